@@ -1,10 +1,11 @@
-//! Data fields: those whose length another field gives, so that their value may hold the delimiter.
+//! Data fields, whose value may contain the delimiter because a Length field gives the value's
+//! length.
 //!
-//! FIX, "data" type: the value is preceded by a Length field and is read by that length.
+//! FIX, "data" type: a Length field precedes the value and determines where the value ends.
 
 use crate::Tag;
 
-/// Length field and data field of the standard versions, FIX 4.0 to FIX Latest.
+/// Pairs of Length field and data field in the standard versions, FIX 4.0 to FIX Latest.
 const PAIRS: [(u32, u32); 83] = [
     (93, 89),
     (90, 91),
@@ -91,10 +92,11 @@ const PAIRS: [(u32, u32); 83] = [
     (43111, 42982),
 ];
 
-/// The Length field that must stand before the data field `tag`; `None` if `tag` is not one.
+/// Returns the Length field that must precede the data field `tag`; `None` if `tag` is not a data
+/// field.
 #[must_use]
 pub fn length_of(tag: Tag) -> Option<Tag> {
-    // The usual tag is no data field: most calls end here.
+    // Most tags are not data fields, so most calls return here.
     let word = DATA.get(tag.0 as usize / 64)?;
     if word & (1 << (tag.0 % 64)) == 0 {
         return None;
@@ -102,10 +104,10 @@ pub fn length_of(tag: Tag) -> Option<Tag> {
     PAIRS.iter().find(|pair| pair.1 == tag.0).map(|pair| Tag(pair.0))
 }
 
-/// Words of [`DATA`]: enough for the greatest tag of a data field, 42982.
+/// Number of 64-bit words in [`DATA`], enough for the highest tag of a data field, 42982.
 const WORDS: usize = 43_000 / 64 + 1;
 
-/// A bit for each data field.
+/// One bit per tag, set for data fields.
 pub(crate) static DATA: [u64; WORDS] = {
     let mut bits = [0; WORDS];
     let mut i = 0;

@@ -1,18 +1,17 @@
 //! Calendar days: UTCDateOnly, LocalMktDate and MonthYear.
 //!
-//! The calendar is proleptic Gregorian, and years have four digits. Invariant: a [`Date`] is a day
-//! of the calendar.
+//! The calendar is proleptic Gregorian with years of four digits. Invariant: a [`Date`] is an
+//! existing day of the calendar.
 
 use core::fmt;
 
 use crate::digits;
 
-/// 0001-01-01 and 9999-12-31 as days since 1970: what four digits of a year can say.
+/// 0001-01-01 and 9999-12-31 as days since 1970-01-01, the range of [`civil`].
 const DAY_MIN: i64 = -719_162;
 const DAY_MAX: i64 = 2_932_896;
 
 /// A day of the calendar, 00000101 to 99991231: a UTCDateOnly or a LocalMktDate.
-///
 /// ```
 /// use transfix_codec::Date;
 ///
@@ -27,11 +26,11 @@ pub struct Date {
     day: u8,
 }
 
-/// 1970-01-01 as days since 0000-03-01, minus the days of four centuries.
+/// Days from 0000-03-01 to 1970-01-01, plus the days of four centuries.
 const EPOCH: u32 = 719_468 + 146_097;
 
 impl Date {
-    /// `None` if there is no such day, or the year has more than four digits.
+    /// Creates a date; `None` if the day does not exist or the year has more than four digits.
     #[must_use]
     #[inline]
     pub const fn new(year: u16, month: u8, day: u8) -> Option<Self> {
@@ -42,14 +41,14 @@ impl Date {
         if exists { Some(Self { year, month, day }) } else { None }
     }
 
-    /// Reads `YYYYMMDD`.
+    /// Parses `YYYYMMDD`.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
         Self::of_digits(<&[u8; 8]>::try_from(value).ok()?)
     }
 
-    /// Reads `YYYYMMDD`.
+    /// Parses `YYYYMMDD`.
     #[inline]
     pub(crate) fn of_digits(text: &[u8; 8]) -> Option<Self> {
         let word = u64::from_le_bytes(*text);
@@ -60,30 +59,30 @@ impl Date {
         Self::new(u16::from(century).wrapping_mul(100).wrapping_add(u16::from(year)), month, day)
     }
 
-    /// The year, 0 to 9999.
+    /// Returns the year, 0 to 9999.
     #[must_use]
     pub const fn year(self) -> u16 {
         self.year
     }
 
-    /// The month, 1 to 12.
+    /// Returns the month, 1 to 12.
     #[must_use]
     pub const fn month(self) -> u8 {
         self.month
     }
 
-    /// The day of the month, 1 to 31.
+    /// Returns the day of the month, 1 to 31.
     #[must_use]
     pub const fn day(self) -> u8 {
         self.day
     }
 
-    /// Days since 1970-01-01; negative before it.
+    /// Returns the days since 1970-01-01, negative for earlier dates.
     #[must_use]
     #[inline]
     pub const fn days(self) -> i32 {
-        // Years count from March, so that the leap day is the last, and from four centuries ago,
-        // so that none is negative. No number here comes near 32 bits.
+        // Years start in March, so that the leap day comes last. Adding 400 years keeps all numbers
+        // non-negative. All numbers stay far below 32 bits.
         let is_early = (self.month <= 2) as u32;
         let year = (self.year as u32 + 400).wrapping_sub(is_early);
         let month = (self.month as u32 + 12 * is_early).wrapping_sub(3);
@@ -95,7 +94,7 @@ impl Date {
         days.wrapping_sub(EPOCH) as i32
     }
 
-    /// `YYYYMMDD`.
+    /// Returns the text `YYYYMMDD`.
     #[must_use]
     pub const fn text(self) -> [u8; 8] {
         let [c, y] = [self.year / 100, self.year % 100];
@@ -110,7 +109,7 @@ impl Date {
     }
 }
 
-/// Two digits of a number below 100.
+/// Returns the two digits of a number below 100.
 pub(crate) const fn two(number: u8) -> [u8; 2] {
     [b'0' + number / 10, b'0' + number % 10]
 }
@@ -125,7 +124,7 @@ const fn days_in_month(year: u16, month: u8) -> u8 {
         };
         return 28 + is_leap as u8;
     }
-    // 31 and 30 by turns, and again from August on.
+    // The lengths 31 and 30 alternate, and restart with 31 in August.
     30 | (month ^ (month >> 3))
 }
 
@@ -141,8 +140,7 @@ impl fmt::Debug for Date {
     }
 }
 
-/// A MonthYear: a month, or a day or week of it.
-///
+/// A MonthYear: a whole month, or one day or week of a month.
 /// ```
 /// use transfix_codec::{MonthYear, PartOfMonth};
 ///
@@ -157,19 +155,19 @@ pub struct MonthYear {
     part: PartOfMonth,
 }
 
-/// The part of its month that a [`MonthYear`] means.
+/// The part of the month that a [`MonthYear`] denotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartOfMonth {
-    /// `YYYYMM`
+    /// The whole month: `YYYYMM`.
     Whole,
-    /// `YYYYMMDD`: day 1 to 31.
+    /// A day, 1 to 31: `YYYYMMDD`.
     Day(u8),
-    /// `YYYYMMwN`: week 1 to 5.
+    /// A week, 1 to 5: `YYYYMMwN`.
     Week(u8),
 }
 
 impl MonthYear {
-    /// `None` if there is no such month, day or week.
+    /// Creates a MonthYear; `None` if the month, day or week does not exist.
     #[must_use]
     pub const fn new(year: u16, month: u8, part: PartOfMonth) -> Option<Self> {
         let exists = match part {
@@ -182,7 +180,7 @@ impl MonthYear {
         if exists { Some(Self { year, month, part }) } else { None }
     }
 
-    /// Reads `YYYYMM`, `YYYYMMDD` or `YYYYMMw1` to `YYYYMMw5`.
+    /// Parses `YYYYMM`, `YYYYMMDD`, or `YYYYMMw1` to `YYYYMMw5`.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (head, rest) = value.split_first_chunk::<6>()?;
@@ -193,29 +191,29 @@ impl MonthYear {
             [_, _] => PartOfMonth::Day(u8::try_from(digits::short(rest)?).ok()?),
             _ => return None,
         };
-        // Six digits.
+        // Six digits, so year and month fit their types.
         Self::new((number / 100) as u16, (number % 100) as u8, part)
     }
 
-    /// The year, 0 to 9999.
+    /// Returns the year, 0 to 9999.
     #[must_use]
     pub const fn year(self) -> u16 {
         self.year
     }
 
-    /// The month, 1 to 12.
+    /// Returns the month, 1 to 12.
     #[must_use]
     pub const fn month(self) -> u8 {
         self.month
     }
 
-    /// Which part of the month is meant.
+    /// Returns the denoted part of the month.
     #[must_use]
     pub const fn part(self) -> PartOfMonth {
         self.part
     }
 
-    /// Writes the text into `buffer` and returns it.
+    /// Writes the text into `buffer` and returns the written bytes.
     pub(crate) fn text(self, buffer: &mut [u8; 8]) -> &[u8] {
         let day = if let PartOfMonth::Day(day) = self.part { day } else { 1 };
         *buffer = Date { year: self.year, month: self.month, day }.text();
@@ -236,17 +234,17 @@ impl fmt::Display for MonthYear {
     }
 }
 
-/// Year, month and day of a day since 1970-01-01, clamped to years of four digits.
+/// Returns year, month and day for days since 1970-01-01, clamped to 0001-01-01 to 9999-12-31.
 pub(crate) const fn civil(day: i64) -> (i64, i64, i64) {
     let day = if day < DAY_MIN { DAY_MIN } else { day };
     let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
-    // A century has 36,524 days and a quarter, a year within it 365 and a quarter: counted in
-    // quarters, both are divisions of whole numbers, and 32 bits are enough.
+    // A century has 36,524.25 days, and a year 365.25. Counted in quarter days, both divisions are
+    // exact and fit into 32 bits.
     let quarters = 4 * day as u32 + 3;
     let (century, of_century) = (quarters / 146_097, quarters % 146_097 / 4);
     let quarters = 4 * of_century + 3;
     let (year, of_year) = (quarters / 1_461, quarters % 1_461 / 4);
-    // From March on, five months in turn have 153 days.
+    // From March on, each run of five months has 153 days.
     let fifths = 5 * of_year + 2;
     let (month, of_month) = (fifths / 153, fifths % 153 / 5);
     let (month, next) = if month < 10 { (month + 3, 0) } else { (month - 9, 1) };
@@ -284,7 +282,7 @@ mod tests {
 
     #[test]
     fn days_follow_each_other() {
-        // Six times all leap years; the last day is looked at alone.
+        // Covers each leap-year cycle six times; the last day is checked separately.
         let mut expected = -719_528;
         for year in 0..=2_400 {
             for month in 1..=12 {

@@ -1,7 +1,7 @@
-//! Exact decimals: mantissa and scale, so that 298.075 stays 298.075 and 100.00 keeps its zeros.
+//! Exact decimals of mantissa and scale: 298.075 stays 298.075, and 100.00 keeps its zeros.
 //!
-//! Invariants: at most 18 digits stand after the point, and zero has no sign; whatever makes a
-//! [`Decimal`] sees to it.
+//! Invariants: a decimal has at most 18 digits after the point, and zero has no sign. Each
+//! constructor of [`Decimal`] guarantees both.
 
 use core::cmp::Ordering;
 use core::fmt::{self, Write};
@@ -14,11 +14,10 @@ use crate::value;
 #[cfg(test)]
 mod tests;
 
-/// The float family of FIX: `mantissa / 10^scale`, where the mantissa has 64 bits and a sign.
+/// A value of the float types of FIX: `mantissa / 10^scale`, with 64 bits of mantissa and a sign.
 ///
-/// Equality compares the number and its scale: `1.0` and `1.00` differ as text and here. The
-/// numbers alone are compared by [`Decimal::cmp_value`]. Sums and products are exact or `None`.
-///
+/// Equality compares the number and its scale: `1.0` and `1.00` are different.
+/// [`Decimal::cmp_value`] compares only the numbers. Sums and products are exact or `None`.
 /// ```
 /// use std::cmp::Ordering;
 /// use transfix_codec::Decimal;
@@ -34,41 +33,44 @@ mod tests;
 pub struct Decimal {
     /// The mantissa without its sign.
     digits: u64,
-    /// Scale and sign in one byte that is never 0: a decimal that may be absent is two words, which
-    /// functions return in registers. With a third field it would go through memory, and be read
-    /// again by a wider load than it was stored, for which a processor waits.
+    /// Scale and sign in one byte that is never 0.
+    ///
+    /// An `Option<Decimal>` thus has two words, which functions return in registers. With a third
+    /// field the value would pass through memory, where a load wider than the preceding store
+    /// stalls.
     form: NonZeroU8,
 }
 
-/// The sign in [`Decimal::form`]; below it is the scale, and one more.
+/// The sign bit in [`Decimal::form`]. The bits below contain the scale plus 1.
 const NEGATIVE: u8 = 0x20;
 
 const SCALE_MAX: usize = 18;
-/// Longest text whose digits fit into 64 bits whatever they are.
+/// Maximum text length, in bytes, whose digits always fit into 64 bits.
 const SHORT: usize = 19;
-/// Sign, 20 digits and point. A leading zero stands before at most 18 digits.
+/// Maximum text length in bytes: sign, 20 digits and point. At most 18 digits follow a leading
+/// zero.
 const TEXT_MAX: usize = 22;
 
 impl Decimal {
-    /// `mantissa / 10^scale`.
+    /// Returns `mantissa / 10^scale`.
     ///
     /// # Panics
-    /// If `scale` is above 18; where it is not known before, use [`Decimal::try_new`].
+    /// If `scale` is above 18. Use [`Decimal::try_new`] for an unchecked scale.
     #[must_use]
     pub const fn new(mantissa: i64, scale: u8) -> Self {
         assert!(scale as usize <= SCALE_MAX, "a Decimal has at most 18 digits after the point");
         Self::of(mantissa.unsigned_abs(), scale, mantissa < 0)
     }
 
-    /// `mantissa / 10^scale`; takes what [`Decimal::mantissa`] returns.
+    /// Returns `mantissa / 10^scale`; accepts each result of [`Decimal::mantissa`].
     ///
     /// # Errors
-    /// If the mantissa needs more than 64 bits beside its sign, or `scale` is above 18.
+    /// If the mantissa needs more than 64 bits besides its sign, or `scale` is above 18.
     pub const fn try_new(mantissa: i128, scale: u8) -> Result<Self, OutOfRange> {
         Self::signed(mantissa < 0, mantissa.unsigned_abs(), scale)
     }
 
-    /// As [`Decimal::try_new`], from a sign and a magnitude.
+    /// Creates a decimal as [`Decimal::try_new`] does, from a sign and a magnitude.
     const fn signed(negative: bool, magnitude: u128, scale: u8) -> Result<Self, OutOfRange> {
         if magnitude > u64::MAX as u128 || scale as usize > SCALE_MAX {
             return Err(OutOfRange);
@@ -76,14 +78,14 @@ impl Decimal {
         Ok(Self::of(magnitude as u64, scale, negative && magnitude != 0))
     }
 
-    /// All digits, with the sign.
+    /// Returns the mantissa with its sign.
     #[must_use]
     pub const fn mantissa(self) -> i128 {
         let digits = self.digits as i128;
         if self.is_negative() { -digits } else { digits }
     }
 
-    /// Digits after the point, 0 to 18.
+    /// Returns the number of digits after the point, 0 to 18.
     #[must_use]
     #[inline]
     pub const fn scale(self) -> u8 {
@@ -95,18 +97,19 @@ impl Decimal {
         self.form.get() & NEGATIVE != 0
     }
 
-    /// Its parts: `scale` is at most 18, and zero is not negative.
+    /// Creates a decimal from its parts; `scale` must be at most 18, and zero must not be negative.
     #[inline(always)]
     const fn of(digits: u64, scale: u8, negative: bool) -> Self {
         let sign = if negative { NEGATIVE } else { 0 };
-        // One more than that: nothing is saturated.
+        // The sum is at most 51, so the addition never saturates.
         let form = NonZeroU8::MIN.saturating_add(scale | sign);
         Self { digits, form }
     }
 
-    /// Reads a float: optional minus sign, digits, optional point; no exponent, no plus sign.
-    /// `None` if malformed, if the digits exceed a `u64`, or if more than 18 follow the point.
-    /// A zero loses its sign.
+    /// Parses a float: optional minus sign, digits, optional point; no exponent, no plus sign.
+    ///
+    /// Returns `None` if malformed, if the digits exceed a `u64`, or if more than 18 digits follow
+    /// the point. A zero loses its sign.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -117,11 +120,11 @@ impl Decimal {
         if text.len() > SHORT {
             return long(negative, text);
         }
-        // Most have less than eight characters: a word at a time is not faster.
+        // Most values are shorter than eight characters, so reading whole words is not faster.
         let (mut digits, mut point) = (0_u64, None);
         for (at, &b) in text.iter().enumerate() {
             match b {
-                // Nineteen digits fit.
+                // Nineteen digits fit into a `u64`.
                 b'0'..=b'9' => digits = digits.wrapping_mul(10).wrapping_add(u64::from(b & 0x0f)),
                 b'.' if point.is_none() => point = Some(at),
                 _ => return None,
@@ -134,7 +137,7 @@ impl Decimal {
         Some(Self::of(digits, scale as u8, negative & (digits != 0)))
     }
 
-    /// The nearest `f64`, for display and statistics; never for what goes back on the wire.
+    /// Returns the nearest `f64`, for display and statistics; never for values sent on the wire.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         let mut divisor = 1.0;
@@ -145,62 +148,65 @@ impl Decimal {
         if self.is_negative() { -number } else { number }
     }
 
-    /// Compares the numbers, whatever their scales: `1.0` and `1.00` are equal here.
+    /// Compares the numbers regardless of their scales: `1.0` and `1.00` are equal.
     #[must_use]
     pub fn cmp_value(self, other: Self) -> Ordering {
         let scale = self.scale().max(other.scale());
         self.at_scale(scale).cmp(&other.at_scale(scale))
     }
 
-    /// The exact sum, with the greater scale of both, or a smaller one if it fits only then; `None`
-    /// if no scale lets it fit.
+    /// Returns the exact sum; `None` if no scale represents the sum.
+    ///
+    /// The scale is the larger scale of both operands, or the largest smaller scale that fits.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         let scale = self.scale().max(other.scale());
         exact_sum(self.at_scale(scale) + other.at_scale(scale), scale)
     }
 
-    /// The exact difference; see [`Decimal::checked_add`].
+    /// Returns the exact difference; see [`Decimal::checked_add`].
     #[must_use]
     pub fn checked_sub(self, other: Self) -> Option<Self> {
         let scale = self.scale().max(other.scale());
         exact_sum(self.at_scale(scale) - other.at_scale(scale), scale)
     }
 
-    /// The exact product, with the scales of both together, or a smaller one if it fits only then;
-    /// `None` if no scale lets it fit.
+    /// Returns the exact product; `None` if no scale represents the product.
+    ///
+    /// The scale is the sum of both scales, or the largest smaller scale that fits.
     #[must_use]
     pub fn checked_mul(self, other: Self) -> Option<Self> {
-        // The product of two magnitudes has up to 128 bits: an i128 has no room for them.
+        // The product of two magnitudes has up to 128 bits, more than an `i128` holds.
         let magnitude = u128::from(self.digits) * u128::from(other.digits);
         exact(self.is_negative() != other.is_negative(), magnitude, self.scale() + other.scale())
     }
 
-    /// The mantissa for a scale that is not smaller. 64 bits and 18 digits more are 124 bits, so
-    /// that the sum of two fits as well.
+    /// Returns the mantissa at `scale`, which must not be below the scale of `self`.
+    ///
+    /// A 64-bit mantissa with 18 more digits needs 124 bits, so the sum of two fits as well.
     fn at_scale(self, scale: u8) -> i128 {
         self.mantissa() * 10_i128.pow(u32::from(scale - self.scale()))
     }
 
-    /// With at most that many digits after the point, rounded half to even.
+    /// Rounds to at most `scale` digits after the point, half to even.
     fn rounded(self, scale: u8) -> Self {
         if scale >= self.scale() {
             return self;
         }
-        // At most 10^18, so that twice the rest fits.
+        // At most 10^18, so that twice the remainder fits.
         let unit = 10_u64.pow(u32::from(self.scale() - scale));
         let (whole, rest) = (self.digits / unit, self.digits % unit);
-        // A half rounds an odd number up.
+        // An odd number with a remainder of exactly half rounds up.
         let up = rest * 2 + whole % 2 > unit;
-        // A tenth of 64 bits at most.
+        // The quotient is at most a tenth of 64 bits, so adding 1 cannot overflow.
         let digits = whole + u64::from(up);
         Self::of(digits, scale, self.is_negative() && digits != 0)
     }
 
-    /// The text, if it is no longer than most are.
+    /// Returns the text if it fits into [`Short`], as most texts do.
     #[inline(always)]
     pub(crate) fn short(self) -> Option<Short> {
-        // One comparison for the scale and the sign: with the sign, no scale is short.
+        // One comparison covers scale and sign: the sign bit exceeds every short scale.
         Short::decimal(self.digits, usize::from(self.form.get() - 1))
     }
 
@@ -231,7 +237,7 @@ impl Decimal {
     }
 }
 
-/// A longer text: what stands before and behind the point.
+/// Parses a long text, splitting the digits at the point.
 #[cold]
 fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     let point = text.iter().position(|&b| b == b'.').unwrap_or(text.len());
@@ -246,12 +252,12 @@ fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     Some(Decimal::of(digits, part.len() as u8, negative && digits != 0))
 }
 
-/// `mantissa / 10^scale` with the greatest scale that fits.
+/// Returns `mantissa / 10^scale` with the largest scale that fits.
 fn exact_sum(mantissa: i128, scale: u8) -> Option<Decimal> {
     exact(mantissa < 0, mantissa.unsigned_abs(), scale)
 }
 
-/// The same from a sign and a magnitude.
+/// Returns the decimal of [`exact_sum`], from a sign and a magnitude.
 fn exact(negative: bool, mut magnitude: u128, mut scale: u8) -> Option<Decimal> {
     loop {
         if let Ok(decimal) = Decimal::signed(negative, magnitude, scale) {
@@ -278,8 +284,9 @@ impl From<u64> for Decimal {
     }
 }
 
-/// The other whole numbers that fit into one of these two. Rust has no `usize` and `isize` of more
-/// than 64 bits.
+/// Implements conversions from the other integer types of at most 64 bits.
+///
+/// Rust has no `usize` or `isize` of more than 64 bits.
 macro_rules! from_whole {
     ($of:ty: $($whole:ty)*) => {$(
         impl From<$whole> for Decimal {
@@ -312,7 +319,7 @@ impl TryFrom<u128> for Decimal {
 }
 
 impl Default for Decimal {
-    /// Zero, without digits after the point.
+    /// Returns zero without digits after the point.
     #[inline]
     fn default() -> Self {
         Self::of(0, 0, false)
@@ -327,7 +334,7 @@ impl fmt::Debug for Decimal {
     }
 }
 
-/// Reads what [`Decimal::parse`] reads.
+/// Parses as [`Decimal::parse`] does.
 impl FromStr for Decimal {
     type Err = NotADecimal;
 
@@ -336,15 +343,14 @@ impl FromStr for Decimal {
     }
 }
 
-/// The nearest `f64`; see [`Decimal::to_f64`].
+/// Converts to the nearest `f64`; see [`Decimal::to_f64`].
 impl From<Decimal> for f64 {
     fn from(decimal: Decimal) -> Self {
         decimal.to_f64()
     }
 }
 
-/// The shortest decimal that means the same `f64`: 0.1 becomes exactly 0.1.
-///
+/// Converts to the shortest decimal that equals the `f64`: 0.1 becomes exactly 0.1.
 /// ```
 /// use transfix_codec::Decimal;
 ///
@@ -361,7 +367,7 @@ impl TryFrom<f64> for Decimal {
     }
 }
 
-/// Text on the stack.
+/// A text buffer on the stack.
 struct Text {
     bytes: [u8; 64],
     length: usize,
@@ -377,8 +383,9 @@ impl Write for Text {
     }
 }
 
-/// A number that no [`Decimal`] can say (more than 64 bits beside the sign, or more than 18 digits
-/// after the point), or a time that no [`Timestamp`](crate::Timestamp) can say.
+/// A number outside the range of [`Decimal`], or a time outside [`Timestamp`](crate::Timestamp).
+///
+/// A [`Decimal`] holds at most 64 bits besides the sign and 18 digits after the point.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange;
 
@@ -391,7 +398,7 @@ impl fmt::Display for OutOfRange {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -400,7 +407,7 @@ impl fmt::Debug for OutOfRange {
 
 impl core::error::Error for OutOfRange {}
 
-/// A text that is no [`Decimal`]; see [`Decimal::parse`].
+/// A text that is not a [`Decimal`]; see [`Decimal::parse`].
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct NotADecimal;
 
@@ -413,7 +420,7 @@ impl fmt::Display for NotADecimal {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for NotADecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -422,16 +429,16 @@ impl fmt::Debug for NotADecimal {
 
 impl core::error::Error for NotADecimal {}
 
-/// The same number with the same scale.
+/// Converts to the same number with the same scale.
 #[cfg(feature = "rust_decimal")]
 impl From<Decimal> for rust_decimal::Decimal {
     fn from(decimal: Decimal) -> Self {
-        // It holds 96 bits and 28 digits after the point.
+        // The type holds 96 bits and 28 digits after the point, so every `Decimal` fits.
         Self::from_i128_with_scale(decimal.mantissa(), u32::from(decimal.scale()))
     }
 }
 
-/// The same number with the same scale.
+/// Converts to the same number with the same scale.
 #[cfg(feature = "rust_decimal")]
 impl TryFrom<rust_decimal::Decimal> for Decimal {
     type Error = OutOfRange;
@@ -442,8 +449,10 @@ impl TryFrom<rust_decimal::Decimal> for Decimal {
     }
 }
 
-/// The text that goes onto the wire. As with other numbers, a width fills on the left, and a
-/// precision rounds, half to even, or appends zeros; above 18 it counts as 18.
+/// Formats the decimal as encoded on the wire.
+///
+/// As for other numbers, a width pads on the left. A precision rounds half to even or appends
+/// zeros; a precision above 18 counts as 18.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let places = f.precision().map_or(self.scale(), |places| places.min(SCALE_MAX) as u8);

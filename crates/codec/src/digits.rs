@@ -1,7 +1,7 @@
-//! Digits to numbers, eight bytes at once.
+//! Conversion of digits to numbers, eight bytes at a time.
 //!
 //! A text is loaded into a word whose lowest byte is the first character. Zeros before a shorter
-//! text fill the word, so it means the same number.
+//! text fill the word, so the number stays the same.
 
 use crate::value;
 
@@ -9,16 +9,16 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_HALVES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
-/// The text as a word; `text` has at most 8 bytes, of a longer one the rest is lost.
+/// Loads a text of at most 8 bytes into a word; bytes after the eighth are lost.
 #[inline(always)]
 fn word(text: &[u8]) -> u64 {
     if let Some(whole) = text.first_chunk() {
         return u64::from_le_bytes(*whole);
     }
-    // Below 64.
+    // Below 64, because `text` has fewer than 8 bytes.
     let used = (text.len() as u32).wrapping_mul(8);
     let filled = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
-        // Two halves that overlap.
+        // Two overlapping halves cover 4 to 7 bytes.
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         u64::from(first).wrapping_shl(64_u32.wrapping_sub(used)) | u64::from(last) << 32
     } else {
@@ -39,14 +39,14 @@ pub(crate) const fn all(word: u64) -> bool {
     (word & HIGH_HALVES) | ((above_nine & HIGH_HALVES) >> 4) == 0x3333_3333_3333_3333
 }
 
-/// Two digits from each byte on: byte n is ten times digit n plus digit n + 1.
+/// Combines adjacent digits: byte n becomes ten times digit n plus digit n + 1.
 #[inline(always)]
 pub(crate) const fn pairs(word: u64) -> u64 {
     let digits = word & LOW_HALVES;
     digits.wrapping_mul(10).wrapping_add(digits >> 8)
 }
 
-/// The number that a word of digits means.
+/// Returns the number that a word of digits represents.
 #[inline(always)]
 pub(crate) const fn number(word: u64) -> u64 {
     let pairs = pairs(word) & 0x00ff_00ff_00ff_00ff;
@@ -54,7 +54,7 @@ pub(crate) const fn number(word: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
-/// The number of three digits behind a point; `None` if there is another byte.
+/// Parses a point and three digits; `None` for any other byte.
 #[inline(always)]
 pub(crate) fn millis([point, a, b, c]: [u8; 4]) -> Option<u32> {
     let [a, b, c] = [a, b, c].map(|digit| u32::from(digit.wrapping_sub(b'0')));
@@ -62,14 +62,14 @@ pub(crate) fn millis([point, a, b, c]: [u8; 4]) -> Option<u32> {
     is_sound.then(|| a.wrapping_mul(100).wrapping_add(b.wrapping_mul(10)).wrapping_add(c))
 }
 
-/// The number that 1 to 8 digits mean; `None` if there is another byte.
+/// Parses 1 to 8 digits; `None` for any other byte.
 #[inline(always)]
 pub(crate) fn short(text: &[u8]) -> Option<u64> {
     let word = word(text);
     all(word).then(|| number(word))
 }
 
-/// Returns true if a value consists of digits, however many there are.
+/// Returns true if a value consists of digits only, with any number of digits.
 #[inline]
 pub(crate) fn are_all(text: &[u8]) -> bool {
     match text.len() {
@@ -78,13 +78,13 @@ pub(crate) fn are_all(text: &[u8]) -> bool {
     }
 }
 
-/// Returns true if a value has the form of an int, however many digits it has.
+/// Returns true if a value has the form of an int, with any number of digits.
 #[inline]
 pub(crate) fn are_int(text: &[u8]) -> bool {
     are_all(text.strip_prefix(b"-").unwrap_or(text))
 }
 
-/// `10^n`; `n` is at most 19.
+/// Returns `10^n`; `n` must be at most 19.
 #[inline(always)]
 pub(crate) fn power_of_ten(n: usize) -> u64 {
     POWERS[n]

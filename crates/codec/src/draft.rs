@@ -1,14 +1,16 @@
-//! A message that can be changed: one received and to be passed on, or one built in any order.
+//! An editable message: a received message to be forwarded, or a message built in any order.
 //!
-//! A [`MessageDraft`] holds whole fields as they go onto the wire, with an index beside them. The
-//! getters of [`Fields`] read it, and one copy writes it. Header and trailer fields that the
-//! session layer writes are not kept. Its memory is reused: a draft that is loaded again and again
-//! allocates only while it grows.
+//! A [`MessageDraft`] stores whole encoded fields with an index. The getters of [`Fields`] read the
+//! draft, and a single copy writes it to the wire. Header and trailer fields that the session layer
+//! writes are not stored. A draft reuses its memory: repeated loads allocate only while the draft
+//! grows.
 //!
-//! Invariants, if [`MessageDraft::edit`] changes it: fields of entries are changed by their group
-//! alone. NumInGroup fields are right after each change of a group. A group without entries is not
-//! there. In any case: a data field is put in with its Length field, and removed with it; a Length
-//! field is right if its data field follows it.
+//! Invariants of changes through [`MessageDraft::edit`]: fields of entries change only through
+//! their group. NumInGroup fields are correct after each change of a group. A group without entries
+//! is absent.
+//!
+//! Invariants of all changes: a data field and its Length field are inserted and removed together.
+//! A Length field is correct if its data field follows.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, MessageDraft};
@@ -47,38 +49,38 @@ use crate::group::Members;
 use crate::{Body, Fields, Message, Misuse, MsgType, Precision, Tag, data, raw, tag, value};
 pub use entry::{DraftEntry, DraftGroup};
 
-/// A message in the making, which can be changed anywhere.
+/// An editable message.
 #[derive(Clone, Debug, Default)]
 pub struct MessageDraft {
     msg_type: Vec<u8>,
     run: Run,
-    /// Fields that are put in, before they are there, and the result of an arrangement.
+    /// Fields to be inserted, and the result of an arrangement.
     spare: Run,
-    /// Positions and places of fields to be arranged.
+    /// Positions and index ranges of fields to be arranged.
     order: Vec<(u32, u32, u32)>,
     precision: Precision,
 }
 
-/// Whole fields and their index, as [`Fields`] wants them.
+/// Whole encoded fields with the index that [`Fields`] needs.
 #[derive(Clone, Debug)]
 struct Run {
     bytes: Vec<u8>,
     tags: Vec<Tag>,
-    /// First byte of each value.
+    /// Offset of the first byte of each value.
     values: Vec<u32>,
-    /// First byte of each field, and of what follows the last.
+    /// Offset of the first byte of each field, followed by the end offset of the last field.
     starts: Vec<u32>,
-    /// Data fields beside those of the standard, each after its Length field.
+    /// Custom data fields in addition to the standard data fields, each after its Length field.
     more_data: Vec<(Tag, Tag)>,
 }
 
-/// The Length field of the data field `tag`, by the standard or by `more`.
+/// Returns the Length field of the data field `tag`, as defined by the standard or by `more`.
 fn length_of(more: &[(Tag, Tag)], tag: Tag) -> Option<Tag> {
     let venues = || more.iter().find(|(_, data)| *data == tag).map(|(length, _)| *length);
     data::length_of(tag).or_else(venues)
 }
 
-/// The fields in place of the removed ones.
+/// An empty field list, used to remove fields.
 const NOTHING: Fields<'_> = Fields::new(&[], &[], &[], &[0]);
 
 impl Default for Run {
@@ -104,12 +106,12 @@ impl Run {
         length_of(&self.more_data, tag)
     }
 
-    /// Returns true if one of the tags is that of the other's Length field.
+    /// Returns true if one tag is the Length field of the other tag.
     fn are_pair(&self, a: Tag, b: Tag) -> bool {
         self.length_of(a) == Some(b) || self.length_of(b) == Some(a)
     }
 
-    /// Indexes the bytes anew, and gives each data field its Length field.
+    /// Rebuilds the index, and inserts missing Length fields before data fields.
     fn index(&mut self) {
         let Self { bytes, tags, values, starts, more_data } = self;
         tags.clear();
@@ -122,7 +124,7 @@ impl Run {
             at += encoded.len();
             starts.push(at as u32);
         }
-        // Nothing is kept that is no whole field.
+        // Drops trailing bytes that are not a whole field.
         bytes.truncate(at);
         let mut n = 0;
         while n < self.tags.len() {
@@ -137,8 +139,9 @@ impl Run {
         }
     }
 
-    /// Corrects a Length field that lies about the data field behind it, at `at`: what such a pair
-    /// means would hang on what follows it.
+    /// Corrects a Length field whose data field at `at` has a different length.
+    ///
+    /// With a wrong length, the following fields would determine how the pair is parsed.
     fn mend_length(&mut self, at: usize) {
         let Some(&tag) = self.tags.get(at) else { return };
         if at == 0 || self.length_of(tag) != Some(self.tags[at - 1]) {
@@ -151,7 +154,7 @@ impl Run {
         }
     }
 
-    /// Appends fields of another run.
+    /// Appends the fields of another run.
     fn append(&mut self, other: &Fields<'_>) {
         for (n, field) in other.fields().enumerate() {
             self.push(field.tag, other.encoded(n), field.value.len());
@@ -167,13 +170,13 @@ impl Run {
         self.mend_length(self.tags.len() - 1);
     }
 
-    /// Puts `other` in the place of the fields in `range`.
+    /// Replaces the fields in `range` by `other`.
     fn splice(&mut self, range: Range<usize>, other: &Fields<'_>) {
         let [begin, end] = [range.start, range.end].map(|n| self.starts[n]);
         let added = other.bytes();
         self.bytes.splice(begin as usize..end as usize, added.iter().copied());
         self.tags.splice(range.clone(), other.tags().iter().copied());
-        // Fields that stay move; new ones are filled in behind.
+        // Moves the offsets of the remaining fields first, then fills in the new offsets.
         self.shift(range.end, added.len() as u32, end - begin);
         let places = core::iter::repeat_n(0, other.len());
         self.values.splice(range.clone(), places.clone());
@@ -189,12 +192,12 @@ impl Run {
         self.mend_length(range.start + other.len());
     }
 
-    /// Inserts a NumInGroup or Length field, whose number is set later.
+    /// Inserts a NumInGroup or Length field with the value 0, which the caller sets later.
     fn insert_number(&mut self, at: usize, tag: Tag) {
         let mut number = itoa::Buffer::new();
         let text = number.format(tag.0).as_bytes();
         let begin = self.starts[at];
-        // `0` stands for the number.
+        // The value `0` is a placeholder.
         let field = text.iter().chain(b"=0\x01").copied();
         self.bytes.splice(begin as usize..begin as usize, field);
         let (value, length) = (text.len() as u32 + 1, text.len() as u32 + 3);
@@ -204,7 +207,7 @@ impl Run {
         self.shift(at + 1, length, 0);
     }
 
-    /// Writes the number of a NumInGroup or Length field anew.
+    /// Replaces the value of a NumInGroup or Length field.
     fn set_count(&mut self, at: usize, count: u64) {
         let mut number = itoa::Buffer::new();
         let text = number.format(count).as_bytes();
@@ -214,16 +217,18 @@ impl Run {
         self.shift(at + 1, added, removed);
     }
 
-    /// Moves all places from field `from` on.
+    /// Moves all offsets from field `from` on.
     fn shift(&mut self, from: usize, added: u32, removed: u32) {
-        // The end of the field before moves too: it is where field `from` begins.
+        // The start of field `from` is also the end of the field before, which moves too.
         for place in self.values[from..].iter_mut().chain(&mut self.starts[from..]) {
             *place = *place + added - removed;
         }
     }
 
-    /// The fields from `at` on that belong together: a group with its entries, a Length field with
-    /// its data field, or one field.
+    /// Returns the range of fields that belong together, starting at `at`.
+    ///
+    /// The range is a group with its entries, a Length field with its data field, or a single
+    /// field.
     fn unit<M: Members + ?Sized>(&self, at: usize, members: &M) -> Range<usize> {
         let tags = &self.tags;
         if let Some(nested) = members.group(tags[at]) {
@@ -235,15 +240,15 @@ impl Run {
 }
 
 impl MessageDraft {
-    /// Makes an empty message of that type.
+    /// Makes the draft an empty message of this type.
     pub fn clear(&mut self, msg_type: impl AsRef<[u8]>) {
         self.set_msg_type(msg_type);
         self.run.clear();
     }
 
-    /// Treats the second field of each pair as a data field and the first as its Length field, as
-    /// those of the standard: what a venue defines for itself. It holds until it is set again.
+    /// Defines custom pairs of Length field and data field, in addition to the standard pairs.
     ///
+    /// Each pair names the Length field first. The pairs remain in effect until the next call.
     /// ```
     /// use transfix_codec::{MessageDraft, Tag};
     ///
@@ -264,9 +269,11 @@ impl MessageDraft {
         self.spare.more_data.clone_from(&self.run.more_data);
     }
 
-    /// Takes over all fields of a message, in its order, but those that the session layer writes.
-    /// Fields without a valid tag are left out: nobody could write them again. Data fields of a
-    /// venue are known here by [`MessageDraft::set_data_fields`] alone.
+    /// Replaces the draft by the fields of `message`, in their order.
+    ///
+    /// Fields that the session layer writes are skipped, and so are fields without a valid tag,
+    /// which could not be sent. Only [`MessageDraft::set_data_fields`] makes custom data fields
+    /// known.
     pub fn load(&mut self, message: &Message<'_>) {
         self.clear(message.msg_type());
         for (n, field) in message.fields().enumerate() {
@@ -276,32 +283,33 @@ impl MessageDraft {
         }
     }
 
-    /// MsgType(35).
+    /// Returns MsgType(35).
     #[must_use]
     pub fn msg_type(&self) -> MsgType<'_> {
         MsgType::of(&self.msg_type)
     }
 
-    /// Changes MsgType(35); the fields stay.
+    /// Changes MsgType(35) and keeps the fields.
     pub fn set_msg_type(&mut self, msg_type: impl AsRef<[u8]>) {
         self.msg_type.clear();
         self.msg_type.extend_from_slice(msg_type.as_ref());
     }
 
-    /// How many digits the times get that are put in; milliseconds if nothing is said.
+    /// Sets the fraction digits of inserted times. Default: milliseconds.
     pub const fn set_precision(&mut self, precision: Precision) {
         self.precision = precision;
     }
 
-    /// The fields as they are now; read them by the getters of [`Fields`].
+    /// Returns the current fields; the getters of [`Fields`] read them.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         self.run.fields()
     }
 
-    /// The message, to be changed by what the dictionary says of it.
+    /// Returns an editor for the message that knows the permitted fields from `members`.
     ///
-    /// Without a dictionary, `members` is a list of groups and what their entries may have:
+    /// Without a dictionary, `members` is a list of groups with the permitted fields of their
+    /// entries:
     ///
     /// ```
     /// use transfix_codec::{MessageDraft, Tag};
@@ -322,26 +330,30 @@ impl MessageDraft {
         DraftEntry::whole(self, members)
     }
 
-    /// Replaces the first occurrence of the field, or appends it; a data field with its Length.
+    /// Sets the first occurrence of the field, or appends the field. A data field is set with its
+    /// Length field.
     ///
-    /// Groups are not known here: fields of entries and NumInGroup fields are changed as any other,
-    /// and what is appended behind an entry may count as part of it. In messages with groups use
-    /// [`MessageDraft::edit`].
+    /// This method does not know groups: it changes fields of entries and NumInGroup fields like
+    /// any other field. A field appended after a group entry may be parsed as part of the entry.
+    /// For messages with groups use [`MessageDraft::edit`].
     ///
     /// # Errors
-    /// As [`Body::bytes`]; the draft is then as before.
+    /// The errors of [`Body::bytes`]; the draft is then unchanged.
     pub fn set(&mut self, tag: Tag, value: &[u8]) -> Result<(), Misuse> {
         self.edit::<[(Tag, &[Tag])]>(&[]).set(tag, value)
     }
 
-    /// Removes the first occurrence of the field; whether it was there. A Length and its data field
-    /// are both removed. Groups are not known here, as in [`MessageDraft::set`].
+    /// Removes the first occurrence of the field; returns true if the field was present.
+    ///
+    /// A Length field and its data field are both removed. This method does not know groups; see
+    /// [`MessageDraft::set`].
     pub fn remove(&mut self, tag: Tag) -> bool {
         self.edit::<[(Tag, &[Tag])]>(&[]).remove(tag).unwrap_or(false)
     }
 
-    /// Brings the fields into the order of the dictionary, in group entries too. Header fields come
-    /// first, then those of the body, then what the dictionary doesn't know, then the trailer's.
+    /// Sorts the fields into the order of the dictionary, including the fields of group entries.
+    ///
+    /// Header fields come first, then body fields, then unknown fields, then trailer fields.
     pub fn arrange<M: Members + ?Sized>(&mut self, members: &M) {
         let Self { run, spare, order, .. } = self;
         spare.clear();
@@ -350,8 +362,9 @@ impl MessageDraft {
         core::mem::swap(run, spare);
     }
 
-    /// Drops what the dictionary has no place for, and groups without entries: what a gateway does
-    /// that passes on only what both sides know.
+    /// Removes fields that the dictionary does not permit, and groups without entries.
+    ///
+    /// A gateway uses this method to forward only fields that both sides know.
     pub fn keep_known<M: Members + ?Sized>(&mut self, members: &M) {
         let Self { run, spare, .. } = self;
         spare.clear();
@@ -359,12 +372,12 @@ impl MessageDraft {
         core::mem::swap(run, spare);
     }
 
-    /// Writes all fields, in the order that they have.
+    /// Writes all fields in their current order.
     pub fn write(&self, body: &mut Body<'_>) {
         body.fields_unchecked(&self.run.bytes);
     }
 
-    /// Encodes what `write` writes, ready to be put in.
+    /// Encodes the fields that `write` writes into `spare`.
     fn encode(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.spare.clear();
         Body::detached(&mut self.spare.bytes, self.precision, write)?;

@@ -1,10 +1,10 @@
-//! Writes messages straight into a buffer that the caller owns.
+//! Message encoding into a buffer of the caller.
 //!
-//! [`FrameWriter`] lays down BeginString(8) and room for BodyLength(9), lets header and body be
-//! written behind, and patches BodyLength(9) and CheckSum(10) at the end. [`Body`] is the part that
-//! applications write: it refuses what would damage the message.
+//! [`FrameWriter`] writes BeginString(8) and reserves room for BodyLength(9). Header and body
+//! follow, and the end patches BodyLength(9) and appends CheckSum(10). Applications write the
+//! [`Body`], which rejects fields that would damage the message.
 //!
-//! Invariant: after a [`Misuse`] the buffer is exactly as before.
+//! Invariant: after a [`Misuse`] the buffer has its previous content.
 
 mod field;
 mod head;
@@ -29,16 +29,16 @@ use piece::Piece;
 use tail::Tail;
 use text::Short;
 
-/// Digits reserved for BodyLength(9): most messages are 100 to 999 bytes long.
+/// Digits reserved for BodyLength(9): most messages have 100 to 999 bytes.
 const BODY_LENGTH_DIGITS: usize = 3;
-/// The end of BeginString(8), BodyLength(9) to be patched, the head of MsgType(35).
+/// The end of BeginString(8), BodyLength(9) to be patched, and `35=`.
 const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
-/// `10=ddd` and the delimiter.
+/// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER_LEN: usize = 7;
-/// `35=`.
+/// Length of `35=`, in bytes.
 const MSG_TYPE_HEAD: usize = 3;
 
-/// BodyLength(9) to be patched, of 2 or 3 digits, and the head of MsgType(35).
+/// Returns BodyLength(9) to be patched, with 2 or 3 digits, followed by `35=`.
 #[inline(always)]
 const fn length_room(digits: usize) -> Short {
     match digits {
@@ -47,28 +47,28 @@ const fn length_room(digits: usize) -> Short {
     }
 }
 
-/// One message in the making.
+/// A message being written.
 pub struct FrameWriter<'b> {
     body: Body<'b>,
-    /// Where the message begins in the buffer.
+    /// Offset of the message in the buffer.
     begin: usize,
-    /// First byte that BodyLength(9) counts.
+    /// Offset of the first byte that BodyLength(9) counts.
     counted: usize,
     /// Digits reserved for BodyLength(9): 2 or 3.
     digits: usize,
     summed: Summed,
 }
 
-/// The first bytes of a message, which are summed up already.
+/// The leading bytes of a message whose sum is already computed.
 struct Summed {
-    /// Where they end in the buffer.
+    /// End offset of these bytes in the buffer.
     end: usize,
     sum: u8,
 }
 
 impl<'b> FrameWriter<'b> {
     /// Begins a message at the end of `out`: BeginString(8), room for BodyLength(9), MsgType(35).
-    // Inlined: what is constant, as most of a header is, is then copied without a loop.
+    // Inlined so that constant parts, most of a header, are copied without a loop.
     #[inline]
     #[must_use]
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
@@ -83,13 +83,13 @@ impl<'b> FrameWriter<'b> {
         Self { body, begin, counted, digits: BODY_LENGTH_DIGITS, summed }
     }
 
-    /// Appends bytes that are known to be whole fields, such as the constant part of a header.
+    /// Appends bytes that must be whole fields, such as the constant part of a header.
     #[inline]
     pub fn raw(&mut self, fields: &[u8]) {
         self.body.tail.slice(fields);
     }
 
-    /// Appends `tag=value` for the header fields that only the session layer writes.
+    /// Appends `tag=value` for a header field that only the session layer writes.
     #[inline]
     pub fn header_uint(&mut self, tag: Tag, value: u64) {
         let head = Head::of(tag, &mut self.body.tail);
@@ -103,17 +103,18 @@ impl<'b> FrameWriter<'b> {
         self.body.put_timestamp(head, value, precision);
     }
 
-    /// The part that the application writes; its timestamps get `precision`.
+    /// Returns the body for the application's fields; its timestamps have `precision`.
     #[inline]
     pub const fn body(&mut self, precision: Precision) -> &mut Body<'b> {
         self.body.precision = precision;
         &mut self.body
     }
 
-    /// Patches BodyLength(9), appends CheckSum(10) and returns where the message stands.
+    /// Patches BodyLength(9), appends CheckSum(10) and returns the range of the message in the
+    /// buffer.
     ///
     /// # Errors
-    /// The first [`Misuse`] of the body; the buffer is then as before.
+    /// The first [`Misuse`] of the body; the buffer then has its previous content.
     #[inline(always)]
     pub fn finish(self) -> Result<Range<usize>, Misuse> {
         let Self { body: Body { mut tail, misuse, .. }, begin, counted, digits, summed } = self;
@@ -122,8 +123,8 @@ impl<'b> FrameWriter<'b> {
             tail.cut(begin);
             return Err(misuse);
         }
-        // Summed up before BodyLength(9) is patched: a processor waits for bytes that it reads at
-        // once after it has written them in other pieces.
+        // The sum is computed before BodyLength(9) is patched. Reading bytes right after storing
+        // them in smaller pieces stalls the processor.
         let zeros = summed.sum.wrapping_add(sum(tail.written(summed.end)));
         let sum = zeros.wrapping_add(patch_body_length(&mut tail, counted, digits));
         let digits = text::three(u64::from(sum));
@@ -133,7 +134,7 @@ impl<'b> FrameWriter<'b> {
     }
 }
 
-/// Writes MsgType(35) behind its head; returns where what BodyLength(9) counts begins.
+/// Writes the value of MsgType(35); returns the offset where BodyLength(9) starts to count.
 #[inline(always)]
 fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse>) {
     let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
@@ -146,8 +147,9 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
     (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
-/// Writes BodyLength(9) before `counted`, in place of its `zeros`. Returns by how much its digits
-/// make the sum of the bytes greater.
+/// Writes BodyLength(9) before `counted`, in place of `zeros` zeros.
+///
+/// Returns by how much the digits increase the sum of the bytes.
 #[inline(always)]
 fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     let length = tail.end().wrapping_sub(counted);
@@ -165,7 +167,7 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
             tens.wrapping_add(ones).wrapping_sub(b'0'.wrapping_mul(2))
         }
         _ => {
-            // More or less room is needed.
+            // The value needs more or fewer digits than reserved.
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(length).as_bytes();
             tail.replace(room..room.wrapping_add(zeros), digits);
@@ -174,24 +176,23 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     }
 }
 
-/// Fields of an application message, in the order of the calls.
+/// Writer for the fields of an application message, in the order of the calls.
 ///
-/// A mistake is a delimiter in a value, an empty value, or a field of the session layer. It is
-/// remembered and makes the whole message fail, so the calls need no check each.
+/// A misuse is a delimiter in a value, an empty value, or a field of the session layer. The first
+/// misuse is stored and fails the whole message, so that no call needs its own check.
 pub struct Body<'b> {
     pub(crate) tail: Tail<'b>,
     pub(crate) precision: Precision,
     misuse: Option<Misuse>,
-    /// The last moment written.
+    /// The minute of the last written timestamp.
     minute: Minute,
 }
 
 impl<'b> Body<'b> {
-    /// Appends fields to `out` outside a message, to be framed later with
-    /// [`Body::fields_unchecked`].
+    /// Appends fields to `out` without a message; [`Body::fields_unchecked`] can frame them later.
     ///
     /// # Errors
-    /// The first [`Misuse`]; the buffer is then as before.
+    /// The first [`Misuse`]; the buffer then has its previous content.
     pub fn detached(
         out: &'b mut Vec<u8>,
         precision: Precision,
@@ -206,13 +207,13 @@ impl<'b> Body<'b> {
         Err(misuse)
     }
 
-    /// The first mistake so far.
+    /// Returns the first misuse so far.
     #[must_use]
     pub const fn misuse(&self) -> Option<Misuse> {
         self.misuse
     }
 
-    /// A String value, or any value already in its wire form.
+    /// Writes a String value, or any encoded value.
     #[inline(always)]
     pub fn bytes(&mut self, tag: Tag, value: &[u8]) -> &mut Self {
         let head = self.head(tag);
@@ -220,13 +221,13 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A String value.
+    /// Writes a String value.
     #[inline(always)]
     pub fn str(&mut self, tag: Tag, value: &str) -> &mut Self {
         self.bytes(tag, value.as_bytes())
     }
 
-    /// A char value.
+    /// Writes a char value.
     #[inline(always)]
     pub fn char(&mut self, tag: Tag, value: u8) -> &mut Self {
         if value == SOH {
@@ -237,7 +238,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A Boolean value.
+    /// Writes a Boolean value.
     #[inline(always)]
     pub fn boolean(&mut self, tag: Tag, value: bool) -> &mut Self {
         let head = self.head(tag);
@@ -245,7 +246,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A SeqNum, Length or NumInGroup value.
+    /// Writes a SeqNum, Length or NumInGroup value.
     #[inline(always)]
     pub fn uint(&mut self, tag: Tag, value: u64) -> &mut Self {
         let head = self.head(tag);
@@ -253,7 +254,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// The same with leading zeros up to `digits_min` digits, at most 8.
+    /// Writes an unsigned number with leading zeros up to `digits_min` digits, at most 8.
     #[inline(always)]
     pub fn padded(&mut self, tag: Tag, value: u64, digits_min: usize) -> &mut Self {
         let head = self.head(tag);
@@ -261,11 +262,11 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// An int value.
+    /// Writes an int value.
     #[inline]
     pub fn int(&mut self, tag: Tag, value: i64) -> &mut Self {
         let head = self.head(tag);
-        // A negative value is beyond what is short.
+        // A negative value exceeds the range of short texts when cast to `u64`.
         match Short::decimal(value as u64, 0) {
             Some(text) => self.tail.short(head, text),
             None => self.tail.long(head, Decimal::from(value).text(&mut Decimal::text_buffer())),
@@ -273,7 +274,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A float, Qty, Price, Amt or Percentage value, with exactly its scale.
+    /// Writes a float, Qty, Price, Amt or Percentage value, with exactly its scale.
     #[inline(always)]
     pub fn decimal(&mut self, tag: Tag, value: Decimal) -> &mut Self {
         let head = self.head(tag);
@@ -281,7 +282,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A UTCTimestamp value, with the precision of the session.
+    /// Writes a UTCTimestamp value, with the precision of the session.
     #[inline(always)]
     pub fn timestamp(&mut self, tag: Tag, value: Timestamp) -> &mut Self {
         let head = self.head(tag);
@@ -289,8 +290,9 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// A data field after its Length field; `value` may hold any byte. The two belong together by
-    /// the standard, or both tags are 5000 or above, as a venue's own.
+    /// Writes a Length field and its data field; `value` may contain any byte.
+    ///
+    /// The fields must be a pair of the standard, or both tags must be user-defined, 5000 or above.
     pub fn data(&mut self, length: Tag, data: Tag, value: &[u8]) -> &mut Self {
         let is_standard = crate::data::length_of(data) == Some(length);
         if !is_standard && length.0.min(data.0) < tag::USER_DEFINED {
@@ -305,9 +307,9 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// Whole fields already encoded, each ended by its delimiter, such as those of another message.
-    /// A [`Misuse`] is anything that would break the message: a piece that is no field, an empty
-    /// value, a field that the session layer writes.
+    /// Writes whole encoded fields, each with its delimiter, such as fields of another message.
+    ///
+    /// A piece that is not a field, an empty value or a field of the session layer is a [`Misuse`].
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         if let Err(misuse) = check_body(encoded) {
             self.blame(misuse);
@@ -315,19 +317,20 @@ impl<'b> Body<'b> {
         self.fields_unchecked(encoded)
     }
 
-    /// The fields of a received message, byte for byte and in their order, for one that is sent on.
-    /// Left out is what belongs to the session on which it came ([`tag::stays_with_session`]):
-    /// framing, CompIDs, sub and location ids, numbers, times of sending, PossDupFlag(43),
-    /// signature and encrypted data. To change fields, load the message into a
-    /// [`MessageDraft`](crate::MessageDraft). A field without a valid tag or with an empty value,
-    /// which comes in without validation alone, is a [`Misuse`].
+    /// Copies the fields of a received message for forwarding, byte for byte and in their order.
+    ///
+    /// Fields of the inbound session are skipped ([`tag::stays_with_session`]): framing, CompIDs,
+    /// SubID and LocationID fields, sequence numbers, sending times, PossDupFlag(43), signature and
+    /// encrypted data. To change fields, load the message into a
+    /// [`MessageDraft`](crate::MessageDraft). A field without a valid tag or with an empty value is
+    /// a [`Misuse`]; validation excludes such fields.
     pub fn copy(&mut self, message: &Message<'_>) -> &mut Self {
         for (n, field) in message.fields().enumerate() {
             if tag::stays_with_session(field.tag) {
                 continue;
             }
-            // The index says where a field ends, also one whose data contain the delimiter. A field
-            // that nobody may send again is a mistake that names it.
+            // The index gives the end of each field, even if a data field contains the delimiter.
+            // `fields` reports a field that cannot be sent as a misuse with its tag.
             if field.tag == Tag(0) || field.value.is_empty() {
                 self.fields(message.encoded(n));
             } else {
@@ -337,7 +340,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// Fields that are known to be whole, such as those of [`Body::detached`]; copied as they are.
+    /// Copies fields that must be whole, such as the fields of [`Body::detached`].
     pub fn fields_unchecked(&mut self, encoded: &[u8]) -> &mut Self {
         self.tail.slice(encoded);
         self
@@ -350,7 +353,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Refuses the tags that only the session layer writes.
+    /// Rejects tags that only the session layer may write.
     #[inline(always)]
     pub(crate) const fn check(&mut self, tag: Tag) {
         if tag::is_session_owned(tag) || tag.0 == 0 {
@@ -358,7 +361,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// The head of an application's field.
+    /// Returns the head of an application field, after checking its tag.
     #[inline(always)]
     fn head(&mut self, tag: Tag) -> Head {
         self.check(tag);
@@ -373,8 +376,8 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// A value of more than eight bytes, or a wrong one.
-    // Not inlined: `put_bytes` then has no registers to save.
+    /// Writes a value of more than eight bytes, or an invalid value.
+    // Not inlined, so that `put_bytes` has no registers to save.
     #[inline(never)]
     fn put_more(&mut self, head: Head, tag: Tag, value: &[u8]) {
         match text::load_more(value) {
@@ -385,7 +388,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// A value that is long, or wrong.
+    /// Writes a long or invalid value.
     #[inline(never)]
     fn put_long(&mut self, head: Head, tag: Tag, value: &[u8]) {
         if value.is_empty() {
@@ -419,9 +422,9 @@ impl<'b> Body<'b> {
         piece.write(&mut self.tail);
     }
 
-    /// One more word of the value just written.
+    /// Appends one more string to the value just written.
     pub(crate) fn put_word(&mut self, word: &[u8]) {
-        // A blank in place of the delimiter.
+        // Replaces the delimiter by a blank.
         self.tail.cut(self.tail.end().wrapping_sub(1));
         self.tail.store(b" ", 1);
         self.tail.long(Head::NONE, word);

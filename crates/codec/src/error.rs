@@ -1,8 +1,8 @@
-//! Faults of bytes, by blame: the type says which answer goes out on the wire.
+//! Errors, grouped by the party at fault; the error type determines the answer on the wire.
 //!
-//! [`Garbled`]: not a message; skipped and counted, no number is consumed. [`Reject`]: a bad
-//! message; answered by Reject(3). [`Misuse`]: the caller's mistake; never caused by counterparty
-//! data.
+//! [`Garbled`]: the bytes are not a message; they are skipped and counted, and no MsgSeqNum(34) is
+//! consumed. [`Reject`]: a bad message, answered by Reject(3). [`Misuse`]: a mistake of the caller,
+//! never caused by counterparty data.
 
 use core::fmt;
 
@@ -27,8 +27,9 @@ pub enum Garbled {
 }
 
 impl Garbled {
-    /// The number of this fault, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this fault, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -57,7 +58,7 @@ impl fmt::Display for Garbled {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for Garbled {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -66,18 +67,18 @@ impl fmt::Debug for Garbled {
 
 impl core::error::Error for Garbled {}
 
-/// Why a message is bad: SessionRejectReason(373) and RefTagID(371) of the Reject(3) that answers
-/// it.
+/// The fault of a bad message, as SessionRejectReason(373) and RefTagID(371) of the answering
+/// Reject(3).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reject {
     /// SessionRejectReason(373).
     pub reason: RejectReason,
-    /// RefTagID(371), where one field is to blame.
+    /// RefTagID(371), if a single field is at fault.
     pub tag: Option<Tag>,
 }
 
 impl Reject {
-    /// A reject that blames `tag`.
+    /// Creates a reject with `tag` as the field at fault.
     #[must_use]
     pub const fn new(reason: RejectReason, tag: Tag) -> Self {
         Self { reason, tag: Some(tag) }
@@ -85,8 +86,7 @@ impl Reject {
 }
 
 impl Reject {
-    /// The words of Text(58): reason, tag as RefTagID(371) has it, and which message is meant.
-    ///
+    /// Returns the value of Text(58): reason, RefTagID(371) `tag`, and the rejected message.
     /// ```
     /// use transfix_codec::{Reject, RejectReason, Tag, msg_type};
     ///
@@ -123,7 +123,7 @@ impl fmt::Display for Reject {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for Reject {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -132,15 +132,15 @@ impl fmt::Debug for Reject {
 
 impl core::error::Error for Reject {}
 
-/// A fault in the building of a repeating group.
+/// A structural fault of a repeating group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GroupError {
     /// The NumInGroup field of the group.
     pub group: Tag,
-    /// The entry, counted from 1; one more than there are if the group ends too early.
+    /// The entry, counted from 1. If the group ends too early, this is the entry count plus 1.
     pub entry: usize,
-    /// The fault there.
+    /// The fault of the entry.
     pub fault: GroupFault,
 }
 
@@ -168,8 +168,9 @@ pub enum GroupFault {
 }
 
 impl GroupFault {
-    /// The number of this fault, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this fault, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -182,8 +183,9 @@ impl GroupFault {
 }
 
 impl GroupError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this error, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         self.fault.as_u16()
@@ -213,7 +215,7 @@ impl fmt::Display for GroupError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for GroupError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -227,7 +229,7 @@ impl From<GroupError> for Reject {
         match error.fault {
             GroupFault::NotANumber => Self::new(RejectReason::IncorrectDataFormat, error.group),
             GroupFault::Order { tag, .. } => Self::new(RejectReason::GroupFieldsOutOfOrder, tag),
-            // A field that is no delimiter ends the group, and then entries are missing.
+            // A field other than the delimiter ends the group, so entries are missing.
             GroupFault::Delimiter { .. } | GroupFault::TooMany => {
                 Self::new(RejectReason::IncorrectNumInGroup, error.group)
             }
@@ -240,42 +242,42 @@ impl From<GroupError> for Reject {
 #[repr(u8)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// 0
+    /// 0: the tag number is invalid.
     InvalidTagNumber = 0,
-    /// 1
+    /// 1: a required tag is missing.
     RequiredTagMissing = 1,
-    /// 2
+    /// 2: the tag is not defined for this message type.
     TagNotDefinedForMessage = 2,
-    /// 3
+    /// 3: the tag is undefined.
     UndefinedTag = 3,
-    /// 4
+    /// 4: the tag has no value.
     TagWithoutValue = 4,
-    /// 5
+    /// 5: the value is incorrect (out of range) for this tag.
     ValueOutOfRange = 5,
-    /// 6
+    /// 6: the value has an incorrect data format.
     IncorrectDataFormat = 6,
-    /// 9
+    /// 9: a CompID is wrong.
     CompIdProblem = 9,
-    /// 10
+    /// 10: SendingTime(52) is inaccurate.
     SendingTimeAccuracy = 10,
-    /// 11
+    /// 11: MsgType(35) is invalid.
     InvalidMsgType = 11,
-    /// 13
+    /// 13: the tag appears more than once.
     TagAppearsMoreThanOnce = 13,
-    /// 14
+    /// 14: the tag is out of the required order.
     TagOutOfOrder = 14,
-    /// 15
+    /// 15: the fields of a repeating group are out of order.
     GroupFieldsOutOfOrder = 15,
-    /// 16
+    /// 16: NumInGroup is not the number of entries.
     IncorrectNumInGroup = 16,
-    /// 18
+    /// 18: the application version is invalid or unsupported.
     UnsupportedApplVersion = 18,
-    /// 99
+    /// 99: any other reason.
     Other = 99,
 }
 
 impl RejectReason {
-    /// All of them, in the order of their values.
+    /// All reasons, in the order of their values.
     pub const ALL: [Self; 16] = [
         Self::InvalidTagNumber,
         Self::RequiredTagMissing,
@@ -295,13 +297,13 @@ impl RejectReason {
         Self::Other,
     ];
 
-    /// The value of SessionRejectReason(373).
+    /// Returns the value of SessionRejectReason(373).
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         *self as u16
     }
 
-    /// The words of Text(58), as the standard names the reason.
+    /// Returns the standard's description of the reason, for Text(58).
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -357,8 +359,9 @@ pub enum Misuse {
 }
 
 impl Misuse {
-    /// The number of this mistake, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this mistake, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -405,7 +408,7 @@ impl fmt::Display for Misuse {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for Misuse {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

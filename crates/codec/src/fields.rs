@@ -1,8 +1,8 @@
-//! A run of fields of one message: the whole of it, or one entry of a repeating group.
+//! Consecutive fields of one message: the whole message, or one entry of a repeating group.
 //!
-//! Values are parsed on demand and never copied. The typed getters look at the first occurrence.
-//! Their errors are the [`Reject`] of the standard: a missing field (reason 1), an empty one (4), a
-//! value of the wrong format (6).
+//! Values are parsed on demand and never copied. The typed getters read the first occurrence of a
+//! tag. Errors are a [`Reject`] of the standard: a missing field (SessionRejectReason(373) 1), an
+//! empty field (4), or a value of the wrong format (6).
 
 use core::hint::cold_path;
 
@@ -17,29 +17,31 @@ use crate::{
 /// One field of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field<'a> {
-    /// Its tag; `Tag(0)` if what stood before the `=` is not a valid one.
+    /// The tag; `Tag(0)` if the text before `=` is not a valid tag.
     pub tag: Tag,
-    /// Its value, without the delimiter.
+    /// The value, without the delimiter.
     pub value: &'a [u8],
 }
 
-/// Consecutive fields of one message, in wire order, every occurrence kept.
+/// Consecutive fields of one message in wire order, with every occurrence kept.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
-    /// The whole frame.
+    /// The bytes of the whole frame.
     bytes: &'a [u8],
     tags: &'a [Tag],
-    /// First byte of each value.
+    /// Offset of the first byte of each value.
     values: &'a [u32],
-    /// First byte of each field, and of what follows the last.
+    /// Offset of the first byte of each field, followed by the end offset of the last field.
     starts: &'a [u32],
-    /// The known layout of these fields, if there is one: no value is empty then.
+    /// The known layout of these fields, if any. A known layout implies that no value is empty.
     layout: Option<&'a Layout>,
 }
 
 impl<'a> Fields<'a> {
-    /// Invariant: `values` is as long as `tags`, `starts` longer by one; all point into `bytes`, in
-    /// ascending order, and each field ends with a delimiter.
+    /// Creates fields from their frame and offsets.
+    ///
+    /// Invariant: `values` is as long as `tags`, `starts` is longer by one; all offsets ascend and
+    /// point into `bytes`, and each field ends with a delimiter.
     pub(crate) const fn new(
         bytes: &'a [u8],
         tags: &'a [Tag],
@@ -49,23 +51,23 @@ impl<'a> Fields<'a> {
         Self { bytes, tags, values, starts, layout: None }
     }
 
-    /// The same fields, which have that layout.
+    /// Returns these fields with the given known layout.
     pub(crate) const fn with_layout(self, layout: Option<&'a Layout>) -> Self {
         Self { layout, ..self }
     }
 
-    /// Where the fields stand: tags, values, starts.
+    /// Returns the tags, the value offsets and the field offsets.
     pub(crate) const fn places(&self) -> (&'a [Tag], &'a [u32], &'a [u32]) {
         (self.tags, self.values, self.starts)
     }
 
-    /// The fields as they stand on the wire, each with its delimiter.
+    /// Returns the encoded fields, each with its delimiter.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
         &self.bytes[self.starts[0] as usize..self.starts[self.len()] as usize]
     }
 
-    /// How many fields there are.
+    /// Returns the number of fields.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.tags.len()
@@ -77,13 +79,13 @@ impl<'a> Fields<'a> {
         self.tags.is_empty()
     }
 
-    /// The tags in wire order; `Tag(0)` where what stood before the `=` is not a valid one.
+    /// Returns the tags in wire order; `Tag(0)` if the text before `=` is not a valid tag.
     #[must_use]
     pub const fn tags(&self) -> &'a [Tag] {
         self.tags
     }
 
-    /// The fields in wire order.
+    /// Iterates over the fields in wire order.
     pub fn fields(
         &self,
     ) -> impl DoubleEndedIterator<Item = Field<'a>> + ExactSizeIterator + use<'a> {
@@ -95,8 +97,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The first field whose value has more than `bytes_max` bytes.
-    ///
+    /// Returns the first field whose value is longer than `bytes_max` bytes.
     /// ```
     /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
     /// # let mut index = FieldIndex::default();
@@ -108,7 +109,7 @@ impl<'a> Fields<'a> {
     #[must_use]
     #[inline]
     pub fn longer_than(&self, bytes_max: usize) -> Option<Field<'a>> {
-        // Mostly the whole message is shorter.
+        // Most messages are shorter than the limit as a whole.
         if self.bytes.len() <= bytes_max {
             return None;
         }
@@ -116,14 +117,14 @@ impl<'a> Fields<'a> {
         self.fields().find(|field| field.value.len() > bytes_max)
     }
 
-    /// The n-th field, counted from 0.
+    /// Returns the n-th field, counted from 0.
     #[must_use]
     #[inline]
     pub fn at(&self, n: usize) -> Option<Field<'a>> {
         Some(Field { tag: *self.tags.get(n)?, value: self.value(n) })
     }
 
-    /// The value of the n-th field, which exists.
+    /// Returns the value of the n-th field, which must exist.
     #[inline]
     pub(crate) fn value(&self, n: usize) -> &'a [u8] {
         &self.bytes[self.values[n] as usize..self.starts[n + 1] as usize - 1]
@@ -136,14 +137,14 @@ impl<'a> Fields<'a> {
             return true;
         }
         let places = self.values.iter().zip(&self.starts[1..]);
-        // All are looked at, several at once: no jump for each.
+        // The loop has no branch per field, so that the compiler can vectorize it.
         places.fold(true, |all, (value, next)| all & (next.wrapping_sub(*value) > 1))
     }
 
-    /// The text before the `=` of the n-th field, also where it is not a valid tag.
+    /// Returns the text before `=` of the n-th field, even if the text is not a valid tag.
     ///
     /// # Panics
-    /// If there are not so many fields.
+    /// If there are `n` fields or fewer.
     #[must_use]
     pub fn tag_text(&self, n: usize) -> &'a [u8] {
         let text = self.encoded(n);
@@ -151,19 +152,19 @@ impl<'a> Fields<'a> {
         text.split(|&b| b == b'=').next().unwrap_or(text)
     }
 
-    /// The n-th field as it stands on the wire: tag, `=`, value and delimiter.
+    /// Returns the n-th encoded field: tag, `=`, value and delimiter.
     ///
     /// # Panics
-    /// If there are not so many fields.
+    /// If there are `n` fields or fewer.
     #[must_use]
     pub fn encoded(&self, n: usize) -> &'a [u8] {
         &self.bytes[self.starts[n] as usize..self.starts[n + 1] as usize]
     }
 
-    /// The fields from the n-th up to, but without, the m-th.
+    /// Returns the fields from the n-th up to, but excluding, the m-th.
     ///
     /// # Panics
-    /// If `n` is above `m`, or there are not so many fields.
+    /// If `n` is above `m`, or if there are fewer than `m` fields.
     #[must_use]
     #[inline]
     pub fn slice(&self, n: usize, m: usize) -> Self {
@@ -176,7 +177,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The first `n` fields and the others; there are as many.
+    /// Splits into the first `n` fields and the others; at least `n` fields must exist.
     #[inline]
     pub(crate) fn split_at(&self, n: usize) -> (Self, Self) {
         let (tags, values) = (self.tags.split_at(n), self.values.split_at(n));
@@ -187,44 +188,46 @@ impl<'a> Fields<'a> {
         )
     }
 
-    /// Where the first occurrence of `tag` stands, counted from 0.
+    /// Returns the position of the first occurrence of `tag`, counted from 0.
     #[must_use]
     #[inline(always)]
     pub fn position(&self, tag: Tag) -> Option<usize> {
-        // No call: it would take its registers from those who ask for many fields.
+        // Inlined, because a call would occupy registers of callers that read many fields.
         let known = self.layout.and_then(|layout| layout.position(tag));
         known.unwrap_or_else(|| scan::position(self.tags, tag))
     }
 
-    /// The value of the first occurrence of `tag`, as it stands on the wire.
+    /// Returns the encoded value of the first occurrence of `tag`.
     #[must_use]
     #[inline(always)]
     pub fn raw(&self, tag: Tag) -> Option<&'a [u8]> {
         self.position(tag).map(|n| self.value(n))
     }
 
-    /// The value of the n-th occurrence of `tag`, counted from 0.
+    /// Returns the value of the n-th occurrence of `tag`, counted from 0.
     #[must_use]
     pub fn nth(&self, tag: Tag, n: usize) -> Option<&'a [u8]> {
         self.all(tag).nth(n)
     }
 
-    /// The values of all occurrences of `tag`, in wire order.
+    /// Iterates over the values of all occurrences of `tag`, in wire order.
     pub fn all(&self, tag: Tag) -> impl Iterator<Item = &'a [u8]> + use<'a> {
         self.fields().filter(move |f| f.tag == tag).map(|f| f.value)
     }
 
-    /// The entries of the repeating group that the NumInGroup field `count` opens, as received.
+    /// Iterates over the received entries of the repeating group of the NumInGroup field `count`.
     ///
-    /// `delimiter` is the first field of each entry. Empty if the field is absent. Where an entry
-    /// ends inside the last one depends on the dictionary: see [`Groups::members`].
+    /// `delimiter` is the first field of each entry. The group is empty if `count` is absent. The
+    /// end of the last entry is unknown without the members of the group: see [`Groups::members`].
     #[must_use]
     pub fn group(&self, count: Tag, delimiter: Tag) -> Groups<'a> {
         Groups::new(*self, count, delimiter)
     }
 
-    /// The entries of the repeating group that the NumInGroup field `count` opens, each of which
-    /// ends at the first field that is not one of `members`. Empty if the field is absent.
+    /// Iterates over the entries of the repeating group of the NumInGroup field `count`.
+    ///
+    /// Each entry ends before the first field that is not in `members`. The group is empty if
+    /// `count` is absent.
     #[must_use]
     pub fn entries<'m, M: Members + ?Sized>(
         &self,
@@ -234,10 +237,11 @@ impl<'a> Fields<'a> {
         Entries::new(*self, count, members)
     }
 
-    /// Checks that the repeating group that `count` opens, and those within it, are well built.
+    /// Checks the structure of the repeating group of the NumInGroup field `count` and of nested
+    /// groups.
     ///
     /// # Errors
-    /// The first fault: with group, entry, tag and the delimiter that is expected.
+    /// The first fault, with group, entry, tag and expected delimiter.
     pub fn check_group<M: Members + ?Sized>(
         &self,
         count: Tag,
@@ -246,10 +250,10 @@ impl<'a> Fields<'a> {
         group::check(self, count, members)
     }
 
-    /// A value that must be there and not empty.
+    /// Returns a value that must be present and not empty.
     ///
     /// # Errors
-    /// Reason 1 if absent, 4 if empty.
+    /// SessionRejectReason(373) 1 if the field is absent, 4 if its value is empty.
     #[inline(always)]
     pub fn required(&self, tag: Tag) -> Result<&'a [u8], Reject> {
         match self.raw(tag) {
@@ -266,8 +270,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A value that may be absent, by the getter of its type.
-    ///
+    /// Reads an optional value with the getter of its type.
     /// ```
     /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Fields, Message, tag};
     /// # let bytes = b"8=FIX.4.4\x019=11\x0135=D\x0138=5\x0110=000\x01";
@@ -279,7 +282,7 @@ impl<'a> Fields<'a> {
     /// ```
     ///
     /// # Errors
-    /// Those of the getter, reason 1 apart.
+    /// The errors of the getter, except SessionRejectReason(373) 1.
     #[inline]
     pub fn optional<T>(
         &self,
@@ -292,83 +295,84 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A String, data, XMLData or Pattern value as UTF-8 text; [`required`](Self::required) gives
-    /// the bytes.
+    /// Returns a String, data, XMLData or Pattern value as UTF-8 text.
+    ///
+    /// [`required`](Self::required) returns the bytes of a value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn text(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, scan::text)
     }
 
-    /// An int value.
+    /// Returns an int value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn int(&self, tag: Tag) -> Result<i64, Reject> {
         self.typed(tag, value::int)
     }
 
-    /// A SeqNum, Length or NumInGroup value.
+    /// Returns a SeqNum, Length or NumInGroup value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn uint(&self, tag: Tag) -> Result<u64, Reject> {
         self.typed(tag, value::uint)
     }
 
-    /// A char value.
+    /// Returns a char value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn char(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::char)
     }
 
-    /// A Boolean value: `Y` or `N`.
+    /// Returns a Boolean value, `Y` or `N` on the wire.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn boolean(&self, tag: Tag) -> Result<bool, Reject> {
         self.typed(tag, value::boolean)
     }
 
-    /// A Boolean value that counts as `N` when absent, such as PossDupFlag(43).
+    /// Returns a Boolean value that defaults to `N`, such as PossDupFlag(43).
     ///
     /// # Errors
-    /// Reasons 4 and 6.
+    /// SessionRejectReason(373) 4 and 6.
     #[inline]
     pub fn flag(&self, tag: Tag) -> Result<bool, Reject> {
         if self.raw(tag).is_none() { Ok(false) } else { self.boolean(tag) }
     }
 
-    /// A float, Qty, Price, Amt or Percentage value, exactly as written.
+    /// Returns a float, Qty, Price, Amt or Percentage value, exactly as encoded.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn decimal(&self, tag: Tag) -> Result<Decimal, Reject> {
         self.typed(tag, Decimal::parse)
     }
 
-    /// A DayOfMonth value: 1 to 31.
+    /// Returns a DayOfMonth value: 1 to 31.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn day_of_month(&self, tag: Tag) -> Result<u8, Reject> {
         self.typed(tag, value::day_of_month)
     }
 
-    /// The characters of a MultipleCharValue.
+    /// Iterates over the characters of a MultipleCharValue.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn chars(
         &self,
@@ -377,10 +381,10 @@ impl<'a> Fields<'a> {
         self.typed(tag, value::chars)
     }
 
-    /// The words of a MultipleStringValue.
+    /// Iterates over the strings of a MultipleStringValue.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn words(
         &self,
@@ -389,108 +393,109 @@ impl<'a> Fields<'a> {
         self.typed(tag, value::words)
     }
 
-    /// A Country value: two letters.
+    /// Returns a Country value: two letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn country(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::country)
     }
 
-    /// A Currency value: three letters.
+    /// Returns a Currency value: three letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn currency(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::currency)
     }
 
-    /// A Language value: two letters.
+    /// Returns a Language value: two letters.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn language(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::language)
     }
 
-    /// An Exchange value: a market identifier code.
+    /// Returns an Exchange value: a market identifier code.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn exchange(&self, tag: Tag) -> Result<&'a str, Reject> {
         self.typed(tag, value::exchange)
     }
 
-    /// A Tenor value.
+    /// Returns a Tenor value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tenor(&self, tag: Tag) -> Result<Tenor, Reject> {
         self.typed(tag, Tenor::parse)
     }
 
-    /// A MonthYear value.
+    /// Returns a MonthYear value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn month_year(&self, tag: Tag) -> Result<MonthYear, Reject> {
         self.typed(tag, MonthYear::parse)
     }
 
-    /// A UTCDateOnly or LocalMktDate value.
+    /// Returns a UTCDateOnly or LocalMktDate value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn date(&self, tag: Tag) -> Result<Date, Reject> {
         self.typed(tag, Date::parse)
     }
 
-    /// A UTCTimeOnly or LocalMktTime value, with any number of digits in its fraction.
+    /// Returns a UTCTimeOnly or LocalMktTime value, with any number of fraction digits.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn time_of_day(&self, tag: Tag) -> Result<TimeOfDay, Reject> {
         self.typed(tag, TimeOfDay::parse)
     }
 
-    /// A TZTimeOnly value.
+    /// Returns a TZTimeOnly value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tz_time_only(&self, tag: Tag) -> Result<TzTimeOnly, Reject> {
         self.typed(tag, TzTimeOnly::parse)
     }
 
-    /// A TZTimestamp value.
+    /// Returns a TZTimestamp value.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn tz_timestamp(&self, tag: Tag) -> Result<TzTimestamp, Reject> {
         self.typed(tag, TzTimestamp::parse)
     }
 
-    /// A UTCTimestamp value, with any number of digits in its fraction; what is finer than a
-    /// nanosecond is cut off.
+    /// Returns a UTCTimestamp value, with any number of fraction digits.
+    ///
+    /// Digits below one nanosecond are cut off.
     ///
     /// # Errors
-    /// See the type.
+    /// A [`Reject`] if the field is absent, empty or malformed.
     #[inline]
     pub fn timestamp(&self, tag: Tag) -> Result<Timestamp, Reject> {
         self.typed(tag, Timestamp::parse)
     }
 }
 
-/// The error of a field that is not there, or is there without a value.
+/// Returns the error of an absent field, or of a field without a value.
 #[cold]
 pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     let reason =
@@ -498,7 +503,7 @@ pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     Reject::new(reason, tag)
 }
 
-/// The error of a value that is not of its type.
+/// Returns the error of a value that does not match its data type.
 #[cold]
 pub(crate) const fn malformed(tag: Tag) -> Reject {
     Reject::new(RejectReason::IncorrectDataFormat, tag)

@@ -1,7 +1,8 @@
-//! Finds the next message in a stream of bytes, by BodyLength(9), and recovers from garbage.
+//! Finds the next message in a stream of bytes by BodyLength(9), and recovers from garbage.
 //!
-//! Invariants: a split of the stream at any byte gives the same frames; the result never points
-//! beyond the input; each call that does not answer [`Frame::Partial`] makes progress.
+//! Invariants: any split of the stream gives the same frames. A result never points beyond the
+//! input, except the declared length in [`Frame::TooLong`]. Each call that does not return
+//! [`Frame::Partial`] makes progress.
 
 use alloc::vec::Vec;
 
@@ -12,7 +13,7 @@ use crate::{Garbled, SOH, digits};
 /// Limits that protect the receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Longest message accepted, in bytes from `8=` to the end of CheckSum(10). Default 1 MiB.
+    /// Maximum message length in bytes, from `8=` to the end of CheckSum(10). Default 1 MiB.
     pub message_bytes_max: usize,
 }
 
@@ -22,41 +23,43 @@ impl Default for Limits {
     }
 }
 
-/// The finding at the start of the bytes.
+/// The kind of the bytes at the start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// One whole message: the first so many bytes. Its CheckSum(10) is not verified yet.
+    /// One whole message of this length in bytes. Its CheckSum(10) is not yet verified.
     Whole(usize),
-    /// The start of a message; read more and ask again.
+    /// The start of a message. Read more bytes and call [`split`] again.
     Partial,
-    /// Not a message: drop the first `skip` bytes and ask again.
+    /// Not a message. Drop the first `skip` bytes and call [`split`] again.
     Garbled {
-        /// Bytes to drop; at least 1.
+        /// Number of bytes to drop; at least 1.
         skip: usize,
         /// The fault.
         reason: Garbled,
     },
-    /// A message longer than [`Limits::message_bytes_max`]. Drop all of it, however little has
-    /// come: bytes of its body must not be taken for a message. [`TooLong`] does so.
+    /// A message longer than [`Limits::message_bytes_max`].
+    ///
+    /// Drop the whole message as its bytes arrive: its body must not be parsed for messages.
+    /// [`TooLong`] does this.
     TooLong {
-        /// The length that BodyLength(9) declares for the whole message, in bytes. It may exceed
-        /// the input.
+        /// Length of the whole message as declared by BodyLength(9), in bytes. May exceed the
+        /// input.
         end: usize,
     },
 }
 
 const START: &[u8] = b"8=FIX";
-/// `10=ddd` and the delimiter.
+/// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER_LEN: usize = 7;
-/// The longest BeginString(8) in use is `FIXT.1.1`; anything much longer is garbage.
+/// Maximum length of BeginString(8), in bytes. The longest value in use is `FIXT.1.1`.
 const BEGIN_STRING_MAX: usize = 16;
-/// Digits of BodyLength(9); eighteen cannot overflow a `u64`.
+/// Maximum number of digits of BodyLength(9); 18 digits cannot overflow a `u64`.
 const BODY_LENGTH_DIGITS_MAX: usize = 18;
 
-/// Looks at the start of `bytes`, as far as they have come.
+/// Classifies the start of `bytes`, which may be incomplete.
 ///
-/// When BodyLength(9) lies, what it covers is skipped too, up to the next plausible `8=FIX`
-/// (FIX Session: a message whose CheckSum(10) is not where BodyLength(9) says is garbled).
+/// If BodyLength(9) is wrong, the covered bytes are skipped too, up to the next plausible `8=FIX`.
+/// FIX Session: a message is garbled if CheckSum(10) is not where BodyLength(9) says.
 #[must_use]
 #[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
@@ -67,9 +70,9 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
-/// As [`split`], and verifies CheckSum(10): for a program that passes messages on, or keeps them,
-/// and reads no fields.
+/// Classifies the start of `bytes` as [`split`] does, and verifies CheckSum(10).
 ///
+/// Intended for programs that forward or store messages without reading fields.
 /// ```
 /// use transfix_codec::{Frame, Garbled, Limits, frame};
 ///
@@ -92,13 +95,14 @@ pub fn verified(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
-/// Finds the first message whose CheckSum(10) is right, or which has not come whole yet, within the
-/// first `covered` bytes but not at their start. A message whose BodyLength(9) is too long has
-/// taken it along.
+/// Finds a message that a message with a too large BodyLength(9) has swallowed.
 ///
-/// The search looks at no more bytes than `budget` has, and takes these off. Beyond the budget no
-/// message is found: many lies within each other must not cost more than a few looks at each byte.
+/// Returns the offset of the first message within the first `covered` bytes, but not at their
+/// start. The message must have a correct CheckSum(10) or be incomplete.
 ///
+/// The search subtracts the bytes that it examines from `budget`, and finds nothing once `budget`
+/// is exhausted. Otherwise nested messages with wrong lengths would make each byte cost many
+/// searches.
 /// ```
 /// use transfix_codec::{Frame, Limits, frame};
 ///
@@ -133,12 +137,13 @@ pub fn message_within(
     })
 }
 
-/// Looks at each byte received that searches in garbled messages may take, on average.
+/// Average number of times that searches in garbled messages may examine each received byte.
 const LOOKS: usize = 4;
 
-/// How many bytes [`message_within`] may look at. A counterparty can send messages within messages
-/// whose lengths all lie. Each of them is looked at up to its end. A budget that grows with the
-/// bytes received keeps that work linear.
+/// Number of bytes that [`message_within`] may examine.
+///
+/// A counterparty can send nested messages whose lengths are all wrong, and each search examines a
+/// message to its end. A budget that grows with the received bytes keeps this work linear.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     left: usize,
@@ -146,14 +151,14 @@ pub struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Enough for a few of the longest messages.
+    /// Returns a full budget, enough for a few messages of maximum length.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         let max = limits.message_bytes_max.saturating_mul(LOOKS);
         Self { left: max, max }
     }
 
-    /// Bytes that have been received since the last call, garbled or not, make it grow again.
+    /// Grows the budget by the number of bytes received since the last call, garbled or not.
     pub const fn earn(&mut self, bytes: usize) {
         let grown = self.left.saturating_add(bytes.saturating_mul(LOOKS));
         self.left = if grown < self.max { grown } else { self.max };
@@ -168,9 +173,9 @@ impl SearchBudget {
     }
 }
 
-/// A message longer than the limit, which is dropped as it comes. Its memory is bounded: the first
-/// bytes, in which the header stands, are kept, and CheckSum(10) is summed up.
+/// A message longer than the limit, which is dropped as its bytes arrive.
 ///
+/// Memory is bounded: only the first bytes with the header are kept, and CheckSum(10) is summed.
 /// ```
 /// use transfix_codec::frame::{self, Frame, Limits, TooLong};
 ///
@@ -192,30 +197,32 @@ pub struct TooLong {
     /// The sum of the bytes before CheckSum(10).
     sum: u8,
     head: Vec<u8>,
-    /// The last byte of the body, and CheckSum(10) with its delimiter.
+    /// The last byte of the body, followed by CheckSum(10) with its delimiter.
     tail: [u8; TAIL_LEN],
 }
 
-/// The last byte of the body and [`TRAILER_LEN`].
+/// Length of the last body byte and the trailer, in bytes.
 const TAIL_LEN: usize = TRAILER_LEN + 1;
-/// Bytes kept of a message that is too long: the standard header fits.
+/// Number of bytes kept of a too long message; the standard header fits.
 const HEAD_BYTES_MAX: usize = 1 << 10;
 
 impl TooLong {
-    /// A message of `end` bytes, as in [`Frame::TooLong`]; none of them has been taken.
+    /// Creates the state for a message of `end` bytes, as in [`Frame::TooLong`], before its first
+    /// byte.
     #[must_use]
     pub const fn new(end: usize) -> Self {
         Self { end, taken: 0, sum: 0, head: Vec::new(), tail: [0; TAIL_LEN] }
     }
 
-    /// The declared length of the message, in bytes.
+    /// Returns the declared length of the message, in bytes.
     #[must_use]
     pub const fn end(&self) -> usize {
         self.end
     }
 
-    /// Takes the next bytes of the stream. Returns how many of them belong to the message: all,
-    /// unless it ends before.
+    /// Consumes the next bytes of the stream.
+    ///
+    /// Returns how many bytes belong to the message: all bytes, unless the message ends earlier.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.end - self.taken);
         let bytes = &bytes[..taken];
@@ -231,8 +238,9 @@ impl TooLong {
         taken
     }
 
-    /// The verdict: CheckSum(10) is where BodyLength(9) says, and right, or the fault. `None` until
-    /// the message is over.
+    /// Returns the final result: `Ok` if CheckSum(10) is at the declared offset and correct.
+    ///
+    /// Returns `None` until the message is complete.
     #[must_use]
     pub fn outcome(&self) -> Option<Result<(), Garbled>> {
         if self.taken < self.end {
@@ -246,7 +254,7 @@ impl TooLong {
         Some(if trailer[3..6] == right[..3] { Ok(()) } else { Err(Garbled::CheckSum) })
     }
 
-    /// The first fields of the message as far as they were kept, each with its delimiter.
+    /// Returns the kept first fields of the message, each with its delimiter.
     #[must_use]
     pub fn head(&self) -> &[u8] {
         let whole = self.head.iter().rposition(|&b| b == SOH).map_or(0, |at| at + 1);
@@ -254,7 +262,7 @@ impl TooLong {
     }
 }
 
-/// Eight bytes from `at` on, the first one lowest.
+/// Returns the eight bytes at offset `at`, the first byte in the lowest bits.
 #[inline(always)]
 const fn word(bytes: &[u8; USUAL_LEN], at: usize) -> u64 {
     let (_, bytes) = bytes.split_at(at);
@@ -264,22 +272,24 @@ const fn word(bytes: &[u8; USUAL_LEN], at: usize) -> u64 {
     }
 }
 
-/// A usual message begins with as many bytes at least: BeginString(8), six digits of BodyLength(9)
-/// and what follows them.
+/// Minimum length of a message on the fast path, in bytes: BeginString(8), six digits of
+/// BodyLength(9) and the bytes after them.
 const USUAL_LEN: usize = 21;
-/// The beginnings of the usual versions: FIX 4.0 to 4.4, and all later ones.
+/// First eight bytes of the common versions: FIX 4.0 to 4.4, and all later versions.
 const FIX_4: u64 = u64::from_le_bytes(*b"8=FIX.4.");
 const FIXT_1: u64 = u64::from_le_bytes(*b"8=FIXT.1");
-/// The next bytes, in the lowest ones; in FIX 4 those behind its minor version.
+/// The bytes after the first eight, in the lowest bits; for FIX 4 without its minor version.
 const BODY_LENGTH_4: u64 = u64::from_le_bytes(*b"\x019=\0\0\0\0\0");
 const BODY_LENGTH_T: u64 = u64::from_le_bytes(*b".1\x019=\0\0\0");
-/// The delimiter before CheckSum(10) and the field, with zeros for digits.
+/// The delimiter before CheckSum(10) and the field itself, with zeros for digits.
 const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=000\x01");
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// The length of the message that `bytes` begin with, if it is a usual one and whole; the slow way
-/// judges all else.
+/// Returns the length of the message at the start of `bytes`, if it is whole and of a common form.
+///
+/// The form is `8=FIX.4.x` or `8=FIXT.1.1` with a BodyLength(9) of 1 to 6 digits. [`look`]
+/// classifies all other bytes.
 #[inline]
 fn whole(bytes: &[u8]) -> Option<usize> {
     let begin = bytes.first_chunk()?;
@@ -295,7 +305,7 @@ fn whole(bytes: &[u8]) -> Option<usize> {
         return None;
     };
     let digits = word(begin, length_at) ^ ZEROS;
-    // The high bit of the first byte that is no digit; higher ones may mean nothing.
+    // High bit of the first byte that is not a digit; higher bits are undefined.
     let others = (digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits) & HIGHS;
     let count = others.trailing_zeros() / 8;
     if !(1..=6).contains(&count) || digits >> (8 * count) & 0xff != u64::from(SOH ^ b'0') {
@@ -304,12 +314,12 @@ fn whole(bytes: &[u8]) -> Option<usize> {
     let length = digits::number(digits << (64 - 8 * count)) as usize;
     let before = length_at + count as usize + length;
     let trailer = u64::from_le_bytes(*bytes.get(before..)?.first_chunk()?) ^ TRAILER;
-    // Three digits, which are at most 9, are all that differs.
+    // Only the three digits may differ, and each must be at most 9.
     let other = (trailer | trailer.wrapping_add(0x0006_0606 << 32)) & !(0x000f_0f0f << 32);
     (other == 0 && length > 0).then_some(before + 1 + TRAILER_LEN)
 }
 
-/// The finding at the start of the bytes, step by step.
+/// Classifies the start of the bytes step by step.
 #[cold]
 fn look(bytes: &[u8], limits: Limits) -> Frame {
     match judge(bytes, limits) {
@@ -327,7 +337,7 @@ enum Judged {
     Partial,
     /// A message of this declared length, which exceeds the limit.
     TooLong(usize),
-    /// No message; the search for the next one begins at this offset.
+    /// Not a message. The search for the next message begins at this offset.
     Not(usize, Garbled),
 }
 
@@ -349,7 +359,7 @@ fn judge(bytes: &[u8], limits: Limits) -> Judged {
     if end > limits.message_bytes_max {
         return Judged::TooLong(end);
     }
-    // A wrong length is often seen before all that it covers has come.
+    // A wrong length is often detectable before all covered bytes have arrived.
     if bytes.len() >= trailer && length > 0 && bytes[trailer - 1] != SOH {
         return Judged::Not(trailer, Garbled::BodyLength);
     }
@@ -360,7 +370,7 @@ fn judge(bytes: &[u8], limits: Limits) -> Judged {
     }
 }
 
-/// Returns true if the bytes are CheckSum(10) with its delimiter, whatever its value.
+/// Returns true if the bytes are CheckSum(10) with its delimiter, with any value.
 fn is_trailer(bytes: &[u8]) -> bool {
     bytes.len() == TRAILER_LEN
         && bytes.starts_with(b"10=")
@@ -400,14 +410,14 @@ fn preamble(bytes: &[u8]) -> Preamble {
     Preamble::Partial
 }
 
-/// Skips at least one byte and at least `from`, up to the next plausible start of a message.
+/// Skips at least one byte and at least `from` bytes, up to the next plausible start of a message.
 fn garbled(bytes: &[u8], from: usize, reason: Garbled) -> Frame {
     let from = from.max(1);
     let tail = &bytes[from.min(bytes.len())..];
     let found = tail.windows(START.len()).position(|w| w == START);
     let skip = found.map_or_else(
         || {
-            // The last bytes may be the first ones of the next message.
+            // The last bytes may be the start of the next message.
             let kept = (1..START.len()).rev().find(|&n| tail.ends_with(&START[..n]));
             bytes.len() - kept.unwrap_or(0)
         },
@@ -460,8 +470,8 @@ mod tests {
         check(&bytes, skip(third, Garbled::BodyLength));
     }
 
-    /// So many messages within each other that all end at one wrong CheckSum(10); the last byte of
-    /// each gap begins the next.
+    /// Returns `count` nested messages that all end at one wrong CheckSum(10); the last byte of
+    /// each gap begins the next message.
     fn nested(count: usize) -> Vec<u8> {
         let rest = |n: usize| (count - n) * 20 - 19;
         let mut bytes = Vec::new();
@@ -483,7 +493,7 @@ mod tests {
         let mut budget = SearchBudget::new(Limits { message_bytes_max: bytes.len() });
         assert_eq!(message_within(&bytes, bytes.len(), limits, &mut budget), None);
         assert!(budget.left < LOOKS * 20, "all is spent: {}", budget.left);
-        // A whole message behind is not found any more, until more has been received.
+        // Without budget, the search misses a whole message until more bytes have been received.
         let mut last = bytes[..20 * 19_998].to_vec();
         last.extend_from_slice(MESSAGE);
         let start = 20 * 19_998;

@@ -1,10 +1,8 @@
-//! Repeating groups of a received message, read as iterators, nested to any depth.
+//! Repeating groups of a received message as iterators, nested to any depth.
 //!
-//! [`Fields::entries`] knows from the dictionary, or from the caller, which fields an entry may
-//! have, and thereby where each entry ends. [`Fields::group`] needs the delimiter only; then the
-//! end of the last entry is unknown, and it runs to the end of the scope unless
-//! [`Groups::members`] are given.
-//!
+//! [`Fields::entries`] knows the permitted fields of an entry, from the dictionary or the caller,
+//! and so finds the end of each entry. [`Fields::group`] needs only the delimiter. Its last entry
+//! extends to the end of the scope unless [`Groups::members`] are given.
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, Members, Message, MessageLayout, Tag};
 //!
@@ -29,33 +27,36 @@ use crate::error::{GroupError, GroupFault};
 use crate::fields::Fields;
 use crate::{Tag, scan, value};
 
-/// The fields that an entry of a group, or a whole message, may have.
+/// The fields that an entry of a group, or a whole message, may contain.
 ///
-/// A [`Layout`] of the dictionary is one. Without a dictionary a list of tags is: the delimiter
-/// first, in the order wanted, the members of nested groups among them.
+/// A [`Layout`] of the dictionary implements this trait. Without a dictionary, a list of tags in
+/// the expected order serves: the delimiter first, the members of nested groups included.
 pub trait Members {
     /// The members of the entries of nested groups.
     type Entry: Members<Entry = Self::Entry> + ?Sized;
 
-    /// The first field of an entry.
+    /// Returns the first field of an entry.
     fn delimiter(&self) -> Option<Tag>;
 
-    /// Where the field stands in the published order; `None` if it may not stand here.
+    /// Returns the position of the field in the published order; `None` if the field is not
+    /// permitted here.
     fn position(&self, tag: Tag) -> Option<u32>;
 
-    /// The members of the group that the field `count` opens, if it does.
+    /// Returns the members of the group of the NumInGroup field `count`, if `count` is such a
+    /// field.
     fn group(&self, count: Tag) -> Option<&Self::Entry>;
 
-    /// [`Members::position`] and [`Members::group`] at once.
+    /// Returns both [`Members::position`] and [`Members::group`].
     fn member(&self, tag: Tag) -> Option<(u32, Option<&Self::Entry>)> {
         Some((self.position(tag)?, self.group(tag)))
     }
 
-    /// The first group, nested ones included, whose entries may have the field: its NumInGroup.
+    /// Returns the NumInGroup field of the first group, nested or not, whose entries may contain
+    /// the field.
     fn group_of(&self, tag: Tag) -> Option<Tag>;
 }
 
-/// As [`Members::group_of`], for groups and their members.
+/// Finds [`Members::group_of`] among the given groups and their nested groups.
 fn owner<'m, M: Members + ?Sized + 'm>(
     mut groups: impl Iterator<Item = (Tag, &'m M)>,
     tag: Tag,
@@ -111,8 +112,8 @@ impl Members for [Tag] {
     }
 }
 
-/// The groups of a message that nothing else is known of: each NumInGroup field with the members of
-/// its entries.
+/// The groups of a message without a dictionary: each NumInGroup field with the members of its
+/// entries.
 impl Members for [(Tag, &[Tag])] {
     type Entry = [Tag];
 
@@ -141,14 +142,17 @@ pub struct MessageLayout {
     trailer: Layout,
 }
 
-/// Positions of body and trailer begin here; those of unknown fields are between them.
+/// Body positions begin at `BODY`, trailer positions at `TRAILER`. Unknown fields are between the
+/// two.
 const BODY: u32 = 1 << 28;
 pub(crate) const UNKNOWN: u32 = 2 << 28;
 const TRAILER: u32 = 3 << 28;
 
 impl MessageLayout {
-    /// The layout of the message of that type; `None` if neither dictionary has it. `session` gives
-    /// header, trailer and its own messages; see [`Rules::new`](crate::Rules::new).
+    /// Returns the layout of the message with that type; `None` if neither dictionary defines it.
+    ///
+    /// `session` provides header, trailer and the session messages; see
+    /// [`Rules::new`](crate::Rules::new).
     #[must_use]
     pub fn new(
         session: &Dictionary,
@@ -187,8 +191,9 @@ impl Members for MessageLayout {
     }
 }
 
-/// Where the entry of a group ends that begins at `begin` of `tags`: before the next delimiter, or
-/// the first tag that is no member.
+/// Returns the end of the group entry that begins at `begin` of `tags`.
+///
+/// The entry ends before the next delimiter or before the first tag that is not a member.
 pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
     let delimiter = members.delimiter();
     let mut at = begin;
@@ -204,7 +209,7 @@ pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -
     at
 }
 
-/// Where the entries of a group end whose first one begins at `begin` of `tags`.
+/// Returns the end of the group whose first entry begins at `begin` of `tags`.
 pub fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
     let mut at = begin;
     while at < tags.len() && Some(tags[at]) == members.delimiter() {
@@ -213,12 +218,12 @@ pub fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -
     at
 }
 
-/// The entries of one repeating group whose members are known.
+/// Iterator over the entries of one repeating group with known members.
 pub struct Entries<'a, 'm, M: ?Sized> {
     rest: Fields<'a>,
     left: usize,
     members: &'m M,
-    /// The tags of the entry before: mostly the next one has the same.
+    /// The tags of the previous entry. Most entries have the same tags as their predecessor.
     before: &'a [Tag],
 }
 
@@ -256,15 +261,16 @@ impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
     }
 }
 
-/// Where the entry at the beginning of `tags` ends, if it has the same tags as the one `before`,
-/// and the next one begins behind it.
+/// Returns the end of the entry at the beginning of `tags`, if its tags equal the tags in `before`.
+///
+/// `None` if the tags differ, or if no further entry follows.
 #[inline]
 pub(crate) fn same_entry(tags: &[Tag], before: &[Tag]) -> Option<usize> {
     let next = *tags.get(before.len())?;
     (next == *before.first()? && scan::begin_with(tags, before)).then_some(before.len())
 }
 
-/// Looks for what is wrong with the group that `count` opens, nested groups included.
+/// Checks the group of the NumInGroup field `count`, nested groups included.
 pub(crate) fn check<M: Members + ?Sized>(
     scope: &Fields<'_>,
     count: Tag,
@@ -298,7 +304,7 @@ pub(crate) fn check<M: Members + ?Sized>(
     }
 }
 
-/// The members of an entry stand in their order, each once.
+/// Checks that each member of an entry occurs once and in the published order.
 fn check_entry<M: Members + ?Sized>(entry: &Fields<'_>, members: &M) -> Result<(), GroupFault> {
     let tags = entry.tags();
     let mut before: Option<(u32, Tag)> = None;
@@ -317,10 +323,10 @@ fn check_entry<M: Members + ?Sized>(entry: &Fields<'_>, members: &M) -> Result<(
     Ok(())
 }
 
-/// The entries of one repeating group.
+/// Iterator over the entries of one repeating group.
 #[derive(Clone, Copy)]
 pub struct Groups<'a> {
-    /// From the first entry's delimiter to the end of the scope.
+    /// The fields from the delimiter of the next entry to the end of the scope.
     rest: Fields<'a>,
     count: usize,
     left: usize,
@@ -337,14 +343,16 @@ impl<'a> Groups<'a> {
         Self { rest, count: n, left: n, delimiter, members: None }
     }
 
-    /// Ends each entry at the first field that is not one of `tags` (members of nested groups too).
+    /// Ends each entry before the first field that is not in `tags`.
+    ///
+    /// `tags` must include the members of nested groups.
     #[must_use]
     pub const fn members(mut self, tags: &'a [Tag]) -> Self {
         self.members = Some(tags);
         self
     }
 
-    /// The value of the NumInGroup field; the entries that really follow may be fewer.
+    /// Returns the value of the NumInGroup field; the message may contain fewer entries.
     #[must_use]
     pub const fn count(&self) -> usize {
         self.count

@@ -1,12 +1,12 @@
-//! Bytes to messages and back: framing, zero-copy views, encoding, validation.
+//! Codec between bytes and messages: framing, zero-copy views, encoding and validation.
 //!
-//! The way in: [`frame::split`] finds one message in a receive buffer, [`Message::parse`] indexes
-//! its fields and verifies CheckSum(10) in place, and the typed getters of [`Message`] read values
-//! on demand. The way out: [`encode::FrameWriter`] writes header, body and trailer straight into a
-//! buffer that the caller owns.
+//! Decoding: [`frame::split`] finds one message in a receive buffer. [`Message::parse`] indexes the
+//! fields in place and verifies CheckSum(10). The typed getters of [`Message`] parse values on
+//! demand. Encoding: [`encode::FrameWriter`] writes header, body and trailer into a buffer of the
+//! caller.
 //!
-//! Invariants: nothing here allocates per message once the caller's buffers have grown; no input,
-//! however damaged, makes it panic; values are never copied.
+//! Invariants: no function of this path allocates per message once the caller's buffers have grown;
+//! no input makes a function panic; values are never copied.
 //!
 //! ```
 //! use transfix_codec::{FieldIndex, Frame, Limits, Message, frame, tag};
@@ -19,8 +19,8 @@
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
 //!
-//! With the feature of a version, such as `fix44`, its messages have types of their own, written by
-//! `transfix_dictionary::generate`; [`typed`] is what they are made of:
+//! The feature of a version, such as `fix44`, adds a type for each message of the version.
+//! `transfix_dictionary::generate` generates these types; [`typed`] contains their building blocks:
 //!
 //! ```
 //! # #[cfg(feature = "fix44")] {
@@ -69,7 +69,7 @@ pub mod frame;
 pub mod group;
 pub mod mask;
 pub mod message;
-// Unit tests go without them, which halves the time of their build: they are tried in tests/.
+// Unit tests leave the typed messages out, which halves the build time; tests/ covers them.
 #[cfg(all(feature = "typed", not(test)))]
 mod messages;
 pub mod msg_type;
@@ -112,10 +112,10 @@ pub use time_of_day::{Offset, TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use validate::{Rules, Scratch, Switches};
 pub use value::{Tenor, TenorUnit};
 
-/// The guide, so that its snippets are run.
+/// The user guide, included here so that its examples run as doc tests.
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/messages.md")]
 pub struct Guide;
 
-/// The field delimiter of tag=value encoding, ASCII 1.
+/// The field delimiter of tag=value encoding: ASCII 1.
 pub const SOH: u8 = 1;

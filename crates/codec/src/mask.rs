@@ -1,7 +1,7 @@
-//! Passwords in frames that go to logs, and other values that nobody shall read there.
+//! Masking of passwords and other confidential values in logged frames.
 //!
-//! Invariant: lengths stay, and CheckSum(10) is as right or wrong as it was: what is shown is still
-//! a message.
+//! Invariant: masking keeps the length of each value and the validity of CheckSum(10), so a masked
+//! frame can still be parsed as a message.
 
 use alloc::borrow::Cow;
 use alloc::vec::Vec;
@@ -9,22 +9,23 @@ use core::ops::Range;
 
 use crate::{Field, SOH, Tag, raw, tag};
 
-/// Fields that carry secrets in whatever message: Password(554), NewPassword(925),
+/// Fields that contain secrets in every message: Password(554), NewPassword(925),
 /// EncryptedPassword(1402), EncryptedNewPassword(1404).
 const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 
-/// Messages in which RawData(96) is a secret too: Logon(A), UserRequest(BE). In others it is what
-/// the message is about.
+/// Messages whose RawData(96) is secret: Logon(A), UserRequest(BE).
+///
+/// In other messages RawData(96) is ordinary content.
 const RAW_DATA_IS_SECRET: [&[u8]; 2] = [b"A", b"BE"];
 
-/// The frame with stars in place of passwords: the form in which messages go to logs and screens.
-/// Its length stays, and its CheckSum(10) is right if it was.
+/// Returns the frame with asterisks in place of passwords, for logs and screens.
+///
+/// The length is kept, and a correct CheckSum(10) stays correct.
 pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
     Mask::default().message(frame)
 }
 
-/// The values that are shown as stars: those of passwords, and of named tags.
-///
+/// The set of values that are replaced by asterisks: passwords and the values of chosen tags.
 /// ```
 /// use transfix_codec::{Mask, Tag};
 ///
@@ -39,19 +40,21 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// The values of these tags, in every message, beside those of passwords.
+    /// Masks the values of these tags in every message, in addition to passwords.
     #[must_use]
     pub fn of(tags: impl IntoIterator<Item = Tag>) -> Self {
         Self { everywhere: tags.into_iter().collect() }
     }
 
-    /// Returns true if the value of this tag in a message of this MsgType(35) is hidden.
+    /// Returns true if this mask hides the value of `tag` in a message of type `msg_type`.
     #[must_use]
     pub fn hides(&self, msg_type: impl AsRef<[u8]>, tag: Tag) -> bool {
         is_secret(RAW_DATA_IS_SECRET.contains(&msg_type.as_ref()), &self.everywhere, tag)
     }
 
-    /// A message as it is shown. Its length stays, and its CheckSum(10) is right if it was.
+    /// Returns the masked message.
+    ///
+    /// The length is kept, and a correct CheckSum(10) stays correct.
     #[must_use]
     pub fn message<'f>(&self, frame: &'f [u8]) -> Cow<'f, [u8]> {
         if secrets(frame, &self.everywhere).next().is_none() {
@@ -62,13 +65,15 @@ impl Mask {
         Cow::Owned(bytes)
     }
 
-    /// As [`message`](Self::message), in the bytes themselves.
+    /// Masks as [`message`](Self::message) does, in place.
     pub fn message_in_place(&self, frame: &mut [u8]) {
         mask(frame, &self.everywhere);
     }
 
-    /// Bytes that are no message: stars from such a tag to the next delimiter, and in place of all
-    /// that follows RawData(96).
+    /// Returns masked bytes that are not a message.
+    ///
+    /// Asterisks replace the bytes after a masked tag up to the next delimiter, and all bytes after
+    /// RawData(96).
     #[must_use]
     pub fn garbled(&self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
@@ -76,7 +81,7 @@ impl Mask {
         bytes
     }
 
-    /// As [`garbled`](Self::garbled), in the bytes themselves.
+    /// Masks as [`garbled`](Self::garbled) does, in place.
     pub fn garbled_in_place(&self, bytes: &mut [u8]) {
         mask_garbled(bytes, &self.everywhere);
     }
@@ -86,7 +91,7 @@ fn is_secret(raw_data: bool, everywhere: &[Tag], tag: Tag) -> bool {
     SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
 }
 
-/// Puts stars in place of passwords, and of the values of these tags.
+/// Replaces passwords and the values of these tags by asterisks, and corrects CheckSum(10).
 fn mask(frame: &mut [u8], everywhere: &[Tag]) {
     let places: Vec<Range<usize>> = secrets(frame, everywhere).collect();
     let mut difference = 0_u8;
@@ -97,7 +102,7 @@ fn mask(frame: &mut [u8], everywhere: &[Tag]) {
     add_to_check_sum(frame, difference);
 }
 
-/// Where the values of secret fields stand; found in one pass.
+/// Iterates over the byte ranges of secret values, in one pass.
 fn secrets<'f>(frame: &'f [u8], everywhere: &'f [Tag]) -> impl Iterator<Item = Range<usize>> + 'f {
     let raw_data = RAW_DATA_IS_SECRET.contains(&msg_type(frame));
     let secret = move |field: &Field<'_>| is_secret(raw_data, everywhere, field.tag);
@@ -107,13 +112,13 @@ fn secrets<'f>(frame: &'f [u8], everywhere: &'f [Tag]) -> impl Iterator<Item = R
     })
 }
 
-/// MsgType(35), which stands third, or first in a message that waits for its header.
+/// Returns MsgType(35): the third field, or the first field of a queued message without header.
 fn msg_type(frame: &[u8]) -> &[u8] {
     let found = raw::fields(frame).take(3).find(|field| field.tag == tag::MSG_TYPE);
     found.map_or(b"", |field| field.value)
 }
 
-/// Corrects CheckSum(10) for bytes that have changed; a wrong one stays wrong.
+/// Corrects CheckSum(10) for changed bytes; a wrong CheckSum(10) stays wrong.
 fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     let Some([b'1', b'0', b'=', digits @ .., SOH]) = frame.last_chunk_mut::<7>() else { return };
     let text = core::str::from_utf8(digits).unwrap_or_default();
@@ -123,9 +128,10 @@ fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     }
 }
 
-/// Puts stars in place of all that may be a secret in bytes that are no message. These are the
-/// bytes behind such a tag up to the next delimiter, and all bytes behind RawData(96), which may
-/// contain any.
+/// Replaces possible secrets in bytes that are not a message by asterisks.
+///
+/// Bytes after a masked tag are replaced up to the next delimiter. All bytes after RawData(96) are
+/// replaced, because its value may contain any byte.
 fn mask_garbled(bytes: &mut [u8], everywhere: &[Tag]) {
     let mut at = 0;
     while let Some(found) = bytes[at..].iter().position(|&b| b == b'=') {
@@ -180,15 +186,15 @@ mod tests {
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=hush|925=new|95=1|96=x|10=000|",
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=****|925=***|95=1|96=*|10=214|",
         );
-        // In the queue there is no header yet.
+        // A queued message has no header yet.
         check("35=BE|923=1|95=1|96=x|", "35=BE|923=1|95=1|96=*|");
         check("8=FIX.4.4|9=50|35=D|554=hush|10=000|", "8=FIX.4.4|9=50|35=D|554=****|10=240|");
-        // The subject of the message, or a text that looks like a secret.
+        // RawData(96) is content here, and Text(58) only resembles a password field.
         let news = "8=FIX.4.4|9=50|35=B|95=1|96=x|58=554=hush|10=000|";
         check(news, news);
     }
 
-    /// As many steps as there are bytes: 200,000 secrets take no longer than as many other fields.
+    /// Masking takes linear time: the test finishes quickly with 200,000 secrets.
     #[test]
     fn many_secrets_in_one_message() {
         let mut frame = b"8=FIX.4.4\x019=1\x0135=A\x01".to_vec();

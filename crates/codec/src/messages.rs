@@ -1,9 +1,9 @@
-//! The typed messages of the standard versions, each behind the feature of its name.
+//! Typed messages of the standard versions, each behind the Cargo feature named after the version.
 //!
-//! The build script writes them from the dictionaries; see `transfix_dictionary::generate` for what
-//! is in them.
+//! The build script generates the messages from the dictionaries with
+//! `transfix_dictionary::generate`.
 
-/// The module of a version, if its feature is on.
+/// Includes the module of each version whose feature is enabled.
 macro_rules! version {
     ($($feature:literal)*) => {
         $(

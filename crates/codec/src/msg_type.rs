@@ -1,14 +1,13 @@
-//! Types of messages: MsgType(35), and the constants of the standard.
+//! Message types: MsgType(35) and the constants of the standard.
 //!
-//! A function that takes a type takes it as bytes: a constant, `"D"`, `b"D"`, what
-//! [`Message::msg_type`](crate::Message::msg_type) returns, the `MSG_TYPE` of a typed message.
+//! Functions accept a message type as bytes: a constant, `"D"`, `b"D"`, the result of
+//! [`Message::msg_type`](crate::Message::msg_type), or the `MSG_TYPE` of a typed message.
 
 use core::fmt;
 
 use crate::shown::Shown;
 
-/// MsgType(35): the type of a message, as it stands on the wire.
-///
+/// MsgType(35): the type of a message, as encoded on the wire.
 /// ```
 /// use transfix_codec::{MsgType, msg_type};
 ///
@@ -23,67 +22,70 @@ use crate::shown::Shown;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct MsgType<'a>(&'a [u8]);
 
-/// Longest type that is sent, in bytes; the standard needs 2.
+/// Maximum length of a sent message type, in bytes; the standard needs 2.
 const BYTES_MAX: usize = 16;
 
 impl<'a> MsgType<'a> {
-    /// A type, such as `"D"`; whether it may be sent shows when a message is begun.
+    /// Creates a message type, such as `"D"`, from text.
+    ///
+    /// The encoder checks the type when the caller begins a message.
     #[must_use]
     pub const fn new(text: &'a str) -> Self {
         Self(text.as_bytes())
     }
 
-    /// The same from bytes.
+    /// Creates a message type from bytes.
     #[must_use]
     #[inline]
     pub const fn of(bytes: &'a [u8]) -> Self {
         Self(bytes)
     }
 
-    /// The value of MsgType(35).
+    /// Returns the value of MsgType(35).
     #[must_use]
     #[inline]
     pub const fn as_bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// The value of MsgType(35) as text; `None` if it is not UTF-8, which no type is that can be
-    /// sent.
+    /// Returns the value of MsgType(35) as text; `None` if it is not UTF-8. Sendable types are
+    /// always UTF-8.
     #[must_use]
     pub fn as_str(self) -> Option<&'a str> {
         core::str::from_utf8(self.0).ok()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the type has no bytes.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// Returns true if it can be sent: 1 to 16 printable characters.
+    /// Returns true if the type can be sent: 1 to 16 printable ASCII characters.
     #[must_use]
     #[inline]
     pub fn is_valid(self) -> bool {
         (1..=BYTES_MAX).contains(&self.0.len()) && self.0.iter().all(u8::is_ascii_graphic)
     }
 
-    /// Returns true if the session layer sends and handles such messages itself, from Heartbeat(0)
-    /// to Logon(A).
+    /// Returns true if the session layer sends and handles messages of this type.
+    ///
+    /// These types range from Heartbeat(0) to Logout(5), plus Logon(A).
     #[must_use]
     #[inline]
     pub const fn is_administrative(self) -> bool {
         matches!(self.0, [b'0'..=b'5' | b'A'])
     }
 
-    /// Returns true if an application may send it: a valid type that is not administrative.
+    /// Returns true if an application may send this type: valid and not administrative.
     #[must_use]
     #[inline]
     pub fn is_application(self) -> bool {
         !self.is_administrative() && self.is_valid()
     }
 
-    /// The name in the standard, such as `NewOrderSingle`; `None` for a type of a venue's own.
+    /// Returns the name in the standard, such as `NewOrderSingle`; `None` for a custom type.
     #[must_use]
     pub fn name(self) -> Option<&'static str> {
         STANDARD.iter().find(|(known, _)| *known == self).map(|(_, name)| *name)
@@ -137,7 +139,7 @@ equal! {
     const N &[u8; N], other => other.as_slice();
 }
 
-/// The type as a line of a log shows it.
+/// Formats the type for a log line; see [`Shown`].
 impl fmt::Display for MsgType<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Shown::new(self.0).fmt(f)
@@ -157,7 +159,7 @@ macro_rules! types {
             pub const $name: MsgType<'static> = MsgType::new($value);
         )*
 
-        /// All types of the standard with their names, those of one character first.
+        /// All types of the standard with their names; types of one character first.
         pub const STANDARD: &[(MsgType<'static>, &str)] = &[$(($name, $text)),*];
     };
 }

@@ -1,14 +1,14 @@
-//! A received message that owns its bytes and its index: to keep it, or to hand it to another
-//! thread.
+//! A received message that owns its bytes and its index.
 
 use alloc::vec::Vec;
 
 use crate::fields::Fields;
 use crate::{Message, Tag};
 
-/// A message that owns its bytes and its index: it outlives the buffer that it was received in, and
-/// may go to another thread. [`OwnedMessage::keep`] uses the memory of an earlier one again.
+/// A message that owns its bytes and its index.
 ///
+/// An owned message outlives its receive buffer and can be sent to another thread.
+/// [`OwnedMessage::keep`] reuses the memory of an earlier message.
 /// ```
 /// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, tag};
 ///
@@ -28,13 +28,15 @@ pub struct OwnedMessage {
 }
 
 impl OwnedMessage {
-    /// The message.
+    /// Returns a view of the message.
     #[must_use]
     pub fn message(&self) -> Message<'_> {
         Message::of(Fields::new(&self.bytes, &self.tags, &self.values, &self.starts))
     }
 
-    /// Takes the place of the one that is here; allocates only if that was shorter.
+    /// Replaces the stored message by a copy of `message`.
+    ///
+    /// Allocates only if the buffers are too small.
     pub fn keep(&mut self, message: &Message<'_>) {
         let (tags, values, starts) = message.places();
         self.bytes.clear();
@@ -49,7 +51,9 @@ impl OwnedMessage {
 }
 
 impl Message<'_> {
-    /// A copy that owns its bytes and its index, which is not made anew.
+    /// Returns a copy that owns its bytes and its index.
+    ///
+    /// The index is copied, not rebuilt.
     #[must_use]
     pub fn to_owned(&self) -> OwnedMessage {
         let (tags, values, starts) = self.places();

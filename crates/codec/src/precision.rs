@@ -1,18 +1,18 @@
-//! Fractions of a second: how fine they are written, and how they are read.
+//! Fractions of a second: the written precision, and parsing.
 
 use crate::{digits, value};
 
-/// Digits after the second that are written.
+/// The number of fraction digits that are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// `HH:MM:SS`: all that FIX 4.0 and 4.1 allow.
+    /// `HH:MM:SS`: the only format of FIX 4.0 and 4.1.
     Seconds,
-    /// 3 digits, FIX 4.2 and later.
+    /// 3 digits: milliseconds, FIX 4.2 and later.
     #[default]
     Millis,
-    /// 6 digits.
+    /// 6 digits: microseconds.
     Micros,
-    /// 9 digits.
+    /// 9 digits: nanoseconds.
     Nanos,
 }
 
@@ -27,11 +27,14 @@ impl Precision {
     }
 }
 
-/// The most digits of a fraction. FIX datatypes: 3, 6, 9 or 12 digits, or another number as the
-/// parties agree; nothing is finer than a picosecond.
+/// Maximum number of fraction digits.
+///
+/// FIX datatypes: 3, 6, 9 or 12 digits, or another number by agreement, down to one picosecond.
 pub(crate) const DIGITS_MAX: usize = 12;
 
-/// Nanoseconds of nothing, or of a point and three digits: the usual fractions. `None` of another.
+/// Parses a common fraction into nanoseconds: an empty text, or a point and three digits.
+///
+/// Returns `None` for any other text.
 #[inline(always)]
 pub(crate) fn usual_fraction(text: &[u8]) -> Option<u32> {
     if text.is_empty() {
@@ -40,7 +43,9 @@ pub(crate) fn usual_fraction(text: &[u8]) -> Option<u32> {
     digits::millis(*text.as_array()?).map(|millis| millis.wrapping_mul(1_000_000))
 }
 
-/// Nanoseconds of nothing, or of a point and up to [`DIGITS_MAX`] digits; picoseconds are cut off.
+/// Parses a fraction into nanoseconds: an empty text, or a point and up to [`DIGITS_MAX`] digits.
+///
+/// Picoseconds are cut off.
 #[inline]
 pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     let Some((point, digits)) = text.split_first() else { return Some(0) };
@@ -50,11 +55,11 @@ pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     if digits.len() > 9 {
         return long_fraction(digits);
     }
-    // Filled up to nine digits.
+    // Scales the value up to nine digits.
     Some(value::uint(digits)?.wrapping_mul(digits::power_of_ten(9 - digits.len())) as u32)
 }
 
-/// Nanoseconds of more than nine digits.
+/// Parses a fraction of more than nine digits into nanoseconds.
 #[cold]
 fn long_fraction(digits: &[u8]) -> Option<u32> {
     let (kept, rest) = digits.split_at_checked(9)?;

@@ -1,6 +1,7 @@
-//! A whole message laid out once, header and trailer included. Values are written over those of the
-//! message before. The bytes between them move only if a value has another length.
+//! Whole messages prepared in advance, header and trailer included.
 //!
+//! New values overwrite the values of the previous message. The bytes between values move only if
+//! the length of a value changes.
 //! ```
 //! use transfix_codec::{Precision, Prepared, Timestamp, tag};
 //!
@@ -29,30 +30,30 @@ use crate::raw::check_constant;
 use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 
 const BLOCK: usize = 32;
-/// Room that is made at once.
+/// Number of bytes allocated at once.
 const ROOM: usize = 256;
-/// The beginning of CheckSum(10), and the sum of these bytes.
+/// The start of CheckSum(10), and the sum of these bytes.
 const TRAILER_HEAD: &[u8] = b"10=";
 const TRAILER_HEAD_SUM: u64 = b'1' as u64 + b'0' as u64 + b'=' as u64;
 
-/// A prepared message; it keeps its own buffer.
+/// A prepared message with its own buffer.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// The message as it was last, and more behind it.
+    /// The bytes of the last message, with spare room after the end.
     image: Vec<u8>,
-    /// Places of values, and what stands before each.
+    /// The variable values, each with the constant bytes before it.
     slots: Vec<Slot>,
-    /// The bytes behind the last value, up to `10=`.
+    /// The bytes after the last value, up to `10=`.
     rest: Constant,
     /// Sum of the bytes before the digits of BodyLength(9).
     sum: u64,
-    /// Where those digits begin.
+    /// Offset of the first digit of BodyLength(9).
     length_at: usize,
-    /// Where they end.
+    /// Offset after the last digit of BodyLength(9).
     length_end: usize,
-    /// Their text, and the sum of its bytes.
+    /// Value of BodyLength(9), and the sum of its digits.
     length: (usize, u64),
-    /// True if the last message was finished: only then do the constants stand where they say.
+    /// True if the last message was finished. Only then are the constants at their stored offsets.
     finished: bool,
     precision: Precision,
     minute: Minute,
@@ -64,16 +65,16 @@ struct Slot {
     before: Constant,
 }
 
-/// Constant bytes.
+/// Constant bytes between two values.
 #[derive(Clone, Debug)]
 struct Constant {
-    /// Filled up with zeros: a copy of constant size is a store, one of variable size a call.
+    /// Blocks padded with zeros: a constant-size copy is a store, a variable-size copy is a call.
     blocks: Vec<[u8; BLOCK]>,
     /// The first eight bytes.
     head: [u8; 8],
     len: usize,
     sum: u64,
-    /// Where they stand in the image.
+    /// Offset in the image.
     at: usize,
 }
 
@@ -102,7 +103,7 @@ impl Constant {
     }
 }
 
-/// Writes `bytes` at `at`: the usual way has one check.
+/// Writes `bytes` at offset `at`; the common case needs a single check.
 #[inline(always)]
 fn store<const N: usize>(image: &mut Vec<u8>, at: usize, bytes: [u8; N]) {
     if let Some(place) = image.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
@@ -113,7 +114,7 @@ fn store<const N: usize>(image: &mut Vec<u8>, at: usize, bytes: [u8; N]) {
     image[at..][..N].copy_from_slice(&bytes);
 }
 
-/// Lets `constant` stand at `at`; answers where it ends, and whether something has moved.
+/// Ensures that `constant` is at offset `at`; returns its end offset, and whether bytes have moved.
 #[inline(always)]
 fn place(
     constant: &mut Constant,
@@ -124,13 +125,13 @@ fn place(
     if moved {
         constant.write(at, image);
     } else {
-        // The value before may have been written over the first seven: see `Patch::put`.
+        // The preceding value may have overwritten the first seven bytes: see `Patch::put`.
         store(image, at, constant.head);
     }
     (at.wrapping_add(constant.len), moved)
 }
 
-/// Makes room for more at `at`.
+/// Makes room after offset `at`.
 #[cold]
 #[inline(never)]
 fn grow(image: &mut Vec<u8>, at: usize) {
@@ -138,12 +139,14 @@ fn grow(image: &mut Vec<u8>, at: usize) {
 }
 
 impl Prepared {
-    /// Lays out a message of type `msg_type`: constant fields and slots behind MsgType(35), in wire
-    /// order, those of the header included.
+    /// Lays out a message of type `msg_type`.
+    ///
+    /// `layout` adds constant fields and slots after MsgType(35), in wire order, header fields
+    /// included.
     ///
     /// # Errors
-    /// The first [`Misuse`] of the layout: a BeginString(8) or MsgType(35) that cannot be one, a
-    /// slot of a field that stands in each message anyway, constant bytes that are no whole fields.
+    /// The first [`Misuse`] of the layout: an invalid BeginString(8) or MsgType(35), a slot for a
+    /// framing field, or constant bytes that are not whole fields.
     pub fn new(
         begin_string: &str,
         msg_type: impl AsRef<[u8]>,
@@ -177,21 +180,20 @@ impl Prepared {
         })
     }
 
-    /// The next message: the values follow in the order of the slots.
+    /// Begins the next message; values follow in the order of the slots.
     #[inline(always)]
     #[must_use = "end with finish(), or there is no message"]
     pub fn patch(&mut self) -> Patch<'_> {
-        // Nothing relies on the rest of an unfinished message.
+        // Writes all constants again if the previous message is unfinished.
         let moved = !replace(&mut self.finished, false);
         let (at, sum) = (self.length_end, self.sum);
         Patch { prepared: self, slot: 0, at, sum, moved, misuse: None }
     }
 
-    /// Lets BodyLength(9) say how much stands between it and CheckSum(10); answers with where the
-    /// message ends then.
+    /// Sets BodyLength(9) for a message whose trailer value begins at `end`; returns the new `end`.
     #[inline(always)]
     fn write_length(&mut self, end: usize) -> usize {
-        // The delimiter behind the digits does not count, nor does `10=`.
+        // The delimiter after the digits does not count; neither does `10=`.
         let length = end.wrapping_sub(self.length_end).wrapping_sub(1 + TRAILER_HEAD.len());
         if length == self.length.0 { end } else { self.change_length(length, end) }
     }
@@ -204,14 +206,14 @@ impl Prepared {
         if length as u64 >= EIGHT_DIGITS / 10 || new_end != old_end {
             return self.move_all(end);
         }
-        // The bytes behind the digits in the eight bytes that they are stored with.
+        // Keeps the bytes after the digits that share the eight-byte store.
         let first = self.slots.first().map_or(&self.rest, |slot| &slot.before);
         let behind = u64::from_le_bytes(first.head) << (8 * digits.len as u32 % 64);
         store(&mut self.image, self.length_at, (digits.word | behind).to_le_bytes());
         end
     }
 
-    /// BodyLength(9) has more or fewer digits than before.
+    /// Moves all bytes after BodyLength(9), whose number of digits has changed.
     #[cold]
     #[inline(never)]
     fn move_all(&mut self, end: usize) -> usize {
@@ -229,9 +231,9 @@ impl Prepared {
     }
 }
 
-/// The layout of a [`Prepared`] message in the making: constant fields and slots, in wire order.
+/// Builder for the layout of a [`Prepared`] message: constant fields and slots, in wire order.
 ///
-/// The first mistake is remembered and is what [`Prepared::new`] answers with.
+/// [`Prepared::new`] returns the first misuse as its error.
 #[derive(Debug)]
 pub struct PreparedLayout {
     slots: Vec<Slot>,
@@ -241,16 +243,18 @@ pub struct PreparedLayout {
 }
 
 impl PreparedLayout {
-    /// Appends constant fields, each ended by its delimiter; a data field in one call with its
-    /// Length field.
+    /// Appends constant fields, each with its delimiter.
+    ///
+    /// A data field and its Length field must be in the same call.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         self.misuse = self.misuse.or_else(|| check_constant(encoded, is_framing));
         self.open.extend_from_slice(encoded);
         self
     }
 
-    /// Appends a field whose value is given at each [`Prepared::patch`]. No value may hold the
-    /// delimiter, also that of a data field.
+    /// Appends a field whose value each [`Prepared::patch`] provides.
+    ///
+    /// No value may contain the delimiter, not even the value of a data field.
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
         let misuse = is_framing(tag).then_some(Misuse::SessionOwned(tag));
         self.misuse = self.misuse.or(misuse);
@@ -258,29 +262,30 @@ impl PreparedLayout {
         self.open.push(b'=');
         self.slots.push(Slot { tag, before: Constant::new(&self.open) });
         self.open.clear();
-        // It ends the value.
+        // This delimiter ends the value of the slot.
         self.open.push(SOH);
         self
     }
 }
 
-/// A message being patched.
+/// A prepared message being filled with values.
 pub struct Patch<'p> {
     prepared: &'p mut Prepared,
-    /// The next one.
+    /// Index of the next slot.
     slot: usize,
-    /// Where the next byte goes.
+    /// Offset of the next byte.
     at: usize,
     /// The sum of the bytes so far, without BodyLength(9), modulo 2^64.
     sum: u64,
-    /// True if a constant has moved: then all behind it are written anew, for a block of one may
-    /// have been written over the next.
+    /// True if a constant has moved.
+    ///
+    /// All later constants are then rewritten, because a block write may have overwritten them.
     moved: bool,
     misuse: Option<Misuse>,
 }
 
 impl<'p> Patch<'p> {
-    /// Writes what stands before the next value; answers with its tag.
+    /// Writes the constant bytes before the next value; returns the tag of the value.
     #[inline(always)]
     fn next(&mut self) -> Tag {
         let Prepared { slots, image, .. } = &mut *self.prepared;
@@ -299,14 +304,16 @@ impl<'p> Patch<'p> {
         self.misuse = self.misuse.or(Some(misuse));
     }
 
-    /// A value of at most eight bytes. It is one store: up to seven bytes behind it are lost, which
-    /// the constant that follows has in its head.
+    /// Writes a value of at most eight bytes as a single store.
+    ///
+    /// The store overwrites up to seven bytes of the next constant, which restores them from its
+    /// `head`.
     #[inline(always)]
     fn put(&mut self, text: Short) {
         self.put_summed(text, text::byte_sum(text.word));
     }
 
-    /// The same where the sum of the bytes is known.
+    /// Writes a value whose byte sum is known.
     #[inline(always)]
     fn put_summed(&mut self, Short { word, len }: Short, sum: u64) {
         store(&mut self.prepared.image, self.at, word.to_le_bytes());
@@ -314,13 +321,13 @@ impl<'p> Patch<'p> {
         self.sum = self.sum.wrapping_add(sum);
     }
 
-    /// A String value.
+    /// Writes a String value.
     #[inline(always)]
     pub fn str(self, value: &str) -> Self {
         self.bytes(value.as_bytes())
     }
 
-    /// Any value in its wire form.
+    /// Writes any encoded value.
     #[inline(always)]
     pub fn bytes(mut self, value: &[u8]) -> Self {
         let tag = self.next();
@@ -343,21 +350,23 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// A value that is empty or long, or wrong.
+    /// Writes an empty, long or invalid value.
     #[inline(always)]
     fn long(&mut self, tag: Tag, value: &[u8]) {
         self.misuse = self.misuse.or_else(|| check(tag, value));
-        // By value: what has an address lies in memory, and not in registers.
+        // Passed by value: a variable whose address is taken stays in memory instead of registers.
         (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, value);
     }
 
-    /// A SeqNum, Length or quantity without fraction.
+    /// Writes a SeqNum, Length or quantity without fraction.
     #[inline(always)]
     pub fn uint(self, value: u64) -> Self {
         self.padded(value, 1)
     }
 
-    /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
+    /// Writes an unsigned number with leading zeros up to `digits_min` digits, at most 8.
+    ///
+    /// Padding keeps the length constant across messages.
     #[inline(always)]
     pub fn padded(mut self, value: u64, digits_min: usize) -> Self {
         let tag = self.next();
@@ -369,7 +378,7 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// A float, Qty, Price, Amt or Percentage value.
+    /// Writes a float, Qty, Price, Amt or Percentage value.
     #[inline(always)]
     pub fn decimal(mut self, value: Decimal) -> Self {
         let tag = self.next();
@@ -380,7 +389,7 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// A UTCTimestamp value.
+    /// Writes a UTCTimestamp value.
     #[inline(always)]
     pub fn timestamp(mut self, value: Timestamp) -> Self {
         self.next();
@@ -388,7 +397,7 @@ impl<'p> Patch<'p> {
         let ([date, time], sum) = (self.prepared.minute.text(), self.prepared.minute.sum());
         self.put_summed(Short { word: date, len: 8 }, sum);
         self.put_summed(Short { word: time, len: Minute::LEN - 8 }, 0);
-        // Without the delimiter, which what follows begins with.
+        // Omits the delimiter, because the next constant begins with it.
         if self.prepared.precision != Precision::Millis {
             let (rest, len) = seconds(nanos, self.prepared.precision);
             let text = &rest.to_le_bytes()[..len];
@@ -400,10 +409,11 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// Writes BodyLength(9) and CheckSum(10); the message stands in the buffer until the next one.
+    /// Writes BodyLength(9) and CheckSum(10); returns the message, valid until the next
+    /// [`Prepared::patch`].
     ///
     /// # Errors
-    /// The first [`Misuse`]; the next message is not affected.
+    /// The first [`Misuse`]; later messages are not affected.
     #[inline(always)]
     pub fn finish(mut self) -> Result<&'p [u8], Misuse> {
         if self.slot != self.prepared.slots.len() {
@@ -415,7 +425,7 @@ impl<'p> Patch<'p> {
         let Self { prepared, at, sum, moved, .. } = self;
         let (end, _) = place(&mut prepared.rest, (at, moved), &mut prepared.image);
         let end = prepared.write_length(end);
-        // All but what CheckSum(10) itself begins with.
+        // The constant includes `10=`, which CheckSum(10) does not cover.
         let sum = sum.wrapping_add(prepared.rest.sum).wrapping_add(prepared.length.1);
         let sum = sum.wrapping_sub(TRAILER_HEAD_SUM) & 0xFF;
         let trailer = text::three(sum) as u32 | u32::from(SOH) << 24;
@@ -425,12 +435,12 @@ impl<'p> Patch<'p> {
     }
 }
 
-/// Returns true if the field stands in each message anyway.
+/// Returns true if the codec writes the field in each message.
 fn is_framing(tag: Tag) -> bool {
     [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM].contains(&tag)
 }
 
-/// The fault of a value.
+/// Returns the misuse of an invalid value.
 #[inline(never)]
 fn check(tag: Tag, value: &[u8]) -> Option<Misuse> {
     if value.is_empty() {
@@ -439,7 +449,7 @@ fn check(tag: Tag, value: &[u8]) -> Option<Misuse> {
     value.contains(&SOH).then_some(Misuse::DelimiterInValue(tag))
 }
 
-/// Writes a value of any length; answers where it ends, and the sum with it.
+/// Writes a value of any length; returns its end offset and the updated sum.
 #[inline(never)]
 fn write_long(prepared: &mut Prepared, at: usize, sum: u64, value: &[u8]) -> (usize, u64) {
     let end = at + value.len();

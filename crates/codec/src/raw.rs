@@ -1,7 +1,8 @@
-//! Values that are read off bytes at once: no index, session or dictionary, and no memory.
+//! Functions that read values directly from bytes, without index, session, dictionary or
+//! allocation.
 //!
-//! For one field of a message these functions are quicker than an index; for several,
-//! [`Message::parse`](crate::Message::parse) is.
+//! For a single field these functions are faster than an index. For several fields,
+//! [`Message::parse`](crate::Message::parse) is faster.
 //!
 //! ```
 //! use transfix_codec::{Limits, raw, tag};
@@ -18,8 +19,7 @@ use crate::frame::{Frame, Limits, split};
 use crate::scan::{self, sum};
 use crate::{Field, Garbled, Misuse, SOH, Tag, data, tag, value};
 
-/// The value of the first field of that tag.
-///
+/// Returns the value of the first field with `tag`.
 /// ```
 /// use transfix_codec::{raw, tag};
 ///
@@ -30,8 +30,7 @@ pub fn first(bytes: &[u8], tag: Tag) -> Option<&[u8]> {
     nth(bytes, tag, 0)
 }
 
-/// The value of the n-th field of that tag, counted from 0.
-///
+/// Returns the value of the n-th field with `tag`, counted from 0.
 /// ```
 /// use transfix_codec::{Tag, raw};
 ///
@@ -42,9 +41,9 @@ pub fn nth(bytes: &[u8], tag: Tag, n: usize) -> Option<&[u8]> {
     fields(bytes).filter(|field| field.tag == tag).nth(n).map(|field| field.value)
 }
 
-/// The fields of a message, or of any bytes that are whole fields; what follows the last delimiter
-/// is passed over.
+/// Iterates over the fields of a message, or of any bytes that consist of whole fields.
 ///
+/// Bytes after the last delimiter are ignored.
 /// ```
 /// use transfix_codec::{Tag, raw};
 ///
@@ -58,8 +57,9 @@ pub fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> + Clone {
     })
 }
 
-/// Checks that these bytes are whole fields that an application may write, as
-/// [`Body::fields`](crate::Body::fields) takes them.
+/// Checks that `encoded` consists of whole fields that an application may write.
+///
+/// [`Body::fields`](crate::Body::fields) accepts such bytes.
 ///
 /// # Errors
 /// The first [`Misuse`].
@@ -67,7 +67,7 @@ pub fn check_body(encoded: &[u8]) -> Result<(), Misuse> {
     check_constant(encoded, tag::is_session_owned).map_or(Ok(()), Err)
 }
 
-/// The fault of constant bytes that should be whole fields, none of which is refused.
+/// Returns the first fault of constant bytes, which must be whole fields that `is_refused` permits.
 pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
     let whole: usize = pieces_of(encoded).map(|(field, _)| field.len()).sum();
     if whole != encoded.len() || fields(encoded).any(|field| field.tag == Tag(0)) {
@@ -79,17 +79,17 @@ pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -
     })
 }
 
-/// The fields as they stand, each with where its value begins in it.
+/// Iterates over the encoded fields, each with the offset of its value.
 pub(crate) fn pieces_of(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> + Clone {
     pieces_with(bytes, data::length_of)
 }
 
-/// The same, where `length_of` says which fields are data fields.
+/// Iterates as [`pieces_of`] does; `length_of` returns the Length field of a data field.
 pub(crate) fn pieces_with(
     bytes: &[u8],
     length_of: impl Fn(Tag) -> Option<Tag> + Clone,
 ) -> impl Iterator<Item = (&[u8], usize)> + Clone {
-    // The trailer of a message may not be swallowed by a data field before it.
+    // A data field must not swallow the trailer of a message.
     let after_data = usize::from(bytes.starts_with(b"8="));
     let mut rest = bytes;
     let mut before = Field { tag: Tag(0), value: &[] };
@@ -112,7 +112,8 @@ pub(crate) fn pieces_with(
     })
 }
 
-/// The tag of a field whose value begins at `value`; `Tag(0)` unless it is a canonical number.
+/// Returns the tag of a field whose value begins at `value`; `Tag(0)` if the tag is not a canonical
+/// number.
 pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
     match encoded[..value].split_last() {
         Some((b'=', text)) => scan::read_tag(text),
@@ -120,19 +121,19 @@ pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
     }
 }
 
-/// The messages and other bytes in a buffer, one after the other.
+/// A part of a buffer: a message or other bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// One whole message; its CheckSum(10) is not verified yet (see [`verify`]).
+    /// One whole message. Its CheckSum(10) is not yet verified; see [`verify`].
     Message(&'a [u8]),
-    /// Bytes that are no message, and what was wrong with them.
+    /// Bytes that are not a message, with their fault.
     Garbled(&'a [u8], Garbled),
-    /// The start of a message whose end has not come; nothing follows it.
+    /// The start of an incomplete message. This piece is the last.
     Partial(&'a [u8]),
 }
 
 impl<'a> Piece<'a> {
-    /// The message, if it is one.
+    /// Returns the bytes of a whole message, or `None` for other pieces.
     #[must_use]
     pub const fn message(self) -> Option<&'a [u8]> {
         match self {
@@ -142,7 +143,9 @@ impl<'a> Piece<'a> {
     }
 }
 
-/// Splits a buffer into messages and what is none. The pieces together are the buffer.
+/// Splits a buffer into messages and other bytes.
+///
+/// The concatenated pieces equal the buffer.
 pub fn pieces(buffer: &[u8], limits: Limits) -> impl Iterator<Item = Piece<'_>> + Clone {
     let mut rest = buffer;
     core::iter::from_fn(move || {
@@ -165,8 +168,7 @@ pub fn pieces(buffer: &[u8], limits: Limits) -> impl Iterator<Item = Piece<'_>> 
     })
 }
 
-/// The value of CheckSum(10) for the bytes before it: three digits.
-///
+/// Returns the value of CheckSum(10) for the bytes before the field, as three digits.
 /// ```
 /// use transfix_codec::raw;
 ///
@@ -178,9 +180,10 @@ pub fn check_sum(bytes: &[u8]) -> [u8; 3] {
     [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10]
 }
 
-/// The value of BodyLength(9) for a message or its beginning: the bytes after BodyLength(9), up to
-/// CheckSum(10) if that is there. `None` if BodyLength(9) is not the second field.
+/// Returns the value of BodyLength(9) for a message or its beginning.
 ///
+/// The value counts the bytes after BodyLength(9) up to CheckSum(10), or to the end if CheckSum(10)
+/// is missing. Returns `None` if BodyLength(9) is not the second field.
 /// ```
 /// use transfix_codec::raw;
 ///
@@ -194,20 +197,20 @@ pub fn body_length(message: &[u8]) -> Option<usize> {
         return None;
     }
     let body = &message[begin_string.len() + length.len()..];
-    // `10=ddd` and the delimiter.
+    // `10=ddd` and its delimiter.
     let trailer = body.len().checked_sub(7).filter(|&at| body[at..].starts_with(b"10="));
     Some(trailer.unwrap_or(body.len()))
 }
 
-/// Checks that BodyLength(9) and CheckSum(10) of one whole message hold.
+/// Checks BodyLength(9) and CheckSum(10) of one whole message.
 ///
 /// # Errors
-/// The reason why it is garbled.
+/// The reason why the message is garbled.
 pub fn verify(message: &[u8]) -> Result<(), Garbled> {
     let limits = Limits { message_bytes_max: message.len() };
     match split(message, limits) {
         Frame::Whole(end) if end == message.len() => {}
-        // The limit is the length of the bytes at hand.
+        // `TooLong` means that BodyLength(9) exceeds the given bytes.
         Frame::TooLong { .. } | Frame::Whole(_) | Frame::Partial => {
             return Err(Garbled::BodyLength);
         }
@@ -261,7 +264,7 @@ mod tests {
         let values: [&[u8]; 6] = [b"1", b"2", b"", b"", b"3", b"="];
         assert!(read.iter().map(|field| field.value).eq(values));
         assert!(read.iter().map(|field| field.tag.0).eq([0, 0, 0, 0, 0, 58]));
-        // A length that lies is not believed.
+        // A Length field with a wrong value is ignored.
         assert_eq!(first(b"95=9\x0196=ab\x0158=x\x01", Tag(96)), Some(&b"ab"[..]));
         assert_eq!(first(b"95=9\x0196=ab\x0158=xyz\x01", Tag(96)), Some(&b"ab\x0158=xyz"[..]));
     }

@@ -1,15 +1,15 @@
-//! Index of a frame in one pass: where each field stands, and the sum for CheckSum(10).
+//! Indexing of a frame in one pass: the offset of each field, and the sum for CheckSum(10).
 //!
-//! The bytes are looked at 64 at once, with the widest vectors that the processor has; where
-//! layouts are usual, AVX2 serves in place of AVX-512. `blocks`
-//! holds the pass, `x86`, `avx512` and `neon` what differs between processors, `scalar` the same
-//! index made field by field: it takes over where fields are malformed and is what the others are
-//! tested against. `layout` remembers the tags of earlier messages.
+//! The pass reads 64 bytes at a time with the widest vectors of the processor. AVX2 replaces
+//! AVX-512 while most messages have a known layout. `blocks` contains the pass. `x86`, `avx512` and
+//! `neon` contain the code for each processor. `scalar` builds the same index field by field: it
+//! handles malformed fields, and the tests compare the vector code with it. `layout` caches the
+//! tags of earlier messages.
 //!
 //! Invariants: fields lie inside the frame, in wire order, and do not overlap. A tag that is not a
-//! canonical positive number becomes [`Tag`]`(0)`, for the validation to reject. No byte outside
-//! the frame is read. Unsafe code of this crate is here alone: loads of vectors, and calls of
-//! functions that need what [`Simd::is_available`] has found.
+//! canonical positive number becomes [`Tag`]`(0)`, which validation rejects. No byte outside the
+//! frame is read. Only this module of the crate contains unsafe code: vector loads, and calls of
+//! functions that need the features found by [`Simd::is_available`].
 
 mod blocks;
 mod layout;
@@ -43,7 +43,7 @@ pub enum CheckSumPolicy {
     /// A wrong CheckSum(10) makes the frame garbled.
     #[default]
     Verify,
-    /// CheckSum(10) may be anything.
+    /// CheckSum(10) may have any value.
     Ignore,
 }
 
@@ -54,18 +54,19 @@ pub struct FieldIndex {
     simd: Simd,
 }
 
-/// Where the fields stand. The arrays have room behind the last field, so that vectors are stored
-/// whole.
+/// The offsets of the fields.
+///
+/// The arrays have spare room after the last field, so that vectors are stored whole.
 #[derive(Debug)]
 struct Places {
     tags: Vec<Tag>,
-    /// First byte of each value.
+    /// Offset of the first byte of each value.
     values: Vec<u32>,
-    /// First byte of each field, and of what follows the last.
+    /// Offset of the first byte of each field, followed by the end offset of the last field.
     starts: Vec<u32>,
-    /// How many fields there are.
+    /// Number of fields.
     count: usize,
-    /// Data fields beside those of the standard, each after its Length field.
+    /// Custom data fields in addition to the standard data fields, each after its Length field.
     more_data: Vec<(Tag, Tag)>,
     layouts: Layouts,
 }
@@ -96,7 +97,7 @@ impl Places {
         self.layouts.grow();
     }
 
-    /// May remember the layout of the frame that was just indexed, which is not known.
+    /// Learns the unknown layout of the frame just indexed, if a new layout is due.
     #[inline(always)]
     fn learn(&mut self, frame: &[u8]) {
         if self.layouts.wants() {
@@ -105,7 +106,7 @@ impl Places {
         }
     }
 
-    /// Adds the field with that value, which `next` follows.
+    /// Adds a field whose value begins at `value`; the next field begins at `next`.
     fn push(&mut self, tag: Tag, value: usize, next: usize) {
         let n = self.count;
         self.room(n + 1);
@@ -114,26 +115,28 @@ impl Places {
     }
 }
 
-/// Fields of a message that is larger than most.
+/// Number of fields above which an index counts as bulky.
 const BULKY_FIELDS: usize = 8_192;
 
-/// The end of a message, as a number: a delimiter and CheckSum(10), whose digits are left out.
+/// The end of a message as a number: a delimiter and CheckSum(10) without its digits.
 const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
 const TRAILER_MASK: u64 = 0xff00_0000_ffff_ffff;
 
 impl FieldIndex {
-    /// An index that is made with `simd`, for comparisons; [`FieldIndex::default`] takes the best.
-    /// [`Simd::Scalar`] replaces a kind that the processor does not have.
+    /// Creates an index that uses `simd`, for comparisons; [`FieldIndex::default`] uses the fastest
+    /// kind.
+    ///
+    /// [`Simd::Scalar`] replaces a kind that the processor does not support.
     #[must_use]
     pub fn with(simd: Simd) -> Self {
         let simd = if simd.is_available() { simd } else { Simd::Scalar };
         Self { places: Places::default(), simd }
     }
 
-    /// Reads the second field of each pair by the length that the first one says, as it reads the
-    /// data fields of the standard ([`crate::data`]): what a venue defines for itself. A data tag
-    /// below 1000 makes this index go byte by byte, slower by three times.
+    /// Defines custom pairs of Length field and data field, in addition to the standard pairs.
     ///
+    /// Each pair names the Length field first; see [`crate::data`]. A data tag below 1000 makes
+    /// this index work byte by byte, about three times slower.
     /// ```
     /// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
     ///
@@ -146,14 +149,15 @@ impl FieldIndex {
     /// ```
     pub fn set_data_fields(&mut self, pairs: impl IntoIterator<Item = (Tag, Tag)>) {
         self.places.more_data = pairs.into_iter().collect();
-        // Vectors know the data fields of the standard alone among tags of three digits.
+        // Below tag 1000, the vector code knows only the data fields of the standard.
         if self.places.more_data.iter().any(|(_, data)| data.0 < 1000) {
             self.simd = Simd::Scalar;
         }
     }
 
-    /// Gives back the memory that a message of very many fields has needed. Call it between two
-    /// messages.
+    /// Frees the memory that a message with very many fields needed.
+    ///
+    /// Call this method between two messages.
     pub fn trim(&mut self) {
         if self.is_bulky() {
             let more_data = core::mem::take(&mut self.places.more_data);
@@ -161,7 +165,7 @@ impl FieldIndex {
         }
     }
 
-    /// Returns true if it has memory for far more fields than messages mostly have.
+    /// Returns true if the index has memory for far more fields than most messages have.
     #[must_use]
     pub fn is_bulky(&self) -> bool {
         self.places.tags.len() > BULKY_FIELDS
@@ -169,12 +173,12 @@ impl FieldIndex {
 
     /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
     pub(crate) fn fill(&mut self, frame: &[u8], check_sum: CheckSumPolicy) -> Result<(), Garbled> {
-        // All that follows relies on the last byte being the delimiter.
+        // The rest of the function relies on the last byte being the delimiter.
         let end = frame.last_chunk().map_or(0, |end| u64::from_le_bytes(*end));
         if end & TRAILER_MASK != TRAILER {
             return Err(Garbled::BodyLength);
         }
-        // Places are 32 bits wide, and a gather takes them as signed.
+        // Offsets have 32 bits, and a gather reads them as signed.
         if i32::try_from(frame.len()).is_err() {
             return Err(Garbled::TooLong);
         }
@@ -188,7 +192,7 @@ impl FieldIndex {
             return Err(Garbled::BodyLength);
         }
         if check_sum == CheckSumPolicy::Verify {
-            // All bytes but the last seven, which stand above the lowest.
+            // Excludes the last seven bytes, which are the upper bytes of `end`.
             let sum = u64::from(sum_of_all).wrapping_sub(text::byte_sum(end >> 8)) & 0xff;
             if end >> 32 & 0xff_ffff != text::three(sum) {
                 return Err(Garbled::CheckSum);
@@ -197,7 +201,7 @@ impl FieldIndex {
         Ok(())
     }
 
-    /// The fields of the frame for which the index was filled last.
+    /// Returns the fields of the last indexed frame.
     #[inline]
     pub(crate) fn fields<'a>(&'a self, frame: &'a [u8]) -> Fields<'a> {
         let Places { tags, values, starts, count, layouts, .. } = &self.places;
@@ -206,32 +210,33 @@ impl FieldIndex {
     }
 }
 
-/// The sum of `bytes` modulo 256: CheckSum(10) covers all bytes up to the delimiter before `10=`.
-///
+/// Returns the sum of `bytes` modulo 256; CheckSum(10) covers all bytes before `10=`.
 /// ```
 /// assert_eq!(transfix_codec::scan::sum(b"8=FIX.4.4\x019=5\x0135=0\x01"), 163);
 /// ```
 #[must_use]
 #[inline]
 pub fn sum(bytes: &[u8]) -> u8 {
-    // A message without a body is often summed up already.
+    // The bytes of a message without a body are often already summed.
     if bytes.is_empty() { 0 } else { Simd::default().sum(bytes) }
 }
 
-/// Asks for the bytes of a usual message that lie behind the first cache line, which the caller
-/// reads next: what is far away then comes all at once.
+/// Prefetches the bytes of a typical message after the first cache line, which the caller reads
+/// next.
+///
+/// All lines are then loaded from memory in parallel.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for at in [64, 128, 192] {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = bytes.as_ptr().wrapping_add(at);
-        // SAFETY: every x86-64 has it; it reads nothing, and no address makes it fail.
+        // SAFETY: every x86-64 has the instruction; it reads nothing, and no address makes it fail.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
     }
 }
 
-/// Where the first of `tags` that is `tag` stands.
+/// Returns the index of the first occurrence of `tag` in `tags`.
 #[inline(always)]
 pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     #[cfg(target_arch = "x86_64")]
@@ -240,7 +245,7 @@ pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     return tags.iter().position(|&other| other == tag);
 }
 
-/// Returns true if the first of `tags` are those.
+/// Returns true if `tags` begins with `those`.
 #[inline(always)]
 pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -249,14 +254,14 @@ pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     return tags.starts_with(those);
 }
 
-/// Returns true if the tags are the same, of which there are as many.
+/// Returns true if both lists, which must have equal length, contain the same tags.
 #[inline]
 pub(crate) fn are_same(tags: &[Tag], others: &[Tag]) -> bool {
-    // All are looked at, several at once: no jump for each.
+    // The loop has no branch per tag, so that the compiler can vectorize it.
     tags.iter().zip(others).fold(0, |differ, (tag, other)| differ | (tag.0 ^ other.0)) == 0
 }
 
-/// The value as text, if it is UTF-8.
+/// Returns the value as text if it is UTF-8.
 #[inline]
 pub(crate) fn text(value: &[u8]) -> Option<&str> {
     if is_ascii(value) {
@@ -266,8 +271,9 @@ pub(crate) fn text(value: &[u8]) -> Option<&str> {
     core::str::from_utf8(value).ok()
 }
 
-/// Returns true if all bytes are ASCII: most values have 1 to 16 of them, two words that may
-/// overlap.
+/// Returns true if all bytes are ASCII.
+///
+/// Most values have 1 to 16 bytes, which two overlapping words cover.
 #[inline]
 fn is_ascii(value: &[u8]) -> bool {
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);

@@ -1,21 +1,22 @@
-//! Values of a counterparty as one line of a log or a screen shows them.
+//! Counterparty values formatted for one line of a log or a screen.
 //!
-//! Invariants: the text has no control characters and no marks that change the direction of
-//! writing. So no value can look like a line, or a part of one, that it is not. Two values that
-//! differ within the limit are shown differently.
+//! Invariants: the text contains no control characters and no bidirectional formatting characters,
+//! so a value cannot imitate another line or part of a line. Two values that differ within the
+//! limit have different texts.
 
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
 
 use crate::SOH;
 
-/// Longest value that a line of a log shows, in bytes.
+/// Maximum length of a value in a log line, in bytes.
 pub const SHOWN_BYTES_MAX: usize = 100;
 
-/// Shows bytes as text: `\n`, `\r`, `\t`, `\\`, `\xNN` for other control characters and for what is
-/// not UTF-8, `\u{NNNN}` for marks of direction and line separators. A value longer than the limit
-/// is cut, and its whole length is said.
+/// Formats bytes as escaped text.
 ///
+/// Escapes are `\n`, `\r`, `\t` and `\\`, `\xNN` for other control characters and non-UTF-8 bytes,
+/// and `\u{NNNN}` for bidirectional formatting characters and line separators. A value longer than
+/// the limit is cut, and its full length is appended.
 /// ```
 /// use transfix_codec::shown::Shown;
 ///
@@ -29,30 +30,32 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// For a line of a log: at most [`SHOWN_BYTES_MAX`] bytes of the value.
+    /// Formats at most [`SHOWN_BYTES_MAX`] bytes of the value, for a log line.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self::cut(bytes, SHOWN_BYTES_MAX)
     }
 
-    /// At most `bytes_max` bytes of the value.
+    /// Formats at most `bytes_max` bytes of the value.
     #[must_use]
     pub const fn cut(bytes: &'a [u8], bytes_max: usize) -> Self {
         Self { bytes, bytes_max }
     }
 
-    /// The whole value.
+    /// Formats the whole value.
     #[must_use]
     pub const fn whole(bytes: &'a [u8]) -> Self {
         Self::cut(bytes, usize::MAX)
     }
 }
 
-/// Writes a JSON string. Escapes stand for all that JSON wants escaped, and for all that a terminal
-/// would obey or hide.
+/// Writes a JSON string.
+///
+/// Escapes the characters that JSON requires, and the characters that a terminal would interpret or
+/// hide.
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn write_json(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')?;
     let mut rest = text;
@@ -73,8 +76,10 @@ pub fn write_json(text: &str, out: &mut dyn Write) -> fmt::Result {
     out.write_char('"')
 }
 
-/// Returns true if a terminal or an editor would not show this character as it stands. It is a
-/// control character, a mark without width or of direction, or a separator of lines.
+/// Returns true if a terminal or an editor would interpret or hide this character.
+///
+/// Hidden characters are control characters, zero-width characters, bidirectional formatting
+/// characters and line separators.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(
@@ -86,7 +91,7 @@ pub const fn is_hidden(c: char) -> bool {
     )
 }
 
-/// Writes one character of a value.
+/// Writes one escaped character of a value.
 fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
     match c {
         '\n' => f.write_str("\\n"),
@@ -102,7 +107,8 @@ fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut end = self.bytes_max.min(self.bytes.len());
-        // Not in the middle of a character: one has at most three bytes behind its first.
+        // A cut must not split a UTF-8 character, which has at most three bytes after its first
+        // byte.
         let continues = |at: usize| self.bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
         let first = end.saturating_sub(3);
         while end > first && continues(end) {
@@ -119,9 +125,10 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Makes one line of a message: escapes all that [`Shown`] does but SOH. Neither a line break in a
-/// data field nor a mark of direction can make one line look like another. Bytes that are not UTF-8
-/// stay. [`unescape_line`] gives the message back.
+/// Escapes a message for a single line, as [`Shown`] does but without escaping SOH.
+///
+/// Line breaks in data fields and bidirectional formatting characters cannot imitate other lines.
+/// Non-UTF-8 bytes are kept. [`unescape_line`] restores the message.
 pub fn escape_line(message: &mut Vec<u8>) {
     let is_plain = |b: &u8| (*b >= b' ' || *b == SOH) && !matches!(*b, b'\\' | 0x7f..);
     if message.iter().all(is_plain) {
@@ -143,7 +150,7 @@ pub fn escape_line(message: &mut Vec<u8>) {
     *message = line;
 }
 
-/// Text at the end of bytes.
+/// A writer that appends text to bytes.
 struct Text<'v>(&'v mut Vec<u8>);
 
 impl Write for Text<'_> {
@@ -153,8 +160,9 @@ impl Write for Text<'_> {
     }
 }
 
-/// The message of which [`escape_line`] has made this line; `None` if it has nothing escaped, or
-/// something that is never written so.
+/// Restores the message from a line of [`escape_line`].
+///
+/// Returns `None` if the line contains no escape, or an escape that [`escape_line`] never writes.
 #[must_use]
 pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
     let mut message = Vec::with_capacity(line.len());
@@ -169,7 +177,7 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
             b'\\' => ('\\', 0),
             b'x' => (char_of(behind.get(..2)?)?, 2),
             b'u' if behind.first() == Some(&b'{') => {
-                // Four digits, or as many as a character above them needs.
+                // Four digits, or more for characters that need more.
                 let digits = behind[1..].iter().take(7).position(|b| *b == b'}')?;
                 let digits = Some(digits).filter(|count| *count >= 4)?;
                 (char_of(&behind[1..=digits])?, digits + 2)
@@ -183,7 +191,7 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
     (message.len() < line.len()).then_some(message)
 }
 
-/// The character with this number in hexadecimal digits.
+/// Returns the character with this hexadecimal number.
 fn char_of(digits: &[u8]) -> Option<char> {
     let digits = core::str::from_utf8(digits).ok()?;
     let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;

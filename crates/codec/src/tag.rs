@@ -1,10 +1,11 @@
-//! Field tags: the number that names a field, and the constants that the engine itself needs.
+//! Field tags: the number of a field, and the constants that the engine needs.
 //!
-//! Every other tag is `Tag(number)`, or comes from a dictionary.
+//! Other tags are written `Tag(number)` or read from a dictionary.
 
 use core::fmt;
 
-/// A field's number, 1 to 4294967295 as written before the `=`; 0 stands for "not a valid tag".
+/// The number of a field as written before `=`, 1 to 4294967295. The value 0 means "not a valid
+/// tag".
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct Tag(pub u32);
@@ -111,19 +112,20 @@ tags! {
     DEFAULT_CSTM_APPL_VER_ID = 1408, "DefaultCstmApplVerID";
 }
 
-/// Returns true if the session layer alone writes `tag`; an application that writes it is mistaken.
+/// Returns true if only the session layer may write `tag`.
 #[must_use]
 pub const fn is_session_owned(tag: Tag) -> bool {
     matches!(tag.0, 8 | 9 | 10 | 34 | 35 | 43 | 49 | 52 | 56 | 122)
 }
 
-/// Returns true if a field belongs to one session, and does not go along when its message is sent
-/// on. These are the fields of [`is_session_owned`], sub and location ids of both sides,
-/// LastMsgSeqNumProcessed(369), and signature and encryption of this one message.
+/// Returns true if the field belongs to one session and is dropped when its message is forwarded.
+///
+/// Dropped are the fields of [`is_session_owned`], SubID and LocationID fields of both sides,
+/// LastMsgSeqNumProcessed(369), and the signature and encryption fields of the message.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {
     is_session_owned(tag) || matches!(tag.0, 50 | 57 | 142 | 143 | 369 | 89 | 90 | 91 | 93)
 }
 
-/// Tags from here on are left to venues and their counterparties (FIX, user defined fields).
+/// First tag for user-defined fields of venues and their counterparties (FIX, user defined fields).
 pub const USER_DEFINED: u32 = 5000;

@@ -1,19 +1,4 @@
-//! Prepared messages: the constant fields laid out once, the variable values patched in.
-//!
-//! ```
-//! use transfix_codec::{Template, tag, encode::FrameWriter, Precision};
-//!
-//! let order = Template::new("D", |t| {
-//!     t.slot(tag::CL_ORD_ID).fields(b"21=1\x0155=EU\x0154=1\x01").slot(tag::ORDER_QTY);
-//! });
-//! let mut out = Vec::new();
-//! let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", order.msg_type());
-//! order.fill(frame.body(Precision::Millis)).str("17").uint(100).done();
-//! frame.finish()?;
-//! let text = String::from_utf8(out).unwrap();
-//! assert!(text.contains("\x0135=D\x0111=17\x0121=1\x0155=EU\x0154=1\x0138=100\x0110="));
-//! # Ok::<(), transfix_codec::Misuse>(())
-//! ```
+//! Message templates: constant fields laid out once, with slots for variable values.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -22,26 +7,27 @@ use crate::encode::{Body, Head, piece::Piece};
 use crate::raw::check_constant;
 use crate::{Decimal, Misuse, MsgType, Tag, Timestamp, tag};
 
-/// The body of a message with places left for values.
+/// The body of a message with slots for values.
 #[derive(Clone, Debug)]
 pub struct Template {
     msg_type: Vec<u8>,
     slots: Vec<Slot>,
     rest: Piece,
-    /// The first mistake of the layout: no message comes of it.
+    /// The first misuse of the layout, which fails each message.
     misuse: Option<Misuse>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
     tag: Tag,
-    /// Constant bytes that stand before the slot's value, `tag=` included.
+    /// Constant bytes before the slot's value, `tag=` included.
     before: Piece,
 }
 
 impl Template {
-    /// Lays out a message of type `msg_type`: constant fields and slots, in wire order. A mistake
-    /// is what each message filled from the template fails with.
+    /// Lays out a message of type `msg_type`: constant fields and slots, in wire order.
+    ///
+    /// A misuse in the layout fails each message filled from the template.
     #[must_use]
     pub fn new(msg_type: impl AsRef<[u8]>, layout: impl FnOnce(&mut TemplateLayout)) -> Self {
         let mut laid_out = TemplateLayout::default();
@@ -51,13 +37,13 @@ impl Template {
         Self { msg_type, slots, rest: Piece::new(&open), misuse }
     }
 
-    /// MsgType(35) of the message.
+    /// Returns MsgType(35) of the message.
     #[must_use]
     pub fn msg_type(&self) -> MsgType<'_> {
         MsgType::of(&self.msg_type)
     }
 
-    /// Writes the template into `body`; the values follow in the order of the slots.
+    /// Writes the template into `body`; values follow in the order of the slots.
     #[inline(always)]
     #[must_use = "end with done(), or the message is incomplete"]
     pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
@@ -68,7 +54,7 @@ impl Template {
     }
 }
 
-/// The layout of a [`Template`] in the making: constant fields and slots, in wire order.
+/// Builder for the layout of a [`Template`]: constant fields and slots, in wire order.
 #[derive(Debug, Default)]
 pub struct TemplateLayout {
     slots: Vec<Slot>,
@@ -78,8 +64,9 @@ pub struct TemplateLayout {
 }
 
 impl TemplateLayout {
-    /// Appends constant fields, each ended by its delimiter; a data field in one call with its
-    /// Length field.
+    /// Appends constant fields, each with its delimiter.
+    ///
+    /// A data field and its Length field must be in the same call.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         let misuse = check_constant(encoded, tag::is_session_owned);
         self.misuse = self.misuse.or(misuse);
@@ -87,7 +74,7 @@ impl TemplateLayout {
         self
     }
 
-    /// Appends a field whose value is given at each [`Template::fill`].
+    /// Appends a field whose value each [`Template::fill`] provides.
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
         self.open.extend_from_slice(tag.to_string().as_bytes());
         self.open.push(b'=');
@@ -97,7 +84,7 @@ impl TemplateLayout {
     }
 }
 
-/// A template being filled.
+/// A template being filled with values.
 pub struct Fill<'t, 'b, 'o> {
     slots: core::slice::Iter<'t, Slot>,
     rest: &'t Piece,
@@ -118,43 +105,45 @@ impl Fill<'_, '_, '_> {
         self
     }
 
-    /// A String value.
+    /// Writes a String value.
     #[inline(always)]
     pub fn str(&mut self, value: &str) -> &mut Self {
         self.bytes(value.as_bytes())
     }
 
-    /// Any value in its wire form.
+    /// Writes any encoded value.
     #[inline(always)]
     pub fn bytes(&mut self, value: &[u8]) -> &mut Self {
         self.next(|body, tag| body.put_bytes(Head::NONE, tag, value))
     }
 
-    /// A SeqNum, Length or quantity without fraction.
+    /// Writes a SeqNum, Length or quantity without fraction.
     #[inline(always)]
     pub fn uint(&mut self, value: u64) -> &mut Self {
         self.next(|body, _| body.put_uint(Head::NONE, value, 1))
     }
 
-    /// The same with leading zeros up to `digits_min` digits, at most 8: as long in each message.
+    /// Writes an unsigned number with leading zeros up to `digits_min` digits, at most 8.
+    ///
+    /// Padding keeps the length constant across messages.
     #[inline(always)]
     pub fn padded(&mut self, value: u64, digits_min: usize) -> &mut Self {
         self.next(|body, _| body.put_uint(Head::NONE, value, digits_min))
     }
 
-    /// A float, Qty, Price, Amt or Percentage value.
+    /// Writes a float, Qty, Price, Amt or Percentage value.
     #[inline(always)]
     pub fn decimal(&mut self, value: Decimal) -> &mut Self {
         self.next(|body, _| body.put_decimal(Head::NONE, value))
     }
 
-    /// A UTCTimestamp value, with the precision of the session.
+    /// Writes a UTCTimestamp value, with the precision of the session.
     #[inline(always)]
     pub fn timestamp(&mut self, value: Timestamp) -> &mut Self {
         self.next(|body, _| body.put_timestamp(Head::NONE, value, body.precision))
     }
 
-    /// Writes what follows the last slot.
+    /// Writes the constant bytes after the last slot.
     #[inline(always)]
     pub fn done(&mut self) {
         if !self.slots.as_slice().is_empty() {

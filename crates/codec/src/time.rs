@@ -1,6 +1,7 @@
-//! UTC time stamps: nanoseconds since 1970, read and written as UTCTimestamp.
+//! UTC timestamps: nanoseconds since 1970, parsed and written as UTCTimestamp.
 //!
-//! The calendar is proleptic Gregorian; FIX has no offset and 23:59:60 for a leap second.
+//! The calendar is proleptic Gregorian. FIX timestamps have no offset, and a leap second is
+//! 23:59:60.
 
 mod reader;
 
@@ -15,11 +16,11 @@ pub use reader::TimestampReader;
 
 const NANOS: i64 = 1_000_000_000;
 const DAY_S: i64 = 86_400;
-/// A moment in UTC, as nanoseconds since 1970-01-01; 1678 to 2262.
+/// A moment in UTC as nanoseconds since 1970-01-01, from September 1677 to April 2262.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Timestamp(pub i64);
 
-/// `YYYYMMDD-HH:MM:SS.sssssssss`.
+/// Maximum length of `YYYYMMDD-HH:MM:SS.sssssssss`, in bytes.
 pub(crate) const TEXT_MAX: usize = 27;
 
 /// ```
@@ -43,8 +44,9 @@ impl TryFrom<std::time::SystemTime> for Timestamp {
 }
 
 impl Timestamp {
-    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
-    /// Picoseconds are cut off; second 60 counts as the first of the next minute.
+    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    ///
+    /// Picoseconds are cut off. Second 60 counts as the first second of the next minute.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -52,7 +54,7 @@ impl Timestamp {
         Self::from_parts(date, time)
     }
 
-    /// The day and time that a UTCTimestamp says, of any year.
+    /// Parses the day and time of a UTCTimestamp of any year.
     #[inline]
     pub(crate) fn parts(value: &[u8]) -> Option<(Date, TimeOfDay)> {
         let (date, time) = Self::split(value)?;
@@ -60,7 +62,7 @@ impl Timestamp {
         Some((Date::of_digits(date)?, time))
     }
 
-    /// The two halves of a UTCTimestamp.
+    /// Splits a UTCTimestamp into date and time.
     #[inline]
     pub(crate) fn split(value: &[u8]) -> Option<(&[u8; 8], &[u8])> {
         let (date, rest) = value.split_first_chunk::<8>()?;
@@ -68,21 +70,22 @@ impl Timestamp {
         Some((date, time))
     }
 
-    /// A day and time in UTC; `None` beyond the years 1678 to 2262.
+    /// Creates a timestamp from a day and time in UTC; `None` before September 1677 or after April
+    /// 2262.
     #[must_use]
     #[inline]
     pub fn from_parts(date: Date, time: TimeOfDay) -> Option<Self> {
         let (mut day, mut of_day) = (i64::from(date.days()), time.since_midnight_ns());
         if day < 0 {
-            // The first moments that there are belong to a day whose midnight is too early.
+            // Midnight of the first representable day is out of range, so the code counts back from
+            // the next day.
             day += 1;
             of_day -= DAY_S * NANOS;
         }
         day.checked_mul(DAY_S * NANOS)?.checked_add(of_day).map(Self)
     }
 
-    /// The day in UTC.
-    ///
+    /// Returns the day in UTC.
     /// ```
     /// use transfix_codec::{Date, TimeOfDay, Timestamp};
     ///
@@ -99,7 +102,7 @@ impl Timestamp {
         }
     }
 
-    /// The time of day in UTC.
+    /// Returns the time of day in UTC.
     #[must_use]
     pub const fn time_of_day(self) -> TimeOfDay {
         let of_day = self.0.rem_euclid(DAY_S * NANOS);
@@ -111,7 +114,8 @@ impl Timestamp {
         }
     }
 
-    /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns it; the rest is cut, not rounded.
+    /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns the written bytes. Truncates,
+    /// does not round.
     pub(crate) fn text(self, precision: Precision, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
         let mut minute = Minute::FIRST;
         let (rest, len) = seconds(minute.enter(self.0), precision);
@@ -123,7 +127,7 @@ impl Timestamp {
         &buffer[..Minute::LEN + len]
     }
 
-    /// Nanoseconds from `earlier` to `self`; negative if `self` is earlier.
+    /// Returns the nanoseconds from `earlier` to `self`, negative if `self` is earlier.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i64 {
         self.0.saturating_sub(earlier.0)

@@ -1,6 +1,6 @@
 //! Times of day: UTCTimeOnly, LocalMktTime, TZTimeOnly and TZTimestamp.
 //!
-//! Second 60 is a leap second, the last one of a UTC day, and is kept. Digits finer than a
+//! Second 60 is a leap second, the last second of a UTC day, and is kept. Digits below one
 //! nanosecond are cut off.
 
 use core::fmt;
@@ -10,40 +10,33 @@ use crate::date::two;
 use crate::precision::{Precision, fraction, usual_fraction};
 use crate::{Date, Timestamp, digits};
 
-/// A time of day without a zone: a UTCTimeOnly or a LocalMktTime.
-///
-/// ```
-/// use transfix_codec::TimeOfDay;
-///
-/// let open = TimeOfDay::parse(b"08:00:00.250").expect("a time");
-/// assert_eq!((open.hour(), open.minute(), open.second()), (8, 0, 0));
-/// assert_eq!(open.nanos(), 250_000_000);
-/// ```
+/// A time of day without a time zone: a UTCTimeOnly or a LocalMktTime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeOfDay {
-    /// Second, minute, hour, each a byte from the lowest on, and [`Self::SET`]: a time that may be
-    /// absent is two words, which functions return in registers.
+    /// Second, minute and hour, one byte each from the lowest byte up, plus [`Self::SET`].
+    ///
+    /// An `Option<TimeOfDay>` thus has two words, which functions return in registers.
     clock: NonZeroU32,
     nanos: u32,
 }
 
 impl Default for TimeOfDay {
-    /// Midnight.
+    /// Returns midnight.
     fn default() -> Self {
         Self { clock: Self::SET, nanos: 0 }
     }
 }
 
-/// `HH:MM:SS.sssssssss`.
+/// Maximum length of `HH:MM:SS.sssssssss`, in bytes.
 const TIME_MAX: usize = 18;
-/// With an offset.
+/// Maximum length of a time with an offset, in bytes.
 pub(crate) const TZ_TIME_MAX: usize = TIME_MAX + 6;
 
 impl TimeOfDay {
-    /// This bit keeps the clock from being zero.
+    /// A bit that keeps `clock` from being zero.
     const SET: NonZeroU32 = NonZeroU32::MIN.saturating_add((1 << 24) - 1);
 
-    /// `None` if there is no such time; second 60 is that of 23:59 only.
+    /// Creates a time; `None` if the time does not exist. Second 60 exists only at 23:59.
     #[must_use]
     #[inline]
     pub const fn new(hour: u8, minute: u8, second: u8, nanos: u32) -> Option<Self> {
@@ -54,14 +47,14 @@ impl TimeOfDay {
         if exists { Some(Self::of([hour, minute, second], nanos)) } else { None }
     }
 
-    /// A time that exists.
+    /// Creates a time from parts that are already checked.
     #[inline(always)]
     const fn of([hour, minute, second]: [u8; 3], nanos: u32) -> Self {
         let clock = (hour as u32) << 16 | (minute as u32) << 8 | second as u32;
         Self { clock: Self::SET.saturating_add(clock), nanos }
     }
 
-    /// Reads `HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    /// Parses `HH:MM:SS` with an optional fraction, of which nine digits are kept.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (time, rest) = value.split_first_chunk::<8>()?;
@@ -70,42 +63,42 @@ impl TimeOfDay {
         Self::new(hour, minute, second, nanos)
     }
 
-    /// The same with a fraction that is not usual.
+    /// Parses a time whose fraction has neither 0 nor 3 digits.
     #[inline(never)]
     fn with_fraction(time: &[u8; 8], rest: &[u8]) -> Option<Self> {
         let [hour, minute, second] = hms(time)?;
         Self::new(hour, minute, second, fraction(rest)?)
     }
 
-    /// The hour, 0 to 23.
+    /// Returns the hour, 0 to 23.
     #[must_use]
     #[inline]
     pub const fn hour(self) -> u8 {
         (self.clock.get() >> 16) as u8
     }
 
-    /// The minute, 0 to 59.
+    /// Returns the minute, 0 to 59.
     #[must_use]
     #[inline]
     pub const fn minute(self) -> u8 {
         (self.clock.get() >> 8) as u8
     }
 
-    /// The second, 0 to 60.
+    /// Returns the second, 0 to 60.
     #[must_use]
     #[inline]
     pub const fn second(self) -> u8 {
         self.clock.get() as u8
     }
 
-    /// Nanoseconds of the second.
+    /// Returns the nanoseconds of the second.
     #[must_use]
     #[inline]
     pub const fn nanos(self) -> u32 {
         self.nanos
     }
 
-    /// Nanoseconds since the day began.
+    /// Returns the nanoseconds since the start of the day.
     #[must_use]
     #[inline]
     pub const fn since_midnight_ns(self) -> i64 {
@@ -113,7 +106,7 @@ impl TimeOfDay {
         seconds * 1_000_000_000 + self.nanos as i64
     }
 
-    /// Writes `HH:MM:SS[.fff]` to the start of `buffer` and returns its length.
+    /// Writes `HH:MM:SS[.fff]` to the start of `buffer` and returns the length in bytes.
     pub(crate) fn write(self, precision: Precision, buffer: &mut [u8; TZ_TIME_MAX]) -> usize {
         for (at, number) in [(0, self.hour()), (3, self.minute()), (6, self.second())] {
             [buffer[at], buffer[at + 1]] = two(number);
@@ -132,7 +125,7 @@ impl TimeOfDay {
         9 + places
     }
 
-    /// The fewest digits that say all of the fraction.
+    /// Returns the lowest precision that keeps the whole fraction.
     const fn shortest(self) -> Precision {
         if self.nanos == 0 {
             Precision::Seconds
@@ -146,14 +139,14 @@ impl TimeOfDay {
     }
 }
 
-/// The numbers of `HH:MM:SS`, within no limits yet.
+/// Parses the numbers of `HH:MM:SS` without range checks.
 #[inline]
 pub(crate) fn hms(text: &[u8; 8]) -> Option<[u8; 3]> {
     const fn places(byte: u8) -> u64 {
         u64::from_le_bytes([0, 0, byte, 0, 0, byte, 0, 0])
     }
     let word = u64::from_le_bytes(*text);
-    // Zeros in place of the colons.
+    // Replaces the colons with zeros.
     let filled = word & !places(0xff) | places(b'0');
     if word & places(0xff) != places(b':') || !digits::all(filled) {
         return None;
@@ -176,31 +169,31 @@ impl fmt::Debug for TimeOfDay {
     }
 }
 
-/// How far a local time is ahead of UTC, in minutes: -14:59 to +14:59.
+/// The offset of a local time from UTC, in minutes: -14:59 to +14:59.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Offset {
     minutes: i16,
 }
 
 impl Offset {
-    /// No offset: `Z`.
+    /// UTC itself, written `Z`.
     pub const UTC: Self = Self { minutes: 0 };
     const MINUTES_MAX: i16 = 14 * 60 + 59;
 
-    /// `None` beyond 14:59.
+    /// Creates an offset; `None` beyond 14:59 in either direction.
     #[must_use]
     pub const fn new(minutes: i16) -> Option<Self> {
         let exists = -Self::MINUTES_MAX <= minutes && minutes <= Self::MINUTES_MAX;
         if exists { Some(Self { minutes }) } else { None }
     }
 
-    /// Minutes ahead of UTC; negative west of it.
+    /// Returns the minutes ahead of UTC, negative west of UTC.
     #[must_use]
     pub const fn minutes(self) -> i16 {
         self.minutes
     }
 
-    /// Reads `Z`, `+hh`, `-hh`, `+hh:mm` or `-hh:mm`.
+    /// Parses `Z`, `+hh`, `-hh`, `+hh:mm` or `-hh:mm`.
     fn parse(value: &[u8]) -> Option<Self> {
         let (sign, rest) = match value.split_first()? {
             (b'Z', []) => return Some(Self::UTC),
@@ -213,18 +206,18 @@ impl Offset {
             [a, b, b':', c, d] => [digits::short(&[a, b])?, digits::short(&[c, d])?],
             _ => return None,
         };
-        // Both have two digits.
+        // Hours and minutes have two digits, so the sum fits.
         if minutes < 60 { Self::new(sign * (hours * 60 + minutes) as i16) } else { None }
     }
 
-    /// Writes the text to the start of `buffer` and returns its length.
+    /// Writes the text to the start of `buffer` and returns the length in bytes.
     pub(crate) fn write(self, buffer: &mut [u8]) -> usize {
         if self.minutes == 0 {
             buffer[0] = b'Z';
             return 1;
         }
         buffer[0] = if self.minutes < 0 { b'-' } else { b'+' };
-        // Below 15 hours.
+        // An offset is below 15 hours, so both numbers have at most two digits.
         let [hours, minutes] = [self.minutes.abs() / 60, self.minutes.abs() % 60];
         [buffer[1], buffer[2]] = two(hours as u8);
         if minutes == 0 {
@@ -236,8 +229,7 @@ impl Offset {
     }
 }
 
-/// A TZTimeOnly: a time of day with its offset from UTC, if it says one.
-///
+/// A TZTimeOnly: a time of day with an optional offset from UTC.
 /// ```
 /// use transfix_codec::TzTimeOnly;
 ///
@@ -252,13 +244,13 @@ pub struct TzTimeOnly {
 }
 
 impl TzTimeOnly {
-    /// A time, and how far it is ahead of UTC.
+    /// Creates a local time with its offset from UTC.
     #[must_use]
     pub const fn new(time: TimeOfDay, offset: Option<Offset>) -> Self {
         Self { time, offset }
     }
 
-    /// Reads `HH:MM[:SS[.fraction]]` and an optional `Z`, `+hh[:mm]` or `-hh[:mm]`.
+    /// Parses `HH:MM[:SS[.fraction]]` and an optional `Z`, `+hh[:mm]` or `-hh[:mm]`.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let zone = value.iter().position(|b| matches!(b, b'Z' | b'+' | b'-'));
@@ -276,7 +268,7 @@ impl TzTimeOnly {
         let nanos = fraction(rest)?;
         let regular = TimeOfDay::new(hour, minute, second.min(59), nanos)?;
         if second > 59 {
-            // FIX: the leap second ends a day of UTC, whatever the local time is then.
+            // FIX: the leap second ends a UTC day, at any local time.
             let ahead = offset.unwrap_or_default().minutes;
             let local = i16::from(hour) * 60 + i16::from(minute);
             let of_day = (local - ahead).rem_euclid(24 * 60);
@@ -287,13 +279,13 @@ impl TzTimeOnly {
         Some(Self { time: TimeOfDay::of([hour, minute, second], regular.nanos), offset })
     }
 
-    /// The local time.
+    /// Returns the local time.
     #[must_use]
     pub const fn time(self) -> TimeOfDay {
         self.time
     }
 
-    /// How far it is ahead of UTC, if that is said.
+    /// Returns the offset from UTC, if present.
     #[must_use]
     pub const fn offset(self) -> Option<Offset> {
         self.offset
@@ -313,8 +305,7 @@ impl fmt::Display for TzTimeOnly {
     }
 }
 
-/// A TZTimestamp: a local day and time with its offset from UTC, if it says one.
-///
+/// A TZTimestamp: a local day and time with an optional offset from UTC.
 /// ```
 /// use transfix_codec::TzTimestamp;
 ///
@@ -329,13 +320,13 @@ pub struct TzTimestamp {
 }
 
 impl TzTimestamp {
-    /// A local day and time.
+    /// Creates a timestamp from a local day and time.
     #[must_use]
     pub const fn new(date: Date, time: TzTimeOnly) -> Self {
         Self { date, time }
     }
 
-    /// Reads `YYYYMMDD-` and a TZTimeOnly.
+    /// Parses `YYYYMMDD-` followed by a TZTimeOnly.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (date, rest) = value.split_first_chunk::<8>()?;
@@ -343,20 +334,21 @@ impl TzTimestamp {
         Some(Self { date: Date::of_digits(date)?, time })
     }
 
-    /// The local day.
+    /// Returns the local day.
     #[must_use]
     pub const fn date(self) -> Date {
         self.date
     }
 
-    /// The local time with its offset.
+    /// Returns the local time with its offset.
     #[must_use]
     pub const fn time(self) -> TzTimeOnly {
         self.time
     }
 
-    /// The moment in UTC; `None` without an offset, or beyond what a [`Timestamp`] holds. A leap
-    /// second counts as the first second of the next day.
+    /// Returns the moment in UTC; `None` without an offset or outside the range of [`Timestamp`].
+    ///
+    /// A leap second counts as the first second of the next day.
     #[must_use]
     pub fn utc(self) -> Option<Timestamp> {
         let ahead_ns = i64::from(self.time.offset?.minutes) * 60_000_000_000;

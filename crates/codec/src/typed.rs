@@ -1,11 +1,11 @@
-//! The parts of generated messages: values by their type, code sets, views, writers.
+//! Building blocks of generated messages: values by type, code sets, views and writers.
 //!
-//! Generated code is a thin layer of names over this module, so that it stays small and quick to
-//! compile; nobody needs to call it by hand.
+//! Generated code is a thin layer of names over this module, so that it stays small and compiles
+//! quickly. Applications do not call this module directly.
 //!
-//! Invariants: a typed message and one written field by field are the same bytes. Nothing
-//! allocates. The fields of a group entry stand in the dictionary's order, whatever the order of
-//! the calls.
+//! Invariants: a typed message has the same bytes as a message written field by field. Nothing
+//! allocates. The fields of a group entry are in the dictionary's order, for any order of the
+//! calls.
 
 mod entries;
 mod value;
@@ -15,24 +15,24 @@ pub use entries::{Entries, Entry};
 pub use value::{CodeSet, ToField, Value, Word, Words};
 pub use writer::{GroupWriter, Writer};
 
-// Under one name with the rest: a message of a dictionary may be called Reject, too.
+// Exported under one module name, because a dictionary may define a message named Reject.
 use crate::fields::{malformed, nothing};
 pub use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use crate::value::Tenor;
 pub use crate::{Body, Date, Decimal, Fields, Message, MonthYear, MsgType, Reject, Tag, Timestamp};
 use crate::{RejectReason, tag};
 
-/// A view over fields: a message's component, or an entry of a group.
+/// A view over fields: a component of a message, or an entry of a group.
 pub trait View<'a>: Copy {
-    /// The view over these fields.
+    /// Creates a view over these fields.
     fn of(fields: Fields<'a>) -> Self;
 }
 
 impl<'a> Fields<'a> {
-    /// The value of a field that must be there.
+    /// Returns the value of a required field.
     ///
     /// # Errors
-    /// Reason 1 if it is absent, 4 if empty, 6 if malformed.
+    /// SessionRejectReason(373) 1 if the field is absent, 4 if empty, 6 if malformed.
     #[inline(always)]
     pub fn require<T: Value<'a>>(&self, tag: Tag) -> Result<T, Reject> {
         match self.raw(tag) {
@@ -41,10 +41,10 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The value of a field that may be absent.
+    /// Returns the value of an optional field.
     ///
     /// # Errors
-    /// Reason 4 if it is empty, 6 if malformed.
+    /// SessionRejectReason(373) 4 if the field is empty, 6 if malformed.
     #[inline(always)]
     pub fn find<T: Value<'a>>(&self, tag: Tag) -> Result<Option<T>, Reject> {
         match self.raw(tag) {
@@ -55,10 +55,10 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Checks that the message is of that MsgType(35).
+/// Checks the MsgType(35) of a message.
 ///
 /// # Errors
-/// Reason 11 if it is not.
+/// SessionRejectReason(373) 11 if the type differs.
 #[inline]
 pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject> {
     if message.msg_type() == msg_type {
@@ -67,9 +67,10 @@ pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject>
     Err(Reject::new(RejectReason::InvalidMsgType, tag::MSG_TYPE))
 }
 
-/// A text of one to seven bytes as a number: its bytes, the first one lowest, and its length on
-/// top. It is 0 for an empty text, and for a longer one.
+/// Returns a text of one to seven bytes as a number that no other such text has.
 ///
+/// The number contains the bytes, the first byte lowest, and the length in the highest byte. The
+/// result is 0 for an empty or longer text.
 /// ```
 /// use transfix_codec::typed::word;
 ///

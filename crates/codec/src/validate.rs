@@ -1,13 +1,13 @@
-//! Judges whole messages by the dictionary: the content half of the session layer's validation.
+//! Validation of whole messages by the dictionary: the content part of session-layer validation.
 //!
-//! [`Rules`] are compiled once from the dictionaries of a session; [`Rules::check`] answers with
-//! the first [`Reject`] that a message deserves. An unknown MsgType(35) is blamed first, then
-//! sections out of order, then required tags that are missing. The fields follow in wire order. The
-//! checks of one field are: an empty value, the tag, its place, its format, its code. How a group
-//! is built comes before what its entries say.
+//! [`Rules`] are compiled once from the dictionaries of a session. [`Rules::check`] returns the
+//! first [`Reject`] of a message. The order is: an unknown MsgType(35), sections out of order,
+//! missing required tags, then the fields in wire order. The checks of one field are: an empty
+//! value, the tag, its position, its format, its code. The structure of a group is checked before
+//! the values of its entries.
 //!
-//! Invariants: no message makes it panic; nothing is allocated once [`Scratch`] has grown; the
-//! time is linear in the number of fields.
+//! Invariants: no message causes a panic; nothing is allocated once [`Scratch`] has grown; the time
+//! is linear in the number of fields.
 //!
 //! ```
 //! use transfix_codec::{FieldIndex, Message, RejectReason, Rules, Scratch, Switches, Tag};
@@ -49,16 +49,18 @@ pub use switches::Switches;
 use tables::{Body, Tables};
 use values::LastTime;
 
-/// The rules that the messages of one session must keep.
+/// Compiled validation rules for the messages of one session.
 #[derive(Debug)]
 pub struct Rules {
     tables: Tables,
 }
 
-/// Reusable memory of a check; allocates only while it grows. Any [`Rules`] may share it.
+/// Reusable memory of a check; allocates only while it grows.
+///
+/// Several [`Rules`] may share one scratch.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// Epoch in which each position was seen last.
+    /// The epoch in which each position was last seen.
     marks: Vec<u32>,
     epoch: u32,
     around: Around,
@@ -66,16 +68,17 @@ pub struct Scratch {
     shapes: Shapes,
 }
 
-/// Where the fields stand around a group entry that its conditions ask for: each field is looked at
-/// once, however many entries there are.
+/// Cache of fields outside a group entry that the entry's conditions refer to.
+///
+/// Each field is searched once, for any number of entries.
 #[derive(Clone, Debug, Default)]
 struct Around(RefCell<Vec<Known>>);
 
-/// The note of the first field with a tag in a part of the message.
+/// The first field with a tag in a part of the message, as far as searched.
 #[derive(Clone, Debug)]
 struct Known {
     tag: u32,
-    /// The fields that were looked at.
+    /// The range of searched fields.
     seen: Range<usize>,
     place: Option<usize>,
 }
@@ -86,7 +89,7 @@ impl Scratch {
             self.marks.resize(marks, 0);
         }
         self.around.0.get_mut().clear();
-        // One message has fewer entries than half of the epochs: Span counts bytes in a u32.
+        // A message has fewer entries than half of the epochs: `Span` counts bytes in a `u32`.
         if self.epoch > u32::MAX / 2 {
             self.marks.fill(0);
             self.epoch = 0;
@@ -100,11 +103,12 @@ impl Scratch {
 }
 
 impl Around {
-    /// The value of the first field with this tag among `fields`, which are the whole message or
-    /// those of an entry around the one at hand, up to its end.
+    /// Returns the value of the first field with this tag among `fields`.
+    ///
+    /// `fields` are the whole message, or an enclosing entry up to the end of the current entry.
     fn value<'m>(&self, message: &Fields<'m>, tag: u32, fields: Range<usize>) -> Option<&'m [u8]> {
         let mut all = self.0.borrow_mut();
-        // A group may have the tag that another asks the message for.
+        // A group and the message may both contain the tag, so the cache keeps both results.
         let is_same =
             |known: &Known| known.tag == tag && (known.seen.start == 0) == (fields.start == 0);
         let found = all.iter().position(is_same).unwrap_or_else(|| {
@@ -125,47 +129,48 @@ impl Around {
 }
 
 impl Rules {
-    /// Compiles the rules: `session` gives header, trailer and its own messages, `application`
-    /// the rest. They are the same dictionary up to FIX 4.4; from FIX 5.0 on, `session` is
-    /// FIXT 1.1.
+    /// Compiles the rules from two dictionaries.
+    ///
+    /// `session` defines header, trailer and the session messages; `application` defines the other
+    /// messages. Both are the same dictionary up to FIX 4.4. From FIX 5.0 on, `session` is FIXT
+    /// 1.1.
     #[must_use]
     pub fn new(session: &Dictionary, application: &Dictionary) -> Self {
         Self { tables: Tables::new(session, application) }
     }
 
-    /// The data fields that its dictionaries define beside those of the standard, each after its
-    /// Length field: what [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields) wants
-    /// to be told.
+    /// Returns the custom data fields of the dictionaries, each after its Length field.
+    ///
+    /// Pass them to [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields).
     #[must_use]
     pub fn data_fields(&self) -> &[(Tag, Tag)] {
         &self.tables.data_fields
     }
 
-    /// Returns true if the field may stand in the standard header.
+    /// Returns true if the standard header may contain the field.
     #[must_use]
     pub fn is_header_field(&self, tag: Tag) -> bool {
         self.tables.layouts[self.tables.header].place(tag.0).is_some()
     }
 
-    /// Returns true if the field may stand in the body of some message of the application, outside
-    /// of its groups.
+    /// Returns true if the body of any application message may contain the field outside groups.
     #[must_use]
     pub fn has_body_field(&self, tag: Tag) -> bool {
         self.tables.application_layouts().any(|layout| layout.place(tag.0).is_some())
     }
 
-    /// Returns true if the field may stand in the body of that message, outside of its groups.
+    /// Returns true if the body of this message may contain the field outside groups.
     #[must_use]
     pub fn is_body_field(&self, msg_type: impl AsRef<[u8]>, tag: Tag) -> bool {
         let body = self.tables.body(msg_type.as_ref());
         body.is_some_and(|body| self.tables.layouts[body.layout].place(tag.0).is_some())
     }
 
-    /// Judges a message.
+    /// Validates a message.
     ///
     /// # Errors
-    /// The first error. The [`Reject`] names no tag where none can be named: for an unknown
-    /// MsgType(35), and for a tag that RefTagID(371) cannot hold, such as -1.
+    /// The first error. The [`Reject`] has no tag for an unknown MsgType(35), and for a tag that
+    /// RefTagID(371) cannot represent, such as -1.
     pub fn check(
         &self,
         message: &Message<'_>,
@@ -178,7 +183,7 @@ impl Rules {
         let Some(body) = self.tables.body(message.msg_type().as_bytes()) else {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };
-        // The quick ways know no conditions: what they find sound may still lack a field.
+        // The fast paths ignore conditions, so a message that passes them may still lack a field.
         if switches.conditions && !body.conditions.is_empty() {
             scratch.begin(self.tables.marks);
             let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
@@ -190,7 +195,7 @@ impl Rules {
         self.walk(message, (body, switches), scratch)
     }
 
-    /// The first error, if there is any, of a message that has no known shape, or no sound values.
+    /// Returns the first error of a message that the check by shapes does not accept.
     fn walk(
         &self,
         message: &Message<'_>,
@@ -211,7 +216,7 @@ impl Rules {
         }
     }
 
-    /// The first error, if a closer look from `stop` on finds any.
+    /// Returns the first error that the full check finds from `stop` on.
     #[cold]
     fn first(
         &self,
@@ -230,10 +235,10 @@ impl Rules {
         of_message.or(of_field).map_or(Ok(()), Err)
     }
 
-    /// Reports everything that is wrong with a message, the error of [`Rules::check`] first.
+    /// Reports all errors of a message; the first is the error of [`Rules::check`].
     ///
-    /// A later error may follow from the first: after a wrong NumInGroup the fields of further
-    /// entries have no place.
+    /// Later errors may be consequences of the first: after a wrong NumInGroup, the fields of
+    /// further entries have no valid position.
     pub fn check_all(
         &self,
         message: &Message<'_>,
@@ -259,17 +264,19 @@ impl Rules {
     }
 }
 
-/// One thing that is wrong with a message.
+/// One error of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Why the message is bad.
+    /// The reason and tag of the error.
     pub reject: Reject,
-    /// Which field is to blame, counted from 0: for a tag that a group entry lacks the first field
-    /// of the entry, for one that the message lacks none.
+    /// Index of the field at fault, counted from 0.
+    ///
+    /// For a tag missing in a group entry, this is the first field of the entry. For a tag missing
+    /// in the message, this is `None`.
     pub at: Option<usize>,
 }
 
-/// The error of a MsgType(35) that no message of the dictionary has.
+/// Returns the error of a MsgType(35) that the dictionary does not define.
 #[cold]
 fn unknown_type(message: &Message<'_>, switches: &Switches) -> Option<Reject> {
     if message.msg_type().is_empty() && switches.empty_values {
@@ -279,8 +286,9 @@ fn unknown_type(message: &Message<'_>, switches: &Switches) -> Option<Reject> {
     switches.msg_types.then_some(reject)
 }
 
-/// The first tag that is a number but no [`Tag`], such as `-1`, as the sender wrote it: what
-/// RefTagID(371) says where a [`Reject`] of reason 0 names no tag.
+/// Returns the text of the first tag that is a number but not a [`Tag`], such as `-1`.
+///
+/// RefTagID(371) has this text if a [`Reject`] with SessionRejectReason(373) 0 has no tag.
 #[must_use]
 pub fn malformed_tag<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     let malformed = message.fields().enumerate().filter(|(_, field)| field.tag == Tag(0));
@@ -303,7 +311,7 @@ mod tests {
         let mut index = FieldIndex::default();
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
         let (around, len) = (Around::default(), message.len());
-        // Entries grow, end earlier again as they are read anew, and give way to the next one.
+        // Entries grow, end earlier when read again, and are followed by the next entry.
         for fields in [3..5, 3..8, 3..6, 0..len, 8..9, 8..10, 0..len, 8..len, 3..4] {
             for tag in [7, 8, 9, 58, 1000] {
                 let part = message.slice(fields.start, fields.end);

@@ -1,15 +1,15 @@
-//! Reads the plain values of fields: int, SeqNum, char, Boolean, codes, lists of words.
+//! Parsers of plain field values: int, SeqNum, char, Boolean, codes and lists.
 //!
-//! Each function answers `None` for a value that is not of the type. FIX datatypes: an int may
-//! carry leading zeros and a minus sign, never a plus sign. Dates and times are types of their own
-//! ([`Date`](crate::Date), [`TimeOfDay`](crate::TimeOfDay), [`Timestamp`](crate::Timestamp) …), and
-//! so are [`Decimal`](crate::Decimal) and [`Tenor`].
+//! Each function returns `None` for a value that does not match its data type. FIX datatypes: an
+//! int may have leading zeros and a minus sign, never a plus sign. Dates and times have types of
+//! their own ([`Date`](crate::Date), [`TimeOfDay`](crate::TimeOfDay),
+//! [`Timestamp`](crate::Timestamp) …); so do [`Decimal`](crate::Decimal) and [`Tenor`].
 
 use core::fmt;
 
 use crate::{digits, scan};
 
-/// An int: optional minus sign, digits. `None` if malformed or beyond 64 bits.
+/// Parses an int: optional minus sign, digits. Returns `None` if malformed or beyond 64 bits.
 #[must_use]
 #[inline]
 pub fn int(value: &[u8]) -> Option<i64> {
@@ -19,9 +19,9 @@ pub fn int(value: &[u8]) -> Option<i64> {
     }
 }
 
-/// A SeqNum, Length, TagNum or NumInGroup: digits only, leading zeros allowed. `None` if malformed
-/// or beyond 64 bits.
+/// Parses a SeqNum, Length, TagNum or NumInGroup: digits only, leading zeros allowed.
 ///
+/// Returns `None` if malformed or beyond 64 bits.
 /// ```
 /// use transfix_codec::value::uint;
 ///
@@ -35,7 +35,7 @@ pub fn uint(value: &[u8]) -> Option<u64> {
         1..=8 => digits::short(value),
         9..=16 => {
             let (head, tail) = value.split_at(value.len() - 8);
-            // Sixteen digits fit.
+            // Sixteen digits fit into a `u64`.
             let head = digits::short(head)?.wrapping_mul(100_000_000);
             Some(head.wrapping_add(digits::short(tail)?))
         }
@@ -56,22 +56,23 @@ fn long_uint(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns true if a value has the form of an int, however many digits it has.
+/// Returns true if a value has the form of an int, with any number of digits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_int(value: &[u8]) -> bool {
     is_uint(value.strip_prefix(b"-").unwrap_or(value))
 }
 
-/// Returns true if a value consists of digits, however many there are.
+/// Returns true if a value consists of digits only, with any number of digits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_uint(value: &[u8]) -> bool {
     !value.is_empty() && value.iter().all(u8::is_ascii_digit)
 }
 
-/// Returns true if a value has the form of a float, however many digits it has: FIX sets no limit
-/// to them, while a [`Decimal`](crate::Decimal) holds 64 bits.
+/// Returns true if a value has the form of a float, with any number of digits.
+///
+/// FIX does not limit the number of digits, whereas a [`Decimal`](crate::Decimal) holds 64 bits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_float(value: &[u8]) -> bool {
@@ -80,14 +81,14 @@ pub(crate) fn is_float(value: &[u8]) -> bool {
     digits.len() > points && points <= 1 && digits.iter().all(|&b| b == b'.' || b.is_ascii_digit())
 }
 
-/// A DayOfMonth: 1 to 31.
+/// Parses a DayOfMonth: 1 to 31.
 #[must_use]
 pub fn day_of_month(value: &[u8]) -> Option<u8> {
     let day = uint(value).filter(|day| (1..=31).contains(day))?;
     u8::try_from(day).ok()
 }
 
-/// A char: one byte that is neither a control character nor above ASCII.
+/// Parses a char: one printable ASCII byte.
 #[must_use]
 pub fn char(value: &[u8]) -> Option<u8> {
     match value {
@@ -96,7 +97,7 @@ pub fn char(value: &[u8]) -> Option<u8> {
     }
 }
 
-/// `Y` or `N`.
+/// Parses a Boolean: `Y` or `N`.
 #[must_use]
 pub fn boolean(value: &[u8]) -> Option<bool> {
     match value {
@@ -106,25 +107,27 @@ pub fn boolean(value: &[u8]) -> Option<bool> {
     }
 }
 
-/// A Country, ISO 3166: two letters.
+/// Parses a Country, ISO 3166: two letters.
 #[must_use]
 pub fn country(value: &[u8]) -> Option<&str> {
     letters(value, 2)
 }
 
-/// A Currency, ISO 4217: three letters.
+/// Parses a Currency, ISO 4217: three letters.
 #[must_use]
 pub fn currency(value: &[u8]) -> Option<&str> {
     letters(value, 3)
 }
 
-/// A Language, ISO 639-1: two letters.
+/// Parses a Language, ISO 639-1: two letters.
 #[must_use]
 pub fn language(value: &[u8]) -> Option<&str> {
     letters(value, 2)
 }
 
-/// An Exchange: an ISO 10383 market identifier code, or what older versions have; no blanks.
+/// Parses an Exchange: an ISO 10383 market identifier code, or a code of older FIX versions.
+///
+/// Accepts any non-empty value of printable ASCII characters without blanks.
 #[must_use]
 pub fn exchange(value: &[u8]) -> Option<&str> {
     let is_graphic = !value.is_empty() && value.iter().all(u8::is_ascii_graphic);
@@ -136,14 +139,7 @@ fn letters(value: &[u8], count: usize) -> Option<&str> {
     scan::text(value).filter(|_| is_alphabetic)
 }
 
-/// A MultipleCharValue: graphic characters with one blank between them.
-///
-/// ```
-/// use transfix_codec::value::chars;
-///
-/// assert!(chars(b"1 G").expect("two characters").eq([b'1', b'G']));
-/// assert!(chars(b"1G").is_none());
-/// ```
+/// Parses a MultipleCharValue: printable characters separated by single blanks.
 #[must_use]
 pub fn chars(value: &[u8]) -> Option<impl ExactSizeIterator<Item = u8> + Clone> {
     let well_formed = value.len() % 2 == 1
@@ -152,21 +148,14 @@ pub fn chars(value: &[u8]) -> Option<impl ExactSizeIterator<Item = u8> + Clone> 
     well_formed.then(|| value.iter().step_by(2).copied())
 }
 
-/// A MultipleStringValue: words with one blank between them.
-///
-/// ```
-/// use transfix_codec::value::words;
-///
-/// assert!(words(b"AA B").expect("two words").eq([&b"AA"[..], b"B"]));
-/// assert!(words(b"AA  B").is_none());
-/// ```
+/// Parses a MultipleStringValue: strings separated by single blanks.
 #[must_use]
 pub fn words(value: &[u8]) -> Option<impl Iterator<Item = &[u8]> + Clone> {
     let words = value.split(|&b| b == b' ');
     words.clone().all(|word| !word.is_empty()).then_some(words)
 }
 
-/// A Tenor: so many days, weeks, months or years, such as `D5` or `M3`.
+/// A Tenor: a number of days, weeks, months or years, such as `D5` or `M3`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Tenor {
     unit: TenorUnit,
@@ -176,24 +165,24 @@ pub struct Tenor {
 /// The unit of a [`Tenor`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TenorUnit {
-    /// `D`
+    /// Days, written `D`.
     Days,
-    /// `W`
+    /// Weeks, written `W`.
     Weeks,
-    /// `M`
+    /// Months, written `M`.
     Months,
-    /// `Y`
+    /// Years, written `Y`.
     Years,
 }
 
 impl Tenor {
-    /// So many units; `None` if `count` is 0.
+    /// Creates a tenor of `count` units; `None` if `count` is 0.
     #[must_use]
     pub const fn new(unit: TenorUnit, count: u32) -> Option<Self> {
         if count == 0 { None } else { Some(Self { unit, count }) }
     }
 
-    /// Reads a letter and a number above 0.
+    /// Parses a unit letter followed by a number above 0.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (letter, count) = value.split_first()?;
@@ -207,13 +196,13 @@ impl Tenor {
         Self::new(unit, u32::try_from(uint(count)?).ok()?)
     }
 
-    /// The unit.
+    /// Returns the unit.
     #[must_use]
     pub const fn unit(self) -> TenorUnit {
         self.unit
     }
 
-    /// How many; at least 1.
+    /// Returns the number of units; at least 1.
     #[must_use]
     pub const fn count(self) -> u32 {
         self.count
@@ -316,7 +305,7 @@ mod tests {
         #[test]
         fn what_is_read_has_the_form(text in "-?[0-9.+]{0,20}") {
             let text = text.as_bytes();
-            // Up to 18 digits are read as each of the three types; more of them may be too many.
+            // Each parser accepts up to 18 digits; longer values may exceed 64 bits.
             let is_short = text.len() <= 18;
             for (is_read, has_form) in [
                 (int(text).is_some(), is_int(text)),

@@ -1,5 +1,4 @@
-//! When a member must be present: conditions over other fields, as FIX Orchestra writes them.
-//!
+//! Conditions over other fields that make a member required, in the syntax of FIX Orchestra.
 //! ```
 //! # #[cfg(feature = "xml")] {
 //! use transfix_dictionary::{Condition, standard};
@@ -12,8 +11,8 @@
 //! # Ok::<(), transfix_dictionary::BadCondition>(())
 //! ```
 //!
-//! Invariants: the resolved form has tags and values of the wire, no names; it is at most
-//! [`Condition::DEPTH_MAX`] levels deep.
+//! Invariants: a parsed condition contains tags and wire values, no names; a condition has at most
+//! [`Condition::DEPTH_MAX`] levels.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -24,24 +23,25 @@ mod parse;
 
 /// A condition over the fields around a member.
 ///
-/// A field is looked up in the group entry that the member belongs to, then in what is around it.
+/// A field is looked up in the group entry of the member, then in the enclosing entries and the
+/// message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The field is present.
     Exists(u32),
-    /// The field is present and compares so with a value or another present field.
+    /// The field is present, and its comparison with a value or another present field is true.
     Compare(u32, Comparison, Operand),
     /// The field is present and has one of these values.
     In(u32, Vec<String>),
-    /// The condition does not hold.
+    /// The inner condition does not hold.
     Not(Box<Self>),
-    /// All of them hold.
+    /// All inner conditions hold.
     All(Vec<Self>),
-    /// One of them holds.
+    /// At least one inner condition holds.
     Any(Vec<Self>),
 }
 
-/// How two values compare: as numbers if both are, else byte by byte.
+/// A comparison of two values: numeric if both are numbers, otherwise byte by byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `==`
@@ -58,22 +58,22 @@ pub enum Comparison {
     GreaterOrEqual,
 }
 
-/// The value that a field is compared with.
+/// The right side of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Operand {
-    /// A value as on the wire.
+    /// A value as encoded on the wire.
     Value(String),
     /// Another field.
     Field(u32),
 }
 
-/// A condition that can't be read: what is wrong, and at which character, counted from 0.
+/// A syntax or name error in a condition.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadCondition {
-    /// The place in the text.
+    /// Offset of the error in the text, in characters, counted from 0.
     pub at: usize,
-    /// The fault there.
+    /// Description of the error.
     pub why: String,
 }
 
@@ -83,7 +83,7 @@ impl fmt::Display for BadCondition {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for BadCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -93,22 +93,24 @@ impl fmt::Debug for BadCondition {
 impl core::error::Error for BadCondition {}
 
 impl Condition {
-    /// How deep a condition may nest.
+    /// Maximum nesting depth of a condition.
     pub const DEPTH_MAX: usize = 64;
 
-    /// Reads a condition: `==`, `!=`, `<`, `<=`, `>`, `>=`, `in { , }`, `exists`, `and`, `or`,
-    /// `not`, parentheses; a field by its name or, on the left, its tag; a value as `^CODE`, in
-    /// quotes or as a number.
+    /// Parses a condition.
+    ///
+    /// Operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in { , }`, `exists`, `and`, `or`, `not` and
+    /// parentheses. A field is written as its name or, on the left, its tag. A value is written as
+    /// `^CODE`, in quotes or as a number.
     ///
     /// # Errors
-    /// [`BadCondition`] if it is malformed, or a field or code is unknown.
+    /// [`BadCondition`] if the text is malformed, or a field or code is unknown.
     pub fn parse(text: &str, dictionary: &Dictionary) -> Result<Self, BadCondition> {
         parse::parse(text, &|name| {
             dictionary.field_named(name).or_else(|| by_tag(dictionary, name))
         })
     }
 
-    /// Reads a condition with fields that `find` gives by name or tag.
+    /// Parses a condition; `find` returns a field by name or tag.
     pub(crate) fn parse_with<'d>(
         text: &str,
         find: &dyn Fn(&str) -> Option<&'d Field>,
@@ -116,7 +118,7 @@ impl Condition {
         parse::parse(text, find)
     }
 
-    /// Returns true if it holds, where `value` gives the value of a present field.
+    /// Returns true if the condition holds; `value` returns the value of a present field.
     pub fn holds<'v>(&self, value: &impl Fn(u32) -> Option<&'v [u8]>) -> bool {
         match self {
             Self::Exists(tag) => value(*tag).is_some(),
@@ -156,7 +158,7 @@ impl Comparison {
     }
 }
 
-/// As numbers if both are, so that `1.0` equals `1`; else byte by byte.
+/// Compares as numbers if both are numbers, so that `1.0` equals `1`; otherwise byte by byte.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     match (Number::of(left), Number::of(right)) {
         (Some(left), Some(right)) => left.compare(&right),
@@ -164,7 +166,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// A decimal number without zeros in front of and behind it.
+/// A decimal number without leading and trailing zeros.
 struct Number<'v> {
     negative: bool,
     whole: &'v [u8],

@@ -4,12 +4,12 @@
 
 use core::fmt;
 
-/// The data type of a field, as the standard names it.
+/// The data type of a field, named as in the standard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DataType {
     /// int: digits with an optional leading minus sign.
     Int,
-    /// Length: a length in bytes; as a rule that of the data field which follows.
+    /// Length: a length in bytes, usually of the data field that follows.
     Length,
     /// TagNum: the number of a field.
     TagNum,
@@ -35,11 +35,11 @@ pub enum DataType {
     Char,
     /// Boolean: `Y` or `N`.
     Boolean,
-    /// String: any characters but the separator.
+    /// String: any characters except the delimiter.
     String,
     /// MultipleCharValue: single characters separated by blanks.
     MultipleCharValue,
-    /// MultipleStringValue (MultipleValueString up to 4.4): words separated by blanks.
+    /// MultipleStringValue (MultipleValueString up to 4.4): strings separated by blanks.
     MultipleStringValue,
     /// Country: ISO 3166, two letters.
     Country,
@@ -55,17 +55,17 @@ pub enum DataType {
     UtcTimeOnly,
     /// UTCDateOnly: YYYYMMDD.
     UtcDateOnly,
-    /// LocalMktDate: YYYYMMDD in the market's zone.
+    /// LocalMktDate: YYYYMMDD in the time zone of the market.
     LocalMktDate,
-    /// LocalMktTime: HH:MM:SS in the market's zone.
+    /// LocalMktTime: HH:MM:SS in the time zone of the market.
     LocalMktTime,
     /// TZTimeOnly: a time of day with its offset from UTC.
     TzTimeOnly,
     /// TZTimestamp: a date and time with its offset from UTC.
     TzTimestamp,
-    /// data: any bytes; the length stands in the field before.
+    /// data: any bytes; the preceding field contains the length.
     Data,
-    /// XMLData: an XML document; the length stands in the field before.
+    /// XMLData: an XML document; the preceding field contains the length.
     XmlData,
     /// Language: ISO 639-1, two letters.
     Language,
@@ -119,7 +119,7 @@ const NAMES: &[(DataType, &str)] = &[
     (T::XidRef, "XIDREF"),
 ];
 
-/// Names that older versions and dictionaries use for the same types.
+/// Names of the same types in older versions and other dictionaries.
 const OTHER_NAMES: &[(DataType, &str)] = &[
     (T::MultipleStringValue, "MultipleValueString"),
     (T::UtcDateOnly, "UTCDate"),
@@ -146,20 +146,20 @@ impl DataType {
         all
     };
 
-    /// The type of that name, in any case; names of older versions included.
+    /// Returns the type with this name, ignoring case; accepts names of older versions.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         let mut known = NAMES.iter().chain(OTHER_NAMES);
         known.find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(found, _)| *found)
     }
 
-    /// The standard's name of the type.
+    /// Returns the standard's name of the type.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
     }
 
-    /// Returns true if values may hold any byte and are therefore read by a length field.
+    /// Returns true if values may contain any byte, so that a Length field determines their end.
     #[must_use]
     pub fn is_data(self) -> bool {
         matches!(self, Self::Data | Self::XmlData)
@@ -178,7 +178,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// The names a wrong one is compared with in an error.
+/// Returns the type names that an error message may suggest.
 #[cfg(feature = "xml")]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().chain(OTHER_NAMES).map(|(_, name)| *name)

@@ -1,9 +1,9 @@
-//! A dictionary as it is written: members name their components, nothing is looked up yet.
+//! The unresolved form of a dictionary: members refer to components by name.
 //!
-//! Readers make a draft, [`Draft::resolve`] makes the dictionary of it, and
-//! [`Draft::to_quickfix_xml`] writes it. A draft may be changed in between.
+//! Readers create a draft, [`Draft::resolve`] converts the draft to a dictionary, and
+//! [`Draft::to_quickfix_xml`] writes the draft. A draft may be changed before it is resolved.
 //!
-//! Invariant: `resolve` refuses what it can't resolve, with the line; it recurses at most
+//! Invariant: `resolve` rejects unresolvable references with their line; it recurses at most
 //! [`Problem::DEPTH_MAX`] levels.
 
 use std::collections::hash_map::Entry;
@@ -17,14 +17,14 @@ use crate::{
     Member, MemberKind, Message, Problem,
 };
 
-/// A dictionary as it is written.
+/// The unresolved form of a dictionary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The name of the file it was read from, for errors.
+    /// The name of the source file, for errors.
     pub file: String,
     /// The version, for example `FIX.4.4`.
     pub name: String,
-    /// The extension pack, if the file says so.
+    /// The extension pack, if the file states one.
     pub extension_pack: Option<u32>,
     /// The fields in any order.
     pub fields: Vec<Field>,
@@ -38,70 +38,71 @@ pub struct Draft {
     pub trailer: Vec<DraftMember>,
 }
 
-/// A component as it is written.
+/// The unresolved form of a component.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftComponent {
     /// The name.
     pub name: String,
     /// The members.
     pub members: Vec<DraftMember>,
-    /// The line it begins at.
+    /// The first line of the component.
     pub line: u32,
 }
 
-/// A message as it is written.
+/// The unresolved form of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMessage {
     /// The value of MsgType(35).
     pub msg_type: String,
     /// The name.
     pub name: String,
-    /// The layer that handles it.
+    /// The layer that handles the message.
     pub category: Category,
     /// The members.
     pub members: Vec<DraftMember>,
-    /// The requirements of the standard's descriptions under conditions.
+    /// The conditional requirements from the standard's descriptions.
     pub conditions: Vec<DraftConditional>,
-    /// The line it begins at.
+    /// The first line of the message.
     pub line: u32,
 }
 
-/// A [`Conditional`] as it is written.
+/// The unresolved form of a [`Conditional`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftConditional {
-    /// The field that must be there.
+    /// The required field.
     pub tag: u32,
-    /// The group whose entries it must be in, by its count; none for the message itself.
+    /// The NumInGroup field of the group whose entries require the field; `None` for the message.
     pub group: Option<u32>,
-    /// When it must be there: the text of a [`Condition`].
+    /// The condition under which the field is required, as the text of a [`Condition`].
     pub when: String,
-    /// The words of the standard that it comes from.
+    /// The quoted text of the standard.
     pub says: String,
-    /// The line it stands at.
+    /// The line of the condition.
     pub line: u32,
 }
 
-/// A member as it is written.
+/// The unresolved form of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMember {
-    /// True if it must be present when its parent is.
+    /// True if the member is required when its parent is present.
     pub required: bool,
-    /// When it must be present although `required` is not set: the text of a [`Condition`].
+    /// The condition under which the member is required, if `required` is false, as the text of a
+    /// [`Condition`].
     pub required_if: Option<String>,
-    /// Its kind.
+    /// The kind of the member.
     pub kind: DraftKind,
-    /// The line it stands at.
+    /// The line of the member.
     pub line: u32,
 }
 
-/// The kind of a member, as it is written.
+/// The unresolved kind of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DraftKind {
     /// A field, by its tag.
     Field(u32),
     /// A repeating group.
     Group {
-        /// The field that counts the entries.
+        /// The NumInGroup field.
         count_tag: u32,
         /// The members of one entry.
         members: Vec<DraftMember>,
@@ -111,10 +112,10 @@ pub enum DraftKind {
 }
 
 impl Draft {
-    /// The dictionary that the draft describes.
+    /// Resolves the draft into a dictionary.
     ///
     /// # Errors
-    /// If a field, message or component is defined twice, a member isn't defined, components form
+    /// If a field, message or component is defined twice, a member is undefined, or components form
     /// a cycle or nest too deep.
     pub fn resolve(mut self) -> Result<Dictionary, DictionaryError> {
         self.sort();
@@ -152,8 +153,10 @@ impl Draft {
         Ok(dictionary)
     }
 
-    /// This draft of an application version with the session layer of another: its header and
-    /// trailer, messages, and what they use, as far as this draft hasn't them itself.
+    /// Adds the session layer of another draft to this draft of an application version.
+    ///
+    /// Header, trailer, messages, fields and components of `session` are added unless this draft
+    /// already has them.
     #[must_use]
     pub fn with_session(mut self, session: Self) -> Self {
         if self.header.is_empty() {
@@ -173,7 +176,7 @@ impl Draft {
         self
     }
 
-    /// Brings everything but the members into the canonical order.
+    /// Sorts everything except the members into the canonical order.
     pub(crate) fn sort(&mut self) {
         self.fields.sort_by_key(|field| field.tag);
         for field in &mut self.fields {
@@ -199,7 +202,7 @@ impl Draft {
                 return Err(self.error(0, element, Problem::TagTaken { name, tag }));
             }
         }
-        // The standard's field is the one with the lower tag, if two have the name.
+        // If two fields have the same name, the field with the lower tag is the standard's.
         let mut fields: Vec<_> = self.fields.iter().collect();
         fields.sort_by(|a, b| (&a.name, a.tag).cmp(&(&b.name, b.tag)));
         match fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -239,10 +242,11 @@ impl Draft {
         Index { by_tag, by_field_name, by_message_name, lengths: self.lengths() }
     }
 
-    /// Which field gives the length of which data field.
+    /// Returns the pairs of data field and Length field.
     ///
-    /// The layout doesn't say; by the standard's naming it is `RawDataLength` or `RawDataLen` for
-    /// `RawData`, and where a name breaks the rule it is the Length field right before.
+    /// The layout does not define the pairs. By the standard's naming, the Length field of
+    /// `RawData` is `RawDataLength` or `RawDataLen`. Where a name breaks this rule, the pair is the
+    /// preceding Length field.
     fn lengths(&self) -> Vec<(u32, u32)> {
         let tags: HashMap<&str, u32> =
             self.fields.iter().map(|f| (f.name.as_str(), f.tag)).collect();
@@ -274,7 +278,7 @@ impl Draft {
     }
 }
 
-/// Notes for each field the field right before it.
+/// Records the preceding field of each field.
 fn pairs_of(members: &[DraftMember], before: &mut HashMap<u32, u32>) {
     for pair in members.windows(2) {
         if let (DraftKind::Field(length), DraftKind::Field(data)) = (&pair[0].kind, &pair[1].kind) {
@@ -288,15 +292,15 @@ fn pairs_of(members: &[DraftMember], before: &mut HashMap<u32, u32>) {
     }
 }
 
-/// Looks up what members name, each component once.
+/// Looks up the names in members, resolving each component once.
 struct Resolver<'d> {
     draft: &'d Draft,
     places: HashMap<&'d str, usize>,
-    /// The resolved components, by their place in the draft.
+    /// The resolved components, by their index in the draft.
     done: Vec<Option<Arc<Component>>>,
-    /// How many members each of these has, with those of its own components and groups.
+    /// Number of members of each resolved component, with nested components and groups.
     sizes: Vec<usize>,
-    /// Which components are being resolved: to meet one again is a cycle.
+    /// True for each component being resolved, which detects cycles.
     open: Vec<bool>,
 }
 
@@ -340,9 +344,10 @@ impl<'d> Resolver<'d> {
         Ok(component)
     }
 
-    /// Looks up these members, and counts all that a message with them has. A walk over a message
-    /// meets each of them, however few lines they take: components may stand twice in components
-    /// that stand twice in others.
+    /// Resolves these members, and counts all members that a message with them contains.
+    ///
+    /// The count bounds the time of later walks: components nested twice at each level multiply
+    /// without adding many lines.
     fn members(
         &mut self,
         members: &'d [DraftMember],
@@ -441,5 +446,5 @@ impl<'d> Resolver<'d> {
     }
 }
 
-/// Tags up to here are found by index (128 KiB at most), greater ones by bisection.
+/// Tags up to this limit are found by index (at most 128 KiB), higher tags by binary search.
 const DIRECT_TAG_MAX: u32 = 65_535;

@@ -1,22 +1,22 @@
-//! Errors of a dictionary: file, line, element and remedy.
+//! Errors of a dictionary, with file, line, element and remedy.
 //!
-//! These errors own their text: they arise once, at start, from files that a person wrote.
+//! These errors own their text, because they occur only at start, for files written by people.
 
 use core::fmt;
 
 use crate::BadCondition;
 
-/// A dictionary could not be read.
+/// An error that prevents the use of a dictionary.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DictionaryError {
-    /// The file's name as the caller gave it.
+    /// The file name as given by the caller.
     pub file: String,
-    /// The line of the element, counted from 1; 0 if there is none.
+    /// The line of the element, counted from 1; 0 if the error has no line.
     pub line: u32,
     /// The element, for example `field 'Price'`.
     pub element: String,
-    /// The fault of it.
+    /// The fault of the element.
     pub problem: Problem,
 }
 
@@ -126,8 +126,9 @@ pub enum Problem {
 }
 
 impl Problem {
-    /// The number of this problem, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this problem, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -156,18 +157,20 @@ impl Problem {
         }
     }
 
-    /// How deep components and groups may nest; the standard needs fewer than 16.
+    /// Maximum nesting depth of components and groups; the standard needs fewer than 16.
     pub const DEPTH_MAX: usize = 64;
-    /// How many fields a dictionary may define; FIX Latest has some 6,000.
+    /// Maximum number of fields of a dictionary; FIX Latest has about 6,000.
     pub const FIELDS_MAX: usize = 60_000;
-    /// How many members a message may have, with those of its components and groups; the largest
-    /// of FIX Latest has a few thousand.
+    /// Maximum number of members of a message, including its components and groups.
+    ///
+    /// The largest message of FIX Latest has a few thousand members.
     pub const MEMBERS_MAX: usize = 20_000;
 }
 
 impl DictionaryError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this error, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         self.problem.as_u16()
@@ -184,7 +187,7 @@ impl fmt::Display for DictionaryError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for DictionaryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,11 +1,12 @@
-//! Writes Rust for a dictionary: views, writers, code sets, tags and a router.
+//! Generator of Rust code for a dictionary: views, writers, code sets, tags and a router.
 //!
-//! The text is one module that uses `transfix-codec` and nothing else:
+//! The generated text is one module that depends only on `transfix-codec`:
 //!
 //! - `tag`: a constant for each field;
-//! - `codes`: an enum for each code set, with the case `Unlisted` for values beside the codes;
-//! - for each message a view such as `NewOrderSingle` and a module such as `new_order_single` with
-//!   `Required`, the fields that must be there, `Writer`, which adds the others, and the groups;
+//! - `codes`: an enum for each code set, with the variant `Unlisted` for values besides the codes;
+//! - for each message, a view such as `NewOrderSingle` and a module such as `new_order_single`. The
+//!   module contains `Required` with the required fields, `Writer` for the other fields, and the
+//!   groups;
 //! - `components`: the same for components, which messages share;
 //! - `Router` and `route`: one method for each message.
 //!
@@ -17,14 +18,14 @@
 //! build_script("venue.xml", &options)?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
-//! and in the program:
+//! In the program:
 //! ```ignore
 //! include!(concat!(env!("OUT_DIR"), "/venue.rs"));
 //! use venue::NewOrderSingle;
 //! ```
 //!
-//! Invariants: equal dictionaries and options give equal text; the text compiles whatever the
-//! dictionary calls its things; the order of members is the dictionary's.
+//! Invariants: equal dictionaries and options give equal text; the text compiles for any names in
+//! the dictionary; members keep the order of the dictionary.
 
 mod codes;
 mod names;
@@ -42,7 +43,7 @@ use crate::{Dictionary, Unknown};
 use plan::Plan;
 use text::Text;
 
-/// The parts to be written, and their form.
+/// The parts to be generated, and the form of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {
     module: String,
@@ -51,18 +52,20 @@ pub struct Options {
     form: Form,
 }
 
-/// How the text is to be used.
+/// The form of the generated text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// By `include!`: the text is `pub mod NAME { ... }`.
+    /// A text `pub mod NAME { ... }` for use with `include!`.
     #[default]
     Include,
-    /// By `mod NAME;`: the text is the file of the module.
+    /// A module file for use with `mod NAME;`.
     File,
 }
 
 impl Options {
-    /// All messages, as a module of that name to include, for a crate that depends on `transfix`.
+    /// Creates options for all messages, as a module named `module` to include.
+    ///
+    /// The including crate must depend on `transfix`.
     #[must_use]
     pub fn new(module: &str) -> Self {
         Self {
@@ -73,47 +76,49 @@ impl Options {
         }
     }
 
-    /// Only these messages, by name or MsgType(35), and what they use; all if there are none.
+    /// Limits the output to these messages, by name or MsgType(35), and their parts.
+    ///
+    /// An empty list selects all messages.
     #[must_use]
     pub fn messages<T: AsRef<str>>(mut self, wanted: &[T]) -> Self {
         self.messages = wanted.iter().map(|message| message.as_ref().to_owned()).collect();
         self
     }
 
-    /// How the text is to be used.
+    /// Sets the form of the generated text.
     #[must_use]
     pub const fn form(mut self, form: Form) -> Self {
         self.form = form;
         self
     }
 
-    /// The path of the crate `transfix-codec`; `::transfix::codec` if nothing is said.
+    /// Sets the path of the crate `transfix-codec`; default `::transfix::codec`.
     #[must_use]
     pub fn codec(mut self, path: &str) -> Self {
         path.clone_into(&mut self.codec);
         self
     }
 
-    /// The module's name.
+    /// Returns the module's name.
     #[must_use]
     pub fn module(&self) -> &str {
         &self.module
     }
 }
 
-/// Why no Rust is written for a dictionary.
+/// The reason why no code can be generated for a dictionary.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// A wanted message is unknown.
+    /// A requested message is unknown.
     Unknown(Unknown),
-    /// A field or message of a venue would have the name that one of the standard has in Rust.
+    /// A custom field or message has the Rust name of a field or message of the standard.
     NameTaken {
-        /// The venue's, such as `field ClOrdId(9001)`.
+        /// The custom element, such as `field ClOrdId(9001)`.
         element: String,
-        /// The name in Rust.
+        /// The shared name in Rust.
         rust: String,
-        /// The standard's, such as `ClOrdID(11)`.
+        /// The element of the standard, such as `ClOrdID(11)`.
         by: String,
     },
 }
@@ -131,7 +136,7 @@ impl fmt::Display for GenerateError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for GenerateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -146,11 +151,11 @@ impl From<Unknown> for GenerateError {
     }
 }
 
-/// The Rust text of a dictionary.
+/// Returns the generated Rust code of a dictionary.
 ///
 /// # Errors
-/// If a wanted message is unknown; the error names the nearest one. If a field or message of a
-/// venue has the Rust name of one of the standard; the error names both.
+/// If a requested message is unknown; the error suggests the nearest name. If a custom field or
+/// message has the Rust name of a field or message of the standard; the error names both.
 pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, GenerateError> {
     let plan = Plan::of(dictionary, &options.messages)?;
     let mut text = Text::default();
@@ -168,7 +173,7 @@ pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, Ge
 
 fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     let about = format!("The messages of {}, generated from its dictionary.", plan.version());
-    // Generated names may look unusual, and nothing here is for people to mend.
+    // Generated names may break naming rules, and generated code is never edited.
     let allowed = "allow(dead_code, unused_imports, unused_mut, unused_variables, unreachable_pub, \
                    unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery, \
                    clippy::restriction, rustdoc::all)";
@@ -186,7 +191,7 @@ fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     text.line(format!("use {}::typed as t;", options.codec));
 }
 
-/// The name of a message in the text.
+/// The names of a message in the generated code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageNames {
     /// The view, for example `NewOrderSingle`.
@@ -195,10 +200,10 @@ pub struct MessageNames {
     pub method: String,
 }
 
-/// The messages that the text has, each with its names.
+/// Returns the messages of the generated code with their names.
 ///
 /// # Errors
-/// As [`generate`].
+/// The errors of [`generate`].
 pub fn message_names<'d>(
     dictionary: &'d Dictionary,
     options: &Options,
@@ -211,7 +216,7 @@ pub fn message_names<'d>(
     Ok(names.collect())
 }
 
-/// The fields of a dictionary that no message, header or trailer has.
+/// Returns the fields of a dictionary that no message, header or trailer contains.
 #[must_use]
 pub fn unused_fields(dictionary: &Dictionary) -> Vec<&crate::Field> {
     let used = plan::used_tags(dictionary);

@@ -1,24 +1,24 @@
-//! One message, group, header or trailer with its components dissolved.
+//! Members of a message, group, header or trailer with components expanded in place.
 //!
-//! [`Flat`] walks the fields in the published order; [`Layout`] is the table that a validator
-//! looks tags up in.
+//! [`Flat`] iterates over the fields in the published order. [`Layout`] is the table in which a
+//! validator looks up tags.
 //!
-//! Invariants: components are never yielded; a member of an optional component counts as
-//! optional; a tag stands in a [`Layout`] once.
+//! Invariants: components are never yielded; a member of an optional component counts as optional;
+//! a [`Layout`] contains each tag once.
 
 use core::slice;
 use std::sync::Arc;
 
 use crate::{Condition, Member, MemberKind};
 
-/// Walks members with their components dissolved, in the published order.
+/// Iterator over members in the published order, with components expanded in place.
 #[derive(Clone, Debug)]
 pub struct Flat<'a> {
-    /// The open components, innermost last, each with whether it must be there.
+    /// The components being expanded, innermost last, each with its requirement.
     open: Vec<(slice::Iter<'a, Member>, Need<'a>)>,
 }
 
-/// The need for a member when the message is there.
+/// The requirement of a member when the message is present.
 #[derive(Clone, Copy, Debug)]
 enum Need<'a> {
     Always,
@@ -27,9 +27,9 @@ enum Need<'a> {
 }
 
 impl<'a> Need<'a> {
-    /// The need of a member whose component has this one.
+    /// Returns the requirement of a member whose component has requirement `self`.
     ///
-    /// A condition within a condition counts as never: the standard has none.
+    /// A condition within a condition counts as `Never`: the standard has no such case.
     const fn of(self, member: &'a Member) -> Self {
         match (self, member.required, &member.required_if) {
             (need, true, _) => need,
@@ -39,21 +39,21 @@ impl<'a> Need<'a> {
     }
 }
 
-/// A field or group as [`Flat`] yields it.
+/// A field or group as yielded by [`Flat`].
 #[derive(Clone, Copy, Debug)]
 pub struct FlatMember<'a> {
-    /// The field's tag; for a group that of the counting field.
+    /// The field's tag; for a group, the tag of its NumInGroup field.
     pub tag: u32,
-    /// True if the message (or group entry, or header) must have it.
+    /// True if the message, group entry or header requires the member.
     pub required: bool,
-    /// When it must have it although `required` is not set.
+    /// The condition under which the member is required, if `required` is false.
     pub required_if: Option<&'a Arc<Condition>>,
-    /// The members of one entry, if it is a group.
+    /// The members of one entry, for a group.
     pub group: Option<&'a [Member]>,
 }
 
 impl<'a> Flat<'a> {
-    /// Walks these members.
+    /// Creates an iterator over these members.
     #[must_use]
     pub fn of(members: &'a [Member]) -> Self {
         Self { open: vec![(members.iter(), Need::Always)] }
@@ -89,17 +89,18 @@ impl<'a> Iterator for Flat<'a> {
     }
 }
 
-/// A table of what may stand in a message, group entry, header or trailer, by tag.
+/// The permitted fields of a message, group entry, header or trailer, by tag.
 ///
-/// It costs a walk over all members (a few thousand in the largest messages of FIX Latest): make
-/// it once for each message and keep it.
+/// Creating a layout visits all members, a few thousand for the largest messages of FIX Latest.
+/// Create one layout per message and keep it.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
-    /// By tag.
+    /// The fields, sorted by tag.
     places: Vec<LayoutField>,
-    /// A hash table of the tags: one more than the place of each, or 0. At least half is free.
+    /// A hash table of the tags: index into `places` plus 1, or 0. At least half of the slots are
+    /// free.
     slots: Box<[u32]>,
-    /// How far a hash is shifted to be a slot.
+    /// Number of bits by which a hash is shifted right to get a slot.
     shift: u32,
     required: Vec<u32>,
     first: Option<u32>,
@@ -110,24 +111,24 @@ pub struct Layout {
 pub struct LayoutField {
     /// The tag.
     pub tag: u32,
-    /// The place in the published order, counted from 0.
+    /// The position in the published order, counted from 0.
     pub position: u32,
-    /// True if it must be present.
+    /// True if the field is required.
     pub required: bool,
-    /// When it must be present although `required` is not set.
+    /// The condition under which the field is required, if `required` is false.
     pub required_if: Option<Arc<Condition>>,
-    /// The layout of one entry, if the tag counts the entries of a group.
+    /// The layout of one entry, if the tag is a NumInGroup field.
     pub group: Option<Layout>,
 }
 
-/// The first slot of a tag.
+/// Returns the first slot of a tag.
 #[inline(always)]
 const fn hash(tag: u32, shift: u32) -> usize {
     (tag.wrapping_mul(0x9E37_79B1) >> shift) as usize
 }
 
 impl Layout {
-    /// The layout of these members.
+    /// Creates the layout of these members.
     #[must_use]
     pub fn of(members: &[Member]) -> Self {
         let mut places: Vec<LayoutField> = Vec::new();
@@ -144,7 +145,7 @@ impl Layout {
         }
         let first = places.first().map(|place| place.tag);
         let required: Vec<u32> = places.iter().filter(|p| p.required).map(|p| p.tag).collect();
-        // FIX 4.3 and 5.0 publish some fields twice in one message: the first place counts.
+        // FIX 4.3 and 5.0 publish some fields twice in one message: the first position counts.
         places.sort_by_key(|place| (place.tag, place.position));
         places.dedup_by_key(|place| place.tag);
         let size = (places.len() * 2).next_power_of_two().max(2);
@@ -160,7 +161,7 @@ impl Layout {
         Self { places, slots, shift, required, first }
     }
 
-    /// The entry for that tag; nothing if it may not stand here.
+    /// Returns the entry of this tag; `None` if the tag is not permitted here.
     #[must_use]
     #[inline]
     pub fn place(&self, tag: u32) -> Option<&LayoutField> {
@@ -176,19 +177,19 @@ impl Layout {
         }
     }
 
-    /// All places, by tag.
+    /// Returns all entries, sorted by tag.
     #[must_use]
     pub fn places(&self) -> &[LayoutField] {
         &self.places
     }
 
-    /// The tags that must be present, in the published order.
+    /// Returns the required tags, in the published order.
     #[must_use]
     pub fn required(&self) -> &[u32] {
         &self.required
     }
 
-    /// The first field in the published order: the delimiter, if this is the entry of a group.
+    /// Returns the first field in the published order, which is the delimiter of a group entry.
     #[must_use]
     pub fn first(&self) -> Option<u32> {
         self.first

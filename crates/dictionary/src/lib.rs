@@ -1,8 +1,8 @@
-//! The dictionaries of FIX: the fields, code sets, components, groups and messages of each version.
+//! FIX dictionaries: the fields, code sets, components, groups and messages of each version.
 //!
-//! A [`Dictionary`] is read once, at start, from the XML layout of the QuickFIX family or from FIX
-//! Orchestra, and is constant from then on. The standard versions are part of the program
-//! ([`standard`]); a venue's own dictionary is read from its file.
+//! A [`Dictionary`] is read once at start, from QuickFIX XML or FIX Orchestra, and never changes.
+//! The program contains the standard versions ([`standard`]). Custom dictionaries are read from
+//! files.
 //!
 //! ```
 //! # #[cfg(feature = "xml")] {
@@ -14,13 +14,13 @@
 //! # }
 //! ```
 //!
-//! The crate is split as the data goes. A reader makes a [`Draft`], where members are named.
-//! [`Draft::resolve`] makes the [`Dictionary`], where names are looked up and cycles refused.
-//! [`Layout`] is the form of one message in which a validator looks tags up. An [`overlay`] changes
-//! a draft; [`generate`] writes Rust for a dictionary.
+//! The modules follow the data. A reader creates a [`Draft`], in which members refer to names.
+//! [`Draft::resolve`] looks up the names, rejects cycles and creates the [`Dictionary`]. [`Layout`]
+//! is the form of one message in which a validator looks up tags. An [`overlay`] changes a draft.
+//! [`generate`] writes Rust code for a dictionary.
 //!
 //! Invariants: no unsafe code. Nothing here reads a clock or a socket; only the functions for build
-//! scripts read files. The model needs no XML, so it compiles without the feature `xml`.
+//! scripts read files. The model needs no XML parser, so it compiles without the feature `xml`.
 #![forbid(unsafe_code)]
 
 mod condition;

@@ -1,14 +1,14 @@
-//! The dictionary as its users see it: constant, resolved, quick to look things up in.
+//! The resolved dictionary: constant and fast to search.
 //!
-//! Invariants: fields are sorted by tag, messages and codes by length and then value; each tag and
-//! component that a member names exists; components nest without cycles. Tags are found by index
-//! or bisection, never by hashing a name.
+//! Invariants: fields are sorted by tag. Messages and codes are sorted by length, then value. Each
+//! tag and component of a member exists; components have no cycles. Tags are found by index or
+//! binary search, never by hashing a name.
 
 use std::sync::Arc;
 
 use crate::{Condition, DataType};
 
-/// The definition of one version of FIX, or of a venue's variant of it.
+/// The definition of one FIX version, or of a venue's variant of a version.
 #[derive(Clone, Debug)]
 pub struct Dictionary {
     pub(crate) name: String,
@@ -21,23 +21,23 @@ pub struct Dictionary {
     pub(crate) index: Index,
 }
 
-/// The ways into the sorted tables of a dictionary.
+/// Indexes into the sorted tables of a dictionary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// By tag: the place in `fields`, or [`NOWHERE`]. Tags beyond the end are found by bisection.
+    /// For each tag, the index in `fields` or [`NOWHERE`]. Higher tags are found by binary search.
     pub(crate) by_tag: Vec<u16>,
-    /// Places in `fields`, in the order of the names.
+    /// Indexes into `fields`, sorted by name.
     pub(crate) by_field_name: Vec<u16>,
-    /// Places in `messages`, in the order of the names.
+    /// Indexes into `messages`, sorted by name.
     pub(crate) by_message_name: Vec<u16>,
-    /// (data field, its length field), in the order of the data fields.
+    /// Pairs of data field and Length field, sorted by data field.
     pub(crate) lengths: Vec<(u32, u32)>,
 }
 
-/// A place in `Index::by_tag` without a field.
+/// An element of `Index::by_tag` without a field.
 pub(crate) const NOWHERE: u16 = u16::MAX;
 
-/// A field: its tag, name and type, and the codes that its values are taken from.
+/// A field: its tag, name, data type and codes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The tag, for example 44.
@@ -46,10 +46,11 @@ pub struct Field {
     pub name: String,
     /// The data type.
     pub data_type: DataType,
-    /// The codes, sorted by length and then value; empty if any value of the type will do.
+    /// The codes, sorted by length, then value; empty if any value of the type is permitted.
     pub codes: Vec<Code>,
-    /// True if other values than the codes are allowed too (a range reserved for private use, or a
-    /// quantity beside codes as in IOIQty(27)).
+    /// True if values other than the codes are permitted.
+    ///
+    /// Examples are a range reserved for private use, or a quantity besides codes as in IOIQty(27).
     pub open: bool,
 }
 
@@ -58,7 +59,7 @@ pub struct Field {
 pub struct Code {
     /// The value on the wire, for example `1`.
     pub value: String,
-    /// Its name, for example `BUY`.
+    /// The name, for example `BUY`.
     pub name: String,
 }
 
@@ -69,29 +70,29 @@ pub struct Message {
     pub msg_type: String,
     /// The name, for example `NewOrderSingle`.
     pub name: String,
-    /// The layer that handles it: session or application.
+    /// The layer that handles the message: session or application.
     pub category: Category,
-    /// The body's members in the published order; header and trailer are not among them.
+    /// The members of the body in the published order, without header and trailer.
     pub members: Vec<Member>,
-    /// The requirements of the standard's field descriptions on this message under conditions.
+    /// The conditional requirements from the standard's field descriptions.
     pub conditions: Vec<Conditional>,
 }
 
 /// A field that the standard's description requires under a condition.
 ///
-/// Another thing than [`Member::required_if`], which a venue or an Orchestra file demands: sessions
-/// check these only if they are told to.
+/// In contrast, a venue or an Orchestra file defines [`Member::required_if`]. Sessions check these
+/// conditional fields only if configured.
 #[derive(Clone, Debug)]
 pub struct Conditional {
-    /// The field that must be there.
+    /// The required field.
     pub tag: u32,
-    /// The group whose entries it must be in, by its count; none for the message itself.
+    /// The NumInGroup field of the group whose entries require the field; `None` for the message.
     pub group: Option<u32>,
-    /// When it must be there.
+    /// The condition under which the field is required.
     pub condition: Arc<Condition>,
-    /// The condition as it is written in the dictionary.
+    /// The condition as written in the dictionary.
     pub when: String,
-    /// The words of the standard that it comes from.
+    /// The quoted text of the standard.
     pub says: String,
 }
 
@@ -107,12 +108,12 @@ pub enum Category {
 /// A member of a message, group, component, header or trailer.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// True if the member must be present when its parent is.
+    /// True if the member is required when its parent is present.
     ///
-    /// A required member of an optional component is not required of the message;
-    /// [`Flat`](crate::Flat) works this out.
+    /// A required member of an optional component is not required in the message;
+    /// [`Flat`](crate::Flat) resolves this.
     pub required: bool,
-    /// When it must be present although `required` is not set.
+    /// The condition under which the member is required, if `required` is false.
     pub required_if: Option<Arc<Condition>>,
     /// The kind of the member.
     pub kind: MemberKind,
@@ -125,20 +126,20 @@ pub enum MemberKind {
     Field(u32),
     /// A repeating group.
     Group(Group),
-    /// A component: its members stand in its place.
+    /// A component, whose members take its position.
     Component(Arc<Component>),
 }
 
 /// A repeating group.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// The field that counts the entries, for example NoLegs(555).
+    /// The NumInGroup field, for example NoLegs(555).
     pub count_tag: u32,
-    /// The members of one entry; the first field is the one each entry begins with.
+    /// The members of one entry. Each entry begins with the first field.
     pub members: Vec<Member>,
 }
 
-/// A component: members that stand together in many messages.
+/// A component: members shared by many messages.
 #[derive(Clone, Debug)]
 pub struct Component {
     /// The name, for example `Instrument`.
@@ -148,20 +149,21 @@ pub struct Component {
 }
 
 impl Dictionary {
-    /// The version's name as in ApplVerID(1128) and BeginString(8), for example `FIX.4.4`,
-    /// `FIXT.1.1`, `FIX.5.0SP2` or `FIX.Latest`.
+    /// Returns the version's name, as in ApplVerID(1128) and BeginString(8).
+    ///
+    /// Examples are `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` and `FIX.Latest`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The extension pack that the dictionary includes, if it says so.
+    /// Returns the extension pack of the dictionary, if stated.
     #[must_use]
     pub fn extension_pack(&self) -> Option<u32> {
         self.extension_pack
     }
 
-    /// The field of that tag.
+    /// Returns the field with this tag.
     #[must_use]
     #[inline]
     pub fn field(&self, tag: u32) -> Option<&Field> {
@@ -172,7 +174,7 @@ impl Dictionary {
         }
     }
 
-    /// The field of that name; the case of letters counts.
+    /// Returns the field with this name, case-sensitive.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&Field> {
         let names = &self.index.by_field_name;
@@ -181,13 +183,13 @@ impl Dictionary {
         found.ok().map(|at| &self.fields[usize::from(names[at])])
     }
 
-    /// All fields, by tag.
+    /// Returns all fields, sorted by tag.
     #[must_use]
     pub fn fields(&self) -> &[Field] {
         &self.fields
     }
 
-    /// The message of that MsgType(35).
+    /// Returns the message with this MsgType(35).
     #[must_use]
     #[inline]
     pub fn message(&self, msg_type: impl AsRef<[u8]>) -> Option<&Message> {
@@ -197,7 +199,7 @@ impl Dictionary {
         found.ok().map(|i| &self.messages[i])
     }
 
-    /// The message of that name; the case of letters counts.
+    /// Returns the message with this name, case-sensitive.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {
         let names = &self.index.by_message_name;
@@ -205,45 +207,46 @@ impl Dictionary {
         names.binary_search_by(place).ok().map(|at| &self.messages[usize::from(names[at])])
     }
 
-    /// All messages, by MsgType(35): the shorter first.
+    /// Returns all messages, sorted by length of MsgType(35), then value.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// The component of that name; the case of letters counts.
+    /// Returns the component with this name, case-sensitive.
     #[must_use]
     pub fn component(&self, name: &str) -> Option<&Component> {
         let found = self.components.binary_search_by(|c| c.name.as_str().cmp(name));
         found.ok().map(|i| &*self.components[i])
     }
 
-    /// All components, by name.
+    /// Iterates over all components, sorted by name.
     pub fn components(&self) -> impl ExactSizeIterator<Item = &Component> {
         self.components.iter().map(|component| &**component)
     }
 
-    /// The members of the standard header; none in an application version from FIX 5.0 on, where
-    /// they are those of FIXT 1.1.
+    /// Returns the members of the standard header.
+    ///
+    /// Empty in an application version from FIX 5.0 on, because FIXT 1.1 defines the header.
     #[must_use]
     pub fn header(&self) -> &[Member] {
         &self.header
     }
 
-    /// The members of the standard trailer; see [`header`](Self::header).
+    /// Returns the members of the standard trailer; see [`header`](Self::header).
     #[must_use]
     pub fn trailer(&self) -> &[Member] {
         &self.trailer
     }
 
-    /// The field that gives the length of a data field: 95 for RawData(96).
+    /// Returns the Length field of a data field: 95 for RawData(96).
     #[must_use]
     pub fn length_tag(&self, data_tag: u32) -> Option<u32> {
         let pairs = &self.index.lengths;
         pairs.binary_search_by_key(&data_tag, |pair| pair.0).ok().map(|i| pairs[i].1)
     }
 
-    /// All (data field, its length field), by the data field's tag.
+    /// Returns all pairs of data field and Length field, sorted by data field.
     #[must_use]
     pub fn length_tags(&self) -> &[(u32, u32)] {
         &self.index.lengths
@@ -251,7 +254,7 @@ impl Dictionary {
 }
 
 impl Field {
-    /// The code of that value.
+    /// Returns the code with this value.
     #[must_use]
     pub fn code(&self, value: impl AsRef<[u8]>) -> Option<&Code> {
         let sought = by_length(value.as_ref());
@@ -259,8 +262,7 @@ impl Field {
         found.ok().map(|i| &self.codes[i])
     }
 
-    /// Returns true if the codes allow the value; each word of it where the type is a list of
-    /// codes.
+    /// Returns true if the codes permit the value; for a list of codes, each code of the list.
     #[must_use]
     pub fn admits(&self, value: &[u8]) -> bool {
         if self.codes.is_empty() || self.open {
@@ -273,7 +275,7 @@ impl Field {
     }
 }
 
-/// The order of message types and codes: `2` before `10`, `Z` before `AA`.
+/// Returns the sort key of message types and codes: `2` before `10`, `Z` before `AA`.
 pub(crate) fn by_length(value: &[u8]) -> (usize, &[u8]) {
     (value.len(), value)
 }

@@ -1,7 +1,8 @@
-//! The right name nearest to a wrong one, for error messages.
+//! Suggestion of the nearest valid name, for error messages.
 
-/// The candidate with the fewest edits from `wrong`, case aside, if it is near enough to help.
+/// Returns the candidate with the fewest edits from `wrong`, ignoring case.
 ///
+/// Returns `None` if no candidate is near enough to help.
 /// ```
 /// use transfix_dictionary::nearest;
 ///
@@ -24,7 +25,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
     best.map(|(_, candidate)| candidate)
 }
 
-/// The number of insertions, deletions and replacements between two names.
+/// Returns the number of insertions, deletions and replacements between two names.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (i, a) in from.iter().enumerate() {
@@ -39,7 +40,7 @@ fn distance(from: &[char], to: &[char]) -> usize {
     row[to.len()]
 }
 
-/// Longer names are cut: the answer costs the product of the lengths.
+/// Longer names are cut, because the time is the product of both lengths.
 const LENGTH_MAX: usize = 64;
 
 #[cfg(test)]

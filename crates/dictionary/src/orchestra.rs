@@ -1,10 +1,10 @@
-//! Reads FIX Orchestra: the machine-readable form in which the standard itself is published.
+//! Reader of FIX Orchestra, the machine-readable form in which the standard itself is published.
 //!
-//! `<repository>` holds `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
-//! everything is referred to by number. A group becomes a component of its name that holds the
-//! group, as the QuickFIX family writes it. Rules that require a member become its condition. One
-//! of several scenarios is taken, `base` if nothing is said. A reference means the component or
-//! group of the scenario that it names. Workflow and documentation are passed over.
+//! A `<repository>` contains `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
+//! references use numbers. A group becomes a component of the same name that contains the group, as
+//! in QuickFIX XML. Rules that require a member become the member's condition. The reader uses a
+//! single scenario, by default `base`. A reference denotes the component or group of the scenario
+//! that it names. Workflow and documentation are ignored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,21 +18,25 @@ use crate::{
 };
 
 impl Dictionary {
-    /// Reads a dictionary from a FIX Orchestra repository. `file` is only used in errors.
+    /// Reads a dictionary from a FIX Orchestra repository.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
-    /// If the text is no XML, an element or attribute is missing or wrong, or a reference leads
-    /// nowhere; see [`DictionaryError`].
+    /// If the text is not XML, an element or attribute is missing or invalid, or a reference has no
+    /// target; see [`DictionaryError`].
     pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
         Draft::from_orchestra_xml(text, file)?.resolve()
     }
 }
 
 impl Draft {
-    /// Reads the scenario `base` of a FIX Orchestra repository. `file` is only used in errors.
+    /// Reads the scenario `base` of a FIX Orchestra repository.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
-    /// As [`Dictionary::from_orchestra_xml`], but for what only resolving finds.
+    /// The errors of [`Dictionary::from_orchestra_xml`], except the errors of [`Draft::resolve`].
     pub fn from_orchestra_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
         let (document, source) = crate::xml::parse(text, file)?;
         let root = document.root_element();
@@ -42,11 +46,13 @@ impl Draft {
         read(root, &source)
     }
 
-    /// As [`from_orchestra_xml`](Self::from_orchestra_xml), for one scenario of the repository:
-    /// what is defined in that scenario stands in place of the same thing in `base`.
+    /// Reads one scenario of a FIX Orchestra repository.
+    ///
+    /// Definitions of the scenario replace the same definitions of `base`.
     ///
     /// # Errors
-    /// Also if nothing in the repository is of that scenario.
+    /// The errors of [`from_orchestra_xml`](Self::from_orchestra_xml). Also if the repository does
+    /// not contain the scenario.
     pub fn from_orchestra_scenario(
         text: &str,
         file: &str,
@@ -80,7 +86,7 @@ fn read_scenario(
     let reader = Reader::of(root, source, scenario)?;
     let version = source.attribute(root, "version")?;
     let (name, pack) = version.split_once("_EP").unwrap_or((version, ""));
-    // The session layer's repository is published with an application version.
+    // The session layer's repository is published with the name of an application version.
     let name = if root.attribute("name") == Some("FIXT") { "FIXT.1.1" } else { name };
     let mut draft = Draft {
         file: source.file().to_owned(),
@@ -121,7 +127,7 @@ fn read_scenario(
 
 struct Reader<'a, 's> {
     source: &'a Source<'s>,
-    /// By name: the data type and codes.
+    /// Data type and codes of each code set, by name.
     code_sets: HashMap<&'a str, (DataType, Vec<Code>)>,
     /// The names of components, by number and scenario.
     components: Names<'a>,
@@ -159,7 +165,7 @@ impl<'a, 's> Reader<'a, 's> {
             tag: self.source.tag(node, "id")?,
             name: self.source.attribute(node, "name")?.to_owned(),
             data_type,
-            // A union admits values beside the codes: numbers from 100 on, a quantity, a tenor.
+            // A union permits values besides the codes: numbers from 100 on, a quantity, a tenor.
             open: !codes.is_empty() && node.has_attribute("unionDataType"),
             codes,
         })
@@ -170,7 +176,7 @@ impl<'a, 's> Reader<'a, 's> {
         for structure in children(node, "structure") {
             members.extend(self.members(structure)?);
         }
-        // Header and trailer are the same for all messages: no part of the body.
+        // Header and trailer are equal for all messages and not part of the body.
         members.retain(|member| match &member.kind {
             DraftKind::Component(name) => !name.starts_with(HEADER) && !name.starts_with(TRAILER),
             _ => true,
@@ -186,14 +192,14 @@ impl<'a, 's> Reader<'a, 's> {
         })
     }
 
-    /// The group of a `<group>` definition.
+    /// Returns the group of a `<group>` definition.
     fn group(&self, node: Node<'_, '_>) -> Result<DraftMember, DictionaryError> {
         let Some(count) = children(node, "numInGroup").next() else {
             return Err(self.source.error(node, Problem::MissingAttribute("numInGroup")));
         };
         let (count_tag, members) = (self.source.tag(count, "id")?, self.members(node)?);
-        // The reference to a group says if the group must be present: required in a component that
-        // isn't means not required.
+        // The reference to a group states whether the group is required. The group itself is
+        // required within its component, so an optional reference makes it optional.
         let kind = DraftKind::Group { count_tag, members };
         Ok(DraftMember { required: true, required_if: None, kind, line: self.source.line(node) })
     }
@@ -226,7 +232,7 @@ impl<'a, 's> Reader<'a, 's> {
     }
 }
 
-/// The condition of the rules that require a member; any of them, if there are several.
+/// Returns the condition of the rules that require a member; several rules are joined by `or`.
 fn required_if(node: Node<'_, '_>) -> Option<String> {
     let rules =
         children(node, "rule").filter(|rule| rule.attribute("presence") == Some("required"));
@@ -242,7 +248,7 @@ fn required_if(node: Node<'_, '_>) -> Option<String> {
 /// Names by number and scenario.
 type Names<'a> = HashMap<(&'a str, &'a str), String>;
 
-/// The names of a list's definitions, by number and scenario.
+/// Returns the names of a list's definitions, by number and scenario.
 fn numbered<'a>(
     root: Node<'a, '_>,
     source: &Source<'_>,
@@ -257,12 +263,12 @@ fn numbered<'a>(
     nodes.map(name).collect()
 }
 
-/// The scenario of a definition, or that which a reference means.
+/// Returns the scenario of a definition, or the scenario that a reference names.
 fn scenario_of<'a>(node: Node<'a, '_>) -> &'a str {
     node.attribute("scenario").unwrap_or(BASE)
 }
 
-/// The name of a component or group; in another scenario than the base it is a thing of its own.
+/// Returns the name of a component or group, with a suffix for scenarios other than the base.
 fn scenario_name(node: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
     let name = source.attribute(node, "name")?;
     Ok(match scenario_of(node) {
@@ -271,8 +277,10 @@ fn scenario_name(node: Node<'_, '_>, source: &Source<'_>) -> Result<String, Dict
     })
 }
 
-/// The definitions of a list, each thing once: that of the scenario wanted, else of the base, else
-/// the first one. `key` is the attribute that tells things apart.
+/// Returns the definitions of a list, each once.
+///
+/// The preferred definition is from the given scenario, then from the base, then the first. `key`
+/// is the attribute that identifies a definition.
 fn chosen<'a, 'i>(
     root: Node<'a, 'i>,
     (list, definition): (&'static str, &'static str),
@@ -287,7 +295,7 @@ fn chosen<'a, 'i>(
     let mut chosen: Vec<Node<'a, 'i>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for node in listed(root, list).filter(|node| node.tag_name().name() == definition) {
-        // Without a key it is refused when it is read.
+        // A definition without the key is kept; its reader reports the error.
         match node.attribute(key).and_then(|key| places.get(key)) {
             Some(&place) if scenario_of(chosen[place]) == scenario_of(node) => chosen.push(node),
             Some(&place) if rank(&node) < rank(&chosen[place]) => chosen[place] = node,
@@ -301,10 +309,10 @@ fn chosen<'a, 'i>(
     chosen
 }
 
-/// The scenario of what names none.
+/// The scenario of definitions that name no scenario.
 const BASE: &str = "base";
 
-/// The data type that the attribute `type` names.
+/// Returns the data type named by the attribute `type`.
 fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, DictionaryError> {
     let name = source.attribute(node, "type")?;
     DataType::parse(name).ok_or_else(|| {
@@ -313,7 +321,7 @@ fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, Dictio
     })
 }
 
-/// `BuyMinus` as the QuickFIX family writes it: `BUY_MINUS`.
+/// Converts a name such as `BuyMinus` to the form of QuickFIX XML: `BUY_MINUS`.
 fn upper_snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 8);
@@ -335,9 +343,9 @@ fn upper_snake(name: &str) -> String {
     snake
 }
 
-/// The component that is the standard header.
+/// Name of the component that contains the standard header.
 const HEADER: &str = "StandardHeader";
-/// The component that is the standard trailer.
+/// Name of the component that contains the standard trailer.
 const TRAILER: &str = "StandardTrailer";
 
 #[cfg(test)]

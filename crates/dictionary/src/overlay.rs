@@ -1,8 +1,7 @@
-//! Overlays: a few lines that change a dictionary, in the XML layout of the QuickFIX family.
+//! Overlays: short files that change a dictionary, written in QuickFIX XML.
 //!
-//! A file whose root has the attribute `base` is an overlay over that standard dictionary; by
-//! [`Draft::overlay`] one is laid over any other.
-//!
+//! A file whose root has the attribute `base` is an overlay over that standard dictionary.
+//! [`Draft::overlay`] applies an overlay to any other dictionary.
 //! ```xml
 //! <fix base='FIX44' name='VENUE'>
 //!   <fields>
@@ -20,11 +19,12 @@
 //! </fix>
 //! ```
 //!
-//! A member that isn't there is added at the end, or where `after` or `before` says. An element
-//! that is there is changed as far as the overlay says something of it. `action` may say which of
-//! the two is meant, `add` or `change`; `remove` removes, a field from everything that has it.
+//! A new member is added at the end, or at the position given by `after` or `before`. An existing
+//! element changes only in the attributes and children that the overlay contains. The optional
+//! `action` states the intent: `add`, `change` or `remove`. Removing a field removes it from all of
+//! its parents.
 //!
-//! Invariant: an overlay that changes what isn't there, or adds what is, is refused.
+//! Invariant: an overlay that changes a missing element, or adds an existing element, is rejected.
 
 use std::collections::HashSet;
 
@@ -40,10 +40,12 @@ use crate::{
 };
 
 impl Draft {
-    /// Lays an overlay over this draft. `file` is only used in errors.
+    /// Applies an overlay to this draft.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
-    /// If the text is no XML, or says something of what isn't there; see [`DictionaryError`].
+    /// If the text is not XML, or refers to missing elements; see [`DictionaryError`].
     pub fn overlay(mut self, text: &str, file: &str) -> Result<Self, DictionaryError> {
         let (document, source) = crate::xml::parse(text, file)?;
         let root = document.root_element();
@@ -51,7 +53,8 @@ impl Draft {
             return Err(source.error(root, Problem::NotADictionary));
         }
         if let Some(base) = root.attribute("base") {
-            // It is laid over this draft all the same; but it must be a base.
+            // The overlay is applied to this draft instead of `base`, but `base` must be a known
+            // name.
             standard_text(base).map_err(|unknown| source.error(root, unknown.problem))?;
         }
         self.apply(root, &source)?;
@@ -88,7 +91,7 @@ impl Draft {
         Ok(())
     }
 
-    /// The lines of the base mean nothing in the overlay's file.
+    /// Resets the line numbers, because lines of the base are invalid in the overlay's file.
     fn forget_lines(&mut self) {
         self.components.iter_mut().for_each(|component| component.line = 0);
         for message in &mut self.messages {
@@ -98,7 +101,7 @@ impl Draft {
         self.each_members(&mut |members| members.iter_mut().for_each(|member| member.line = 0));
     }
 
-    /// Calls `change` with each list of members.
+    /// Calls `change` with each list of members, including members of groups.
     fn each_members(&mut self, change: &mut impl FnMut(&mut Vec<DraftMember>)) {
         each_below(&mut self.header, change);
         each_below(&mut self.trailer, change);
@@ -117,7 +120,7 @@ fn each_below(members: &mut Vec<DraftMember>, change: &mut impl FnMut(&mut Vec<D
     }
 }
 
-/// The overlay of `root` over the standard dictionary that it names.
+/// Returns the standard dictionary `base` with the overlay of `root` applied.
 pub(crate) fn over_standard(
     root: Node<'_, '_>,
     source: &Source<'_>,
@@ -128,7 +131,7 @@ pub(crate) fn over_standard(
     Ok(draft)
 }
 
-/// The change that an element asks for.
+/// The change that an element requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Add,
@@ -142,7 +145,7 @@ struct Overlay<'o> {
 }
 
 impl Overlay<'_> {
-    /// The meaning, where the named thing is there or not.
+    /// Returns the action of an element, given whether the named element exists.
     fn action(&self, node: Node<'_, '_>, is_there: bool) -> Result<Action, DictionaryError> {
         let action = match (node.attribute("action"), is_there) {
             (None, true) | (Some("change"), _) => Action::Change,
@@ -163,7 +166,7 @@ impl Overlay<'_> {
         }
     }
 
-    /// The nearest name of what the element is.
+    /// Returns the nearest existing name for an element.
     fn nearest(&self, node: Node<'_, '_>) -> Option<String> {
         let wrong = node.attribute("name")?;
         let draft = &*self.draft;
@@ -183,7 +186,7 @@ impl Overlay<'_> {
             && node.has_attribute("number")
             && self.source.tag(node, "number")? != known.tag
         {
-            // Members refer to the tag; another one is another field.
+            // Members refer to fields by tag, so an overlay cannot change the tag of a field.
             let (name, id) = (known.name.clone(), known.tag.to_string());
             return Err(self.source.error(node, Problem::NameTaken { name, id }));
         }
@@ -208,7 +211,7 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// Forgets the conditions of the standard that name a field, which is to be removed.
+    /// Removes the standard's conditions that name a field, before the field is removed.
     fn forget_conditions(&mut self, place: usize) {
         let Draft { fields, messages, .. } = &mut *self.draft;
         let Field { tag, name, .. } = &fields[place];
@@ -276,7 +279,7 @@ impl Overlay<'_> {
             && matches!(node.attribute("action"), None | Some("add"))
             && node.attribute("msgtype").is_some_and(|msg_type| msg_type != known.msg_type)
         {
-            // A message of the venue's own is meant; `change` gives a message another type.
+            // The overlay means a custom message; only `change` may set another MsgType(35).
             let (name, id) = (known.name.clone(), known.msg_type.clone());
             return Err(self.source.error(node, Problem::NameTaken { name, id }));
         }
@@ -346,7 +349,7 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// The component below the members that has the same field or group already.
+    /// Returns the component below these members that already contains the same field or group.
     fn component_of(&self, members: &[DraftMember], sought: &DraftKind) -> Option<&str> {
         let mut seen = HashSet::new();
         let mut open: Vec<&str> = components_of(members).collect();
@@ -361,7 +364,7 @@ impl Overlay<'_> {
         None
     }
 
-    /// Where `after` or `before` puts a member.
+    /// Returns the position that `after` or `before` gives for a member.
     fn place(
         &self,
         node: Node<'_, '_>,
@@ -382,7 +385,7 @@ impl Overlay<'_> {
         Ok(None)
     }
 
-    /// The member that an element names; a group without its members.
+    /// Returns the member that an element names; a group without its members.
     fn kind(&self, node: Node<'_, '_>) -> Result<Option<DraftKind>, DictionaryError> {
         let kind = match node.tag_name().name() {
             "field" => DraftKind::Field(self.tag(node)?),
@@ -400,14 +403,14 @@ impl Overlay<'_> {
             None => {
                 let problem =
                     Problem::UnknownField { name: name.to_owned(), nearest: self.nearest(node) };
-                // A component's name is looked up when the draft is resolved.
+                // Component names are looked up later, when the draft is resolved.
                 Err(self.source.error(node, problem))
             }
         }
     }
 }
 
-/// The components that members name.
+/// Iterates over the names of the components among the members.
 fn components_of(members: &[DraftMember]) -> impl Iterator<Item = &str> {
     members.iter().filter_map(|member| match &member.kind {
         DraftKind::Component(name) => Some(name.as_str()),
@@ -416,7 +419,7 @@ fn components_of(members: &[DraftMember]) -> impl Iterator<Item = &str> {
 }
 
 impl DraftMember {
-    /// Returns true if it is the field, or the group that the field counts.
+    /// Returns true if the member is the field, or the group whose NumInGroup field is `tag`.
     fn is_of(&self, tag: u32) -> bool {
         match &self.kind {
             DraftKind::Field(own) | DraftKind::Group { count_tag: own, .. } => *own == tag,
@@ -430,7 +433,7 @@ impl DraftMember {
 }
 
 impl DraftKind {
-    /// Returns true if both name the same thing, whatever is in it.
+    /// Returns true if both denote the same member, regardless of group members.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a == b,

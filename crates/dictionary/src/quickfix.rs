@@ -1,7 +1,7 @@
-//! Reads the XML layout of the QuickFIX family.
+//! Reader of QuickFIX XML.
 //!
-//! `<fix>` holds `<header>`, `<messages>`, `<trailer>`, `<components>` and `<fields>`, in any
-//! order. Members are named, so that the fields are read first.
+//! The root `<fix>` contains `<header>`, `<messages>`, `<trailer>`, `<components>` and `<fields>`,
+//! in any order. Members refer to field names, so the fields are read first.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -15,7 +15,7 @@ use crate::{
     DraftMember, DraftMessage, Field, Problem, data_type,
 };
 
-/// The dictionary below the root `<fix>`.
+/// Reads the dictionary below the root `<fix>`.
 pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
     let name = version(root, source)?;
     let fields = fields(root, source, &name)?;
@@ -49,7 +49,7 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
     Ok(draft)
 }
 
-/// `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` or `FIX.Latest`, from the attributes of the root.
+/// Returns `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` or `FIX.Latest`, from the attributes of the root.
 fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
     let family = root.attribute("type").unwrap_or("FIX");
     let major = source.attribute(root, "major")?;
@@ -64,7 +64,7 @@ fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, Dictionary
     Ok(format!("{family}.{major}.{minor}{pack}"))
 }
 
-/// All fields; one that is defined twice alike is taken once, with the codes of both.
+/// Reads all fields; equal definitions of one field are merged, with the codes of both.
 fn fields(
     root: Node<'_, '_>,
     source: &Source<'_>,
@@ -113,7 +113,7 @@ pub(crate) fn field(
     })
 }
 
-/// The data type that the attribute `type` names.
+/// Returns the data type named by the attribute `type`.
 pub(crate) fn data_type(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -126,10 +126,11 @@ pub(crate) fn data_type(
     })
 }
 
-/// The data type that a name stands for in that version.
+/// Returns the data type that a name denotes in this version.
 fn type_in(version: &str, name: &str) -> Option<DataType> {
     let found = DataType::parse(name)?;
-    // FIX 4.0 and 4.1 call any text a char, and their dates are the market's (LocalMktDate later).
+    // FIX 4.0 and 4.1 call any text a char, and their dates are market dates, later called
+    // LocalMktDate.
     if matches!(version, "FIX.4.0" | "FIX.4.1") {
         if found == DataType::Char {
             return Some(DataType::String);
@@ -145,7 +146,7 @@ pub(crate) fn is_yes(value: &str) -> bool {
     value.eq_ignore_ascii_case("y") || value.eq_ignore_ascii_case("true")
 }
 
-/// The layer that handles a message; the application if nothing is said.
+/// Returns the layer that handles a message; the application by default.
 pub(crate) fn category(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -161,7 +162,7 @@ pub(crate) fn category(
     }
 }
 
-/// The message that an element defines.
+/// Returns the message that an element defines.
 pub(crate) fn message(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -211,7 +212,7 @@ impl Reader<'_> {
         Ok(members)
     }
 
-    /// The requirements of the standard's descriptions under conditions.
+    /// Reads the conditional requirements from the standard's descriptions.
     fn conditions(&self, message: Node<'_, '_>) -> Result<Vec<DraftConditional>, DictionaryError> {
         let read = |node: Node<'_, '_>| {
             let group = node.attribute("group").map(|name| self.named(node, name)).transpose()?;

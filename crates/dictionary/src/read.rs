@@ -1,4 +1,4 @@
-//! Reads a dictionary from XML: finds out which layout it has, and whether it is an overlay.
+//! XML entry points: detection of the layout and of overlays.
 
 use roxmltree::Node;
 
@@ -6,7 +6,7 @@ use crate::xml::{self, Source};
 use crate::{Dictionary, DictionaryError, Draft, Problem, orchestra, overlay, quickfix};
 
 impl Draft {
-    /// Reads either layout, by the root element.
+    /// Reads QuickFIX XML or FIX Orchestra, chosen by the root element.
     ///
     /// # Errors
     /// See [`DictionaryError`].
@@ -22,8 +22,9 @@ impl Draft {
 }
 
 impl Dictionary {
-    /// Reads a dictionary from XML: the layout of the QuickFIX family or FIX Orchestra, by the
-    /// root element. `file` is only used in errors.
+    /// Reads a dictionary from QuickFIX XML or FIX Orchestra, chosen by the root element.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
     /// See [`DictionaryError`].
@@ -33,21 +34,25 @@ impl Dictionary {
 }
 
 impl Dictionary {
-    /// Reads a dictionary in the XML layout of the QuickFIX family. `file` is only used in errors.
+    /// Reads a dictionary from QuickFIX XML.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
-    /// If the text is no XML, an element or attribute is missing or wrong, a member is not
-    /// defined, or components contain themselves; see [`DictionaryError`].
+    /// If the text is not XML, an element or attribute is missing or invalid, a member is
+    /// undefined, or components form a cycle; see [`DictionaryError`].
     pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
         Draft::from_quickfix_xml(text, file)?.resolve()
     }
 }
 
 impl Draft {
-    /// Reads the XML layout of the QuickFIX family. `file` is only used in errors.
+    /// Reads QuickFIX XML.
+    ///
+    /// `file` is used only in errors.
     ///
     /// # Errors
-    /// As [`Dictionary::from_quickfix_xml`], but for what only resolving finds.
+    /// The errors of [`Dictionary::from_quickfix_xml`], except the errors of [`Draft::resolve`].
     pub fn from_quickfix_xml(text: &str, file: &str) -> Result<Self, DictionaryError> {
         let (document, source) = xml::parse(text, file)?;
         let root = document.root_element();
@@ -58,7 +63,7 @@ impl Draft {
     }
 }
 
-/// A root `<fix>` is a whole dictionary, or with `base` an overlay over a standard one.
+/// Reads a root `<fix>`: a whole dictionary, or with `base` an overlay over a standard dictionary.
 fn read_quickfix(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
     match root.attribute("base") {
         Some(base) => overlay::over_standard(root, source, base),

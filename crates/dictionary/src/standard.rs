@@ -17,33 +17,36 @@ pub const STANDARD: &[&str] = &[
     "FIXLatest",
 ];
 
-/// Reads the standard dictionary of that name: `FIX44`, `FIX.4.4` or `fix44`, one of [`STANDARD`].
+/// Reads the standard dictionary with this name, from [`STANDARD`].
 ///
-/// It takes 0.2 to 4 ms for the versions up to FIX50SP1, 14 ms for FIX50SP2 and 19 ms for
-/// FIXLatest (release build): read it once and keep it.
+/// The spellings `FIX44`, `FIX.4.4` and `fix44` are equal. Reading takes 0.2 to 4 ms for the
+/// versions up to FIX50SP1, 14 ms for FIX50SP2 and 19 ms for FIXLatest (release build). Read a
+/// dictionary once and keep it.
 ///
 /// # Errors
-/// If there is no dictionary of that name; the error names the nearest one.
+/// If no dictionary has this name; the error suggests the nearest name.
 pub fn standard(name: &str) -> Result<Dictionary, DictionaryError> {
     Draft::standard(name)?.resolve()
 }
 
 impl Draft {
-    /// The standard dictionary of that name, to be changed before it is resolved.
+    /// Reads the draft of the standard dictionary with this name, for changes before
+    /// [`Draft::resolve`].
     ///
     /// # Errors
-    /// As [`standard`].
+    /// The errors of [`standard`].
     pub fn standard(name: &str) -> Result<Self, DictionaryError> {
         let (known, text) = standard_text(name)?;
         Self::from_quickfix_xml(text, &format!("{known}.xml"))
     }
 }
 
-/// The name in [`STANDARD`] and the QuickFIX XML of a standard dictionary, for programs that read
-/// such files themselves.
+/// Returns the name in [`STANDARD`] and the QuickFIX XML of a standard dictionary.
+///
+/// Intended for programs that read such XML themselves.
 ///
 /// # Errors
-/// As [`standard`].
+/// The errors of [`standard`].
 pub fn standard_text(name: &str) -> Result<(&'static str, &'static str), DictionaryError> {
     let sought: String = name.chars().filter(|c| *c != '.').collect();
     match STANDARD.iter().zip(TEXTS).find(|(known, _)| known.eq_ignore_ascii_case(&sought)) {
@@ -59,7 +62,7 @@ pub fn standard_text(name: &str) -> Result<(&'static str, &'static str), Diction
     }
 }
 
-/// The text of each, in the order of [`STANDARD`].
+/// The XML text of each dictionary, in the order of [`STANDARD`].
 const TEXTS: &[&str; STANDARD.len()] = &[
     include_str!("../../../dictionaries/FIX40.xml"),
     include_str!("../../../dictionaries/FIX41.xml"),

@@ -1,4 +1,4 @@
-//! A message, component or field as text: what a person asks a dictionary.
+//! Text descriptions of messages, components and fields, for queries by people.
 //!
 //! Invariant: members are listed in the published order, indented by component and group.
 
@@ -8,15 +8,15 @@ use std::fmt::Write;
 use crate::nearest::nearest;
 use crate::{Category, Dictionary, Field, Flat, Member, MemberKind, Message};
 
-/// A dictionary has nothing of this name.
+/// A name that a dictionary does not contain.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unknown {
-    /// The wanted element.
+    /// The requested element.
     pub what: String,
     /// The dictionary's name.
     pub version: String,
-    /// The nearest name it has.
+    /// The nearest name in the dictionary.
     pub nearest: Option<String>,
 }
 
@@ -31,7 +31,7 @@ impl fmt::Display for Unknown {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for Unknown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -40,9 +40,10 @@ impl fmt::Debug for Unknown {
 
 impl core::error::Error for Unknown {}
 
-/// Describes a message (by name or MsgType(35)), a field (by name or tag), a component, or the
-/// `header` or `trailer`; all of them if several have the name.
+/// Describes a message (by name or MsgType(35)), a field (by name or tag), a component, or `header`
+/// or `trailer`.
 ///
+/// If several elements have the name, all of them are described.
 /// ```
 /// # #[cfg(feature = "xml")] {
 /// use transfix_dictionary::{describe, standard};
@@ -55,7 +56,7 @@ impl core::error::Error for Unknown {}
 /// ```
 ///
 /// # Errors
-/// If the dictionary has nothing of that name; the error suggests the nearest one.
+/// If the dictionary does not contain the name; the error suggests the nearest name.
 pub fn describe(dictionary: &Dictionary, what: &str) -> Result<String, Unknown> {
     let mut found = all_of(dictionary, what, |name| name == what);
     if found.is_empty() {
@@ -74,7 +75,7 @@ pub fn describe(dictionary: &Dictionary, what: &str) -> Result<String, Unknown> 
     })
 }
 
-/// Everything of that tag or MsgType(35), or whose name is meant.
+/// Returns the texts of all elements with this tag, MsgType(35) or matching name.
 fn all_of(dictionary: &Dictionary, what: &str, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let tag: Option<u32> = what.parse().ok();
@@ -147,7 +148,7 @@ fn field_text(dictionary: &Dictionary, field: &Field) -> String {
     text
 }
 
-/// Names with commas between them, in lines of at most [`WIDTH_MAX`] columns.
+/// Joins names with commas, in lines of at most [`WIDTH_MAX`] columns.
 fn wrapped(head: &str, names: &[String]) -> String {
     let mut text = head.to_owned();
     let mut column = head.len();
@@ -165,7 +166,9 @@ fn wrapped(head: &str, names: &[String]) -> String {
     text
 }
 
-/// The groups that the field counts, each with where it stands; those of equal members once.
+/// Returns the groups that the field counts, each with the name of its parent.
+///
+/// Groups with equal members are listed once.
 fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
     let components = dictionary.components.iter();
     let components = components.map(|known| (known.name.clone(), known.members.as_slice()));
@@ -184,8 +187,9 @@ fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
     found
 }
 
-/// Calls `found` with the entries' members of each group that `tag` counts; components are sought
-/// on their own.
+/// Calls `found` with the members of each group that `tag` counts.
+///
+/// Components are not searched; the caller visits them separately.
 fn find_groups<'d>(members: &'d [Member], tag: u32, found: &mut impl FnMut(&'d [Member])) {
     for member in members {
         if let MemberKind::Group(group) = &member.kind {
@@ -202,7 +206,7 @@ fn contains(members: &[Member], tag: u32) -> bool {
         .any(|member| member.tag == tag || member.group.is_some_and(|group| contains(group, tag)))
 }
 
-/// `Price(44)`.
+/// Returns a label such as `Price(44)`.
 fn label(field: &Field) -> String {
     format!("{}({})", field.name, field.tag)
 }
@@ -268,10 +272,10 @@ fn kind_of(field: Option<&Field>) -> String {
     }
 }
 
-/// Lines are wrapped at this width.
+/// Maximum line width, in columns.
 const WIDTH_MAX: usize = 80;
 
-/// Longer lists of codes are counted in a tree; the field's own text has them all.
+/// Maximum number of codes listed in a tree; the field's own text lists all codes.
 const CODES_SHOWN_MAX: usize = 10;
 
 #[cfg(all(test, feature = "xml"))]

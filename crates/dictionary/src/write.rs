@@ -1,8 +1,8 @@
-//! Writes a draft in the canonical form of the QuickFIX XML layout.
+//! Writer of drafts in canonical QuickFIX XML.
 //!
-//! Invariants: header, messages, trailer, components, fields in this order; messages, components,
-//! fields and codes sorted; one blank of indentation a level; no comments. Equal drafts give equal
-//! bytes, and reading them gives the draft back, but for its lines.
+//! Invariants: the order is header, messages, trailer, components, fields; messages, components,
+//! fields and codes are sorted; each level is indented by one blank; no comments. Equal drafts give
+//! equal bytes. Reading the bytes restores the draft, except for its line numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -10,10 +10,9 @@ use std::collections::HashMap;
 use crate::{Category, Draft, DraftConditional, DraftKind, DraftMember, Field};
 
 impl Draft {
-    /// The draft in the canonical form of the QuickFIX XML layout.
+    /// Returns the draft as canonical QuickFIX XML.
     ///
-    /// A member whose field isn't defined is written with its tag as the name, and refused when it
-    /// is read again.
+    /// An undefined field is written with its tag as name, which the reader rejects.
     #[must_use]
     pub fn to_quickfix_xml(&self) -> String {
         let mut sorted = self.clone();
@@ -30,7 +29,7 @@ impl Draft {
     }
 }
 
-/// `FIX.5.0SP2` as (`FIX`, `5`, `0`, `2`).
+/// Splits `FIX.5.0SP2` into (`FIX`, `5`, `0`, `2`).
 fn version(name: &str) -> (&str, &str, &str, &str) {
     let (family, numbers) = name.split_once('.').unwrap_or((name, "0.0"));
     let (major, rest) = numbers.split_once('.').unwrap_or((numbers, "0"));
@@ -166,7 +165,7 @@ impl Writer<'_> {
     }
 }
 
-/// The value as it may stand between single quotes.
+/// Escapes a value for use between single quotes.
 fn escaped(value: &str) -> Cow<'_, str> {
     if !value.contains(['&', '<', '\'']) {
         return Cow::Borrowed(value);

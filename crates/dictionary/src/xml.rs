@@ -1,17 +1,17 @@
-//! The view of an XML document for the readers: attributes, lines, errors.
+//! Helpers of the XML readers: attributes, lines and errors.
 
 use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::{DictionaryError, Problem};
 
-/// The source of a document: says at which line a node stands.
+/// The source of a document, which maps nodes to lines.
 pub(crate) struct Source<'s> {
     file: &'s str,
-    /// The offsets of the line ends, as `Document::text_pos_at` would search the whole text.
+    /// The offsets of the line ends; `Document::text_pos_at` would search the whole text.
     line_ends: Vec<usize>,
 }
 
-/// The document in `text`.
+/// Parses the document in `text`.
 pub(crate) fn parse<'s>(
     text: &'s str,
     file: &'s str,
@@ -53,7 +53,7 @@ impl Source<'_> {
         DictionaryError { file: self.file.to_owned(), line, element, problem }
     }
 
-    /// An attribute that must be there.
+    /// Returns a required attribute.
     pub(crate) fn attribute<'a>(
         &self,
         node: Node<'a, '_>,
@@ -63,7 +63,7 @@ impl Source<'_> {
         node.attribute(name).map(str::trim).ok_or_else(missing)
     }
 
-    /// A tag that must be there: a number from 1 on.
+    /// Returns a required attribute as a tag: a number of at least 1.
     pub(crate) fn tag(
         &self,
         node: Node<'_, '_>,
@@ -80,7 +80,7 @@ impl Source<'_> {
     }
 }
 
-/// The child elements of that name.
+/// Iterates over the child elements with this name.
 pub(crate) fn children<'a, 'i>(
     node: Node<'a, 'i>,
     name: &'static str,
@@ -88,7 +88,7 @@ pub(crate) fn children<'a, 'i>(
     node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// The elements below all children of that name: the fields of `<fields>`.
+/// Iterates over the elements below all children with this name: the fields of `<fields>`.
 pub(crate) fn listed<'a, 'i>(
     root: Node<'a, 'i>,
     name: &'static str,
@@ -96,5 +96,5 @@ pub(crate) fn listed<'a, 'i>(
     children(root, name).flat_map(|list| list.children()).filter(Node::is_element)
 }
 
-/// FIX Latest as Orchestra publishes it has some 250,000 nodes.
+/// Maximum number of nodes of a document. FIX Latest as published in Orchestra has about 250,000.
 const NODES_MAX: u32 = 4_000_000;

@@ -1,4 +1,4 @@
-//! Messages to JSON and back, bit by bit: many of them, with the dictionary of each.
+//! Lossless conversion of many messages to JSON and back, with the dictionary of each message.
 
 mod line;
 
@@ -13,11 +13,11 @@ use crate::input::{Delimiter, Dictionaries, Failure, parse, read_some};
 use crate::json::{self, JsonProblem};
 use line::Refusal;
 
-/// Writes messages as objects, each with the names of its version.
+/// Converter of messages to JSON objects, with the field names of each message's version.
 #[derive(Debug)]
 pub struct Objects {
     dictionaries: Dictionaries,
-    /// By the number of the pair.
+    /// The JSON writers, by the number of the dictionary pair.
     writers: Vec<json::Writer<Arc<Dictionary>>>,
     tags: bool,
     index: FieldIndex,
@@ -25,14 +25,14 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// Writes the names of the fields; tags if `tags`.
+    /// Creates a converter that writes field names, or tags if `tags` is true.
     #[must_use]
     pub fn new(dictionaries: Dictionaries, tags: bool) -> Self {
         let (writers, index, text) = (Vec::new(), dictionaries.index(), String::new());
         Self { dictionaries, writers, tags, index, text }
     }
 
-    /// Returns the object of a message; none if the bytes are no message.
+    /// Returns the JSON object of a message; `None` if the bytes are not a message.
     ///
     /// # Errors
     /// If a dictionary cannot be read.
@@ -56,18 +56,19 @@ impl Objects {
     }
 }
 
-/// Longest text of one message, in bytes.
+/// Maximum text length of one message, in bytes.
 const OBJECT_BYTES_MAX: usize = 64 << 20;
 
-/// Reads JSON objects, with any white space between them, and writes the messages with this
-/// delimiter, SOH if there is none. `on_left_out` gets the line, from 1, and the reason of each
-/// that is left out.
+/// Reads JSON objects separated by white space, and writes the messages.
 ///
-/// An object is a message, as [`Objects`] writes it, or a line that has one as its member
-/// `message`.
+/// The delimiter defaults to SOH. `on_left_out` receives the line, counted from 1, and the reason
+/// of each skipped message.
+///
+/// An object is a message in the form of [`Objects`], or a log line with such a message in its
+/// member `message`.
 ///
 /// # Errors
-/// If a text is no such object, or the input or output fails.
+/// If a text is not such an object, or the input or output fails.
 pub fn to_fix(
     input: &mut dyn Read,
     (delimiter, mask): (Option<Delimiter>, Option<&Mask>),
@@ -78,7 +79,7 @@ pub fn to_fix(
     let (mut buffer, mut message) = (Vec::<u8>::new(), Vec::new());
     let (mut begin, mut line, mut at_end) = (0, 1, false);
     let data_fields = dictionaries.data_fields();
-    // A text that is not whole is not read again before it has doubled.
+    // An incomplete text is parsed again only after its length has doubled.
     let mut enough = 0;
     loop {
         let text = &buffer[begin..];
@@ -133,7 +134,7 @@ pub fn to_fix(
     }
 }
 
-/// Describes the error of a text that begins in that line, and its place.
+/// Describes the error of a text that begins in line `line`, with line and column.
 fn refused(text: &[u8], line: usize, error: &Refusal) -> String {
     let (before, rest) = text.split_at(error.at.min(text.len()));
     let column = before.rsplit(|&b| b == b'\n').next().map_or(0, <[u8]>::len) + 1;
@@ -152,8 +153,10 @@ fn lines(text: &[u8]) -> usize {
     text.iter().filter(|&&b| b == b'\n').count()
 }
 
-/// One message; a line of its own if its delimiters are made readable. Returns why it cannot be
-/// written so, if a field holds what would be taken for a delimiter.
+/// Writes one message, as a line if the delimiter is not SOH.
+///
+/// Returns the reason if a field contains the delimiter text, so that the message cannot be
+/// written.
 fn write(
     message: &[u8],
     delimiter: Option<Delimiter>,
@@ -182,7 +185,7 @@ mod tests {
     use super::*;
     use crate::input::{self, Found, Place, Sink, Wrong};
 
-    /// A sink that writes each message as a line.
+    /// A sink that writes each message as a line of JSON.
     struct Lines(Objects, String);
 
     impl Sink for Lines {
@@ -235,7 +238,7 @@ mod tests {
         let expected = LOG.lines().next().unwrap().to_owned() + "\n";
         for line in [
             format!(r#"{{"time":null,"direction":"in","session":"a\"}}","message":{message}}}"#),
-            // As `jq -S` sorts it.
+            // The member order of `jq -S`.
             format!(r#"{{"direction":null,"message":{message},"session":null,"time":"x"}}"#),
             format!("{{ \"message\" :\n {message} \n}}"),
         ] {
@@ -251,7 +254,7 @@ mod tests {
                 assert!(out.is_empty());
             }
         }
-        // Text that is no message is left out, and counted.
+        // Text that is not a message is skipped and counted.
         let garbled = r#"{"time":null,"garbled":"8=FIX"}"#;
         let both = format!("{garbled}\n{message}");
         assert_eq!(to_fix(&both, Some(Delimiter::Pipe)).unwrap(), expected);

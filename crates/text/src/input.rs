@@ -1,7 +1,7 @@
-//! Reads messages of captures, logs, and the journals of stores.
+//! Reader of messages in captures, logs and store journals.
 //!
-//! [`read`] gives each message to a [`Sink`], sound or not. The delimiter of a stream is found for
-//! each message; text around messages is their [`head`](Found::head).
+//! [`read`] passes each message to a [`Sink`], valid or not. The reader detects the delimiter of
+//! each message in a stream. The text before a message is its [`head`](Found::head).
 //!
 //! ```
 //! use transfix_text::input::{self, Failure, Found, Place, Sink, Wrong};
@@ -56,13 +56,13 @@ pub use split::{Delimiter, Wrong};
 pub use stream::{End, Stream};
 pub use types::msg_types;
 
-/// Why nothing more is read.
+/// The reason why reading stops.
 pub enum Failure {
-    /// The input.
+    /// The input cannot be read.
     Read(String),
-    /// The output.
+    /// The output cannot be written.
     Write(io::Error),
-    /// The sink wants no more.
+    /// The sink needs no more messages.
     Enough,
 }
 
@@ -76,7 +76,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -91,21 +91,21 @@ impl From<io::Error> for Failure {
     }
 }
 
-/// Where something stands in the input.
+/// A position in the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a stream.
+    /// A position in a stream.
     Stream {
-        /// Counted from 1.
+        /// The line, counted from 1.
         line: u64,
-        /// Counted from 0.
+        /// The byte offset, counted from 0.
         byte: u64,
     },
-    /// In a store.
+    /// A position in a store.
     Store {
         /// The number of the segment.
         segment: u64,
-        /// The offset in it.
+        /// The byte offset within the segment.
         byte: u64,
     },
 }
@@ -122,85 +122,90 @@ impl fmt::Display for Place {
 /// A message of the input.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'i> {
-    /// As it was on the wire.
+    /// The bytes as on the wire.
     pub bytes: &'i [u8],
-    /// Where it stands.
+    /// The position of the message.
     pub place: Place,
-    /// The log's text before the message: time, direction, number.
+    /// The log text before the message: time, direction, number.
     pub head: &'i str,
-    /// The error that was found so far.
+    /// The error found so far.
     pub wrong: Option<Wrong>,
 }
 
 impl Found<'_> {
-    /// Returns the error of the message as a frame. `index` is memory to work with.
+    /// Returns the error of the message as a frame.
+    ///
+    /// `index` is scratch memory.
     pub fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
         let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
         self.wrong.or(sound.err().map(Wrong::Garbled))
     }
 }
 
-/// A message of a stream before anything of it is copied or changed.
+/// A message of a stream, before its bytes are copied or changed.
 #[derive(Clone, Copy, Debug)]
 pub struct Glance<'i> {
-    /// As it stands there; its BodyLength(9) is right.
+    /// The bytes as in the stream, with a correct BodyLength(9).
     pub bytes: &'i [u8],
-    /// The byte in place of SOH. Values may hold it too, unless it is SOH.
+    /// The byte in place of SOH. Unless it is SOH, values may contain this byte too.
     pub by: u8,
-    /// The line so far.
+    /// The line before the message.
     pub head: &'i [u8],
 }
 
-/// Tells if a sink gets a message.
+/// The interest of a sink in a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wanted {
-    /// A glance tells that it is of no interest.
+    /// The quick check shows that the message is irrelevant.
     No,
-    /// The sink looks closer.
+    /// The sink must receive the message to decide.
     Perhaps,
 }
 
-/// Takes what is read.
+/// Receiver of the messages of an input.
 pub trait Sink {
-    /// A message that comes next, if it stands in a stream and has the length that it says.
+    /// Decides by a quick check whether this sink needs the next message. Called only for messages
+    /// of a stream with a correct BodyLength(9).
     fn glance(&mut self, _: &Glance<'_>) -> Wanted {
         Wanted::Perhaps
     }
 
-    /// A message, sound or not.
+    /// Receives a message, valid or not.
     ///
     /// # Errors
-    /// Ends the reading, as in the other methods.
+    /// Any error ends the reading; the same holds for the other methods.
     fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
 
-    /// The remains of a message.
+    /// Receives the remains of a message.
     ///
     /// # Errors
-    /// As of [`Sink::message`].
+    /// As [`Sink::message`].
     fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure>;
 
-    /// A mark of a store that is no message, such as `reset 20261121-09:28:25`.
+    /// Receives a store record that is not a message, such as `reset 20261121-09:28:25`.
     ///
     /// # Errors
-    /// As of [`Sink::message`].
+    /// As [`Sink::message`].
     fn mark(&mut self, _: &str) -> Result<(), Failure> {
         Ok(())
     }
 
-    /// The next message may take a while.
+    /// Reports that the next message may take a while.
     ///
     /// # Errors
-    /// As of [`Sink::message`].
+    /// As [`Sink::message`].
     fn pause(&mut self) -> Result<(), Failure> {
         Ok(())
     }
 }
 
-/// Reads a file, the standard input (`-`), or a store; the sink gets stars in place of what the
-/// mask hides. Without a delimiter, that of each message is found.
+/// Reads a file, the standard input (`-`), or a store.
+///
+/// Values hidden by the mask are replaced by asterisks. Without a delimiter, the reader detects the
+/// delimiter of each message.
 ///
 /// # Errors
-/// If the input cannot be read, and those of the sink.
+/// If the input cannot be read, and the errors of the sink.
 pub fn read(
     path: &Path,
     delimiter: Option<Delimiter>,
@@ -234,7 +239,7 @@ pub fn read(
 /// Reads the messages of a capture or a log.
 ///
 /// # Errors
-/// As of [`read`].
+/// As [`read`].
 pub fn stream(
     input: &mut dyn Read,
     delimiter: Option<Delimiter>,
@@ -244,10 +249,10 @@ pub fn stream(
     Stream::new(delimiter).read(input, End::Final, mask, sink)
 }
 
-/// Reads the messages and marks of a store.
+/// Reads the messages and other records of a store.
 ///
 /// # Errors
-/// As of [`read`].
+/// As [`read`].
 pub fn store(
     entries: impl Iterator<Item = Result<Entry, StoreError>>,
     sink: &mut dyn Sink,
@@ -281,28 +286,28 @@ pub fn store(
     Ok(())
 }
 
-/// Shows the fields of a message that is not whole yet, with `|` between them.
+/// Formats the fields of an incomplete message, separated by `|`.
 #[must_use]
 pub fn shown(bytes: &[u8]) -> String {
     let fields = bytes.strip_suffix(b"\x01").unwrap_or(bytes).split(|&byte| byte == SOH);
     fields.map(|field| Shown::whole(field).to_string()).collect::<Vec<_>>().join("|")
 }
 
-/// Returns true if the file is a segment of a store by its name, compressed or not.
+/// Returns true if the file name is a store segment's name, compressed or not.
 #[must_use]
 pub fn is_segment(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     name.is_some_and(|name| name.ends_with(".seg") || name.ends_with(".seg.zst"))
 }
 
-/// Returns true if the directory has a segment of a store.
+/// Returns true if the directory contains a store segment.
 #[must_use]
 pub fn holds_store(path: &Path) -> bool {
-    // A directory that cannot be read is for the journal to complain about.
+    // For an unreadable directory, the journal reports the error.
     path.read_dir().map_or(true, |all| all.flatten().any(|entry| is_segment(&entry.path())))
 }
 
-/// Returns the directory of the store that a file beside it belongs to.
+/// Returns the directory of the store that a `.numbers` file belongs to.
 #[must_use]
 pub fn store_beside(path: &Path) -> Option<PathBuf> {
     let name = path.file_name()?.to_str()?.strip_suffix(".numbers")?;
@@ -310,26 +315,26 @@ pub fn store_beside(path: &Path) -> Option<PathBuf> {
     (path.is_file() && store.is_dir()).then_some(store)
 }
 
-/// Indexes bytes that were not found by their BodyLength(9).
+/// Indexes bytes whose end BodyLength(9) did not determine.
 ///
 /// # Errors
-/// If they are no message.
+/// If the bytes are not a message.
 pub fn parse<'a>(
     bytes: &'a [u8],
     index: &'a mut FieldIndex,
     check_sum: CheckSumPolicy,
 ) -> Result<Message<'a>, Garbled> {
-    // Message::parse requires these properties of a frame.
+    // Message::parse requires that a frame ends with SOH.
     if bytes.last() != Some(&SOH) {
         return Err(Garbled::BodyLength);
     }
     Message::parse(bytes, index, check_sum)
 }
 
-/// Bytes read at once.
+/// Number of bytes per read call.
 const CHUNK: usize = 256 << 10;
 
-/// Appends what can be read at once; 0 at the end.
+/// Appends the bytes of one read call; returns 0 at the end of the input.
 pub(crate) fn read_some(input: &mut dyn Read, buffer: &mut Vec<u8>) -> Result<usize, String> {
     let filled = buffer.len();
     buffer.resize(filled + CHUNK, 0);

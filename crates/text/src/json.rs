@@ -1,15 +1,15 @@
-//! A message as JSON and back, without losing a bit.
+//! Lossless conversion of a message to JSON and back.
 //!
-//! With dictionaries a message is `{"Header": {…}, "Body": {…}, "Trailer": {…}}`: fields by name,
-//! groups as arrays of objects. Without, it is one object of tags. In both
-//!
-//! - the members are the fields in wire order, each as a string; a field that comes twice is there
-//!   twice. A tag without a name, or whose name another field has too, is its number;
+//! With dictionaries, a message is `{"Header": {…}, "Body": {…}, "Trailer": {…}}`, with fields by
+//! name and groups as arrays of objects. Without dictionaries, a message is one object of tags. In
+//! both forms:
+//! - the members are the fields in wire order, each as a string; a repeated field is repeated. A
+//!   tag without a unique name is written as its number;
 //! - a value that is not UTF-8 is `{"base64": "…"}`;
-//! - BodyLength(9) and CheckSum(10) are there only if they are not what they should be: they are
-//!   computed otherwise;
-//! - a group whose NumInGroup is not the number of its entries is written field by field;
-//! - a field without a valid tag is the member `""`, with all that stands before its delimiter.
+//! - BodyLength(9) and CheckSum(10) are present only if they are wrong; otherwise they are
+//!   computed;
+//! - a group whose NumInGroup differs from the number of its entries is written field by field;
+//! - a field without a valid tag is the member `""`, with all bytes before its delimiter.
 //!
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, Message};
@@ -48,24 +48,26 @@ use transfix_dictionary::Dictionary;
 
 pub use read::{JsonError, JsonProblem, read};
 
-/// The objects of a message with names, in their order.
+/// The named objects of a message, in their order.
 const SECTIONS: [&str; 3] = ["Header", "Body", "Trailer"];
-/// The member of a value that is not UTF-8.
+/// The member that contains a non-UTF-8 value.
 const BASE64: &str = "base64";
 
-/// Writes messages as JSON. Keep it: it works out the groups of each message type once.
+/// Writer of messages as JSON.
+///
+/// Keep the writer: it computes the groups of each message type once.
 #[derive(Debug)]
 pub struct Writer<D> {
     dictionaries: Option<(D, D)>,
-    /// By MsgType(35).
+    /// The message layouts by MsgType(35).
     layouts: BTreeMap<Vec<u8>, Option<MessageLayout>>,
 }
 
-/// Message types whose groups are kept: a bound for input that invents them.
+/// Maximum number of stored message layouts, in case the input has very many types.
 const LAYOUTS_MAX: usize = 1_024;
 
 impl Writer<&Dictionary> {
-    /// Writes tags, and groups field by field.
+    /// Creates a writer that writes tags, and groups field by field.
     #[must_use]
     pub const fn plain() -> Self {
         Self { dictionaries: None, layouts: BTreeMap::new() }
@@ -73,8 +75,10 @@ impl Writer<&Dictionary> {
 }
 
 impl<D: Deref<Target = Dictionary>> Writer<D> {
-    /// Writes names, and groups as arrays. `session` gives header, trailer and its own messages;
-    /// see [`Rules::new`](transfix_codec::Rules::new).
+    /// Creates a writer that writes names, and groups as arrays.
+    ///
+    /// `session` defines header, trailer and the session messages; see
+    /// [`Rules::new`](transfix_codec::Rules::new).
     #[must_use]
     pub const fn named(session: D, application: D) -> Self {
         Self { dictionaries: Some((session, application)), layouts: BTreeMap::new() }
@@ -83,7 +87,7 @@ impl<D: Deref<Target = Dictionary>> Writer<D> {
     /// Writes one message as one object, without line breaks.
     ///
     /// # Errors
-    /// Those of `out`.
+    /// The errors of `out`.
     pub fn write(&mut self, message: &Message<'_>, out: &mut dyn Write) -> fmt::Result {
         let skipped = Skipped::of(message);
         let Some((session, application)) = &self.dictionaries else {
@@ -112,7 +116,7 @@ impl<D: Deref<Target = Dictionary>> Writer<D> {
     }
 }
 
-/// Finds the tags of names for [`read`]: those of two dictionaries.
+/// Returns a look-up of tags by name for [`read`], from two dictionaries.
 pub fn tags_of<'d>(
     session: &'d Dictionary,
     application: &'d Dictionary,
@@ -123,7 +127,7 @@ pub fn tags_of<'d>(
     }
 }
 
-/// Where header, body and trailer end.
+/// Returns the end indexes of header, body and trailer.
 fn sections(
     message: &Message<'_>,
     session: &Dictionary,
@@ -142,7 +146,7 @@ fn sections(
     [header, tags.len() - trailer.count(), tags.len()]
 }
 
-/// Which of BodyLength(9) and CheckSum(10) are as they should be, by their place.
+/// Which of BodyLength(9) and CheckSum(10) are correct and skipped.
 #[derive(Clone, Copy)]
 struct Skipped {
     body_length: bool,
@@ -159,7 +163,7 @@ impl Skipped {
             let number = value::uint(text).filter(|_| text == b"0" || !text.starts_with(b"0"));
             number == raw::body_length(bytes).map(|length| length as u64)
         };
-        // A second CheckSum(10) before it would be taken for it.
+        // A preceding CheckSum(10) would be read as the message's CheckSum(10).
         let is_alone = message.tags()[last - 1] != tag::CHECK_SUM;
         let is_sum = message.at(last).is_some_and(|field| field.value == raw::check_sum(covered));
         Self {
@@ -173,7 +177,7 @@ impl Skipped {
     }
 }
 
-/// An object being written.
+/// A JSON object being written.
 struct Object<'o, 'd> {
     out: &'o mut dyn Write,
     dictionaries: Option<(&'d Dictionary, &'d Dictionary)>,
@@ -181,7 +185,7 @@ struct Object<'o, 'd> {
 }
 
 impl Object<'_, '_> {
-    /// Fields, the first of which is field `first` of the message.
+    /// Writes fields; `first` is the index of the first field in the message.
     fn fields<M: Members + ?Sized>(
         &mut self,
         fields: &Fields<'_>,
@@ -216,7 +220,7 @@ impl Object<'_, '_> {
         Ok(())
     }
 
-    /// The entries of a group, as an array.
+    /// Writes the entries of a group as an array.
     fn entries<M: Members + ?Sized>(
         &mut self,
         fields: &Fields<'_>,
@@ -239,7 +243,7 @@ impl Object<'_, '_> {
         self.out.write_char(']')
     }
 
-    /// The name of a field, if it leads back to its tag; otherwise the tag.
+    /// Writes the name of a field if the name maps back to the tag; otherwise the tag.
     fn key(&mut self, tag: Tag) -> fmt::Result {
         if !self.is_empty {
             self.out.write_char(',')?;
@@ -261,7 +265,7 @@ impl Object<'_, '_> {
     }
 }
 
-/// Returns true if `count` is the number of entries, written as anybody would.
+/// Returns true if `count` is the number of entries, without leading zeros.
 fn is_counted<M: Members + ?Sized>(count: &[u8], tags: &[Tag], members: &M) -> bool {
     let (mut entries, mut at) = (0, 0);
     while at < tags.len() {

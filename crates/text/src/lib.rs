@@ -1,11 +1,12 @@
-//! FIX messages as text and back, and the reading of logs.
+//! FIX messages as text, and analysis of logs.
 //!
-//! - [`json`]: a message as JSON and back, without losing a bit; [`print`](mod@print): readable.
-//! - [`input`]: messages of captures, logs and stores, of this engine and of others.
-//! - [`logs`]: searches, orders, gaps and latencies in them; with the feature `parquet` a table.
-//! - [`convert`]: whole inputs to JSON and back; [`printer`]: whole inputs for people.
+//! - [`json`]: lossless conversion of a message to JSON and back; [`print`](mod@print): readable
+//!   form.
+//! - [`input`]: messages of captures, logs and stores, of this engine and of other engines.
+//! - [`logs`]: searches, orders, gaps and latencies in logs; with the feature `parquet` a table.
+//! - [`convert`]: whole inputs to JSON and back; [`printer`]: whole inputs in readable form.
 //!
-//! Nothing here prints: texts go to what the caller gives. `-` stands for the standard input.
+//! This crate does not print: output goes to a writer of the caller. `-` means the standard input.
 #![forbid(unsafe_code)]
 
 pub mod convert;

@@ -1,8 +1,9 @@
-//! Searches logs, captures and journals, of this engine and of others: messages by field, text,
-//! session and time; the life of an order; gaps of MsgSeqNum(34); latencies.
+//! Search and analysis of logs, captures and journals, of this engine and of other engines.
 //!
-//! [`Sources`] are found below paths. A [`Query`] says which messages are sought. [`Search`],
-//! [`Order`], [`Gaps`] and [`Latency`] read the sources, and a [`Report`] counts what was read.
+//! Messages are found by field, text, session and time. Further analyses cover the life of an
+//! order, gaps of MsgSeqNum(34), and latencies. [`Sources`] finds the files below paths. A
+//! [`Query`] selects messages. [`Search`], [`Order`], [`Gaps`] and [`Latency`] read the sources,
+//! and a [`Report`] counts the messages.
 //!
 //! ```
 //! use transfix_text::input::Dictionaries;
@@ -26,8 +27,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Invariant: a message that is left out because nothing tells enough of it is counted, and
-//! reported at the end; so is what is damaged.
+//! Invariant: a message skipped for lack of data is counted, and reported at the end; so is a
+//! damaged message.
 
 mod condition;
 mod follow;
@@ -65,13 +66,13 @@ pub use search::Search;
 pub use show::{ColumnError, Csv, Form, Rows, Show};
 pub use sources::{Source, Sources, Way};
 
-/// A sink that is told where messages come from.
+/// A sink that learns the source of its messages.
 trait Reader: Sink {
     fn begin(&mut self, source: &Source);
     fn report(&mut self) -> &mut Report;
 }
 
-/// Reads all sources; one that cannot be read does not keep the others from it.
+/// Reads all sources; an unreadable source is reported and does not stop the others.
 fn each(
     sources: &[Source],
     delimiter: Option<Delimiter>,
@@ -112,7 +113,7 @@ fn one(
     Ok(())
 }
 
-/// Says so if a file has no message in it.
+/// Reports a file that contains no message.
 fn strange(source: &Source, before: (u64, u64), report: &mut Report) {
     let is_empty = source.path.metadata().is_ok_and(|metadata| metadata.len() == 0);
     if report.messages > before.0 || is_empty {

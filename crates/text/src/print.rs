@@ -1,8 +1,8 @@
-//! Messages for people: a tree with the names of the dictionary, or one line.
+//! Readable forms of messages: a tree with the names of the dictionary, or one line.
 //!
-//! Invariants: every field of the message is printed once, in wire order, whatever the dictionary
-//! says of it. No control character of the message and no invisible mark reaches the output, so no
-//! value can forge a line. Only the writer can fail.
+//! Invariants: every field of the message is printed once, in wire order, for any dictionary. No
+//! control character or invisible character of the message reaches the output, so a value cannot
+//! forge a line. Only the writer can fail.
 
 mod palette;
 mod referred;
@@ -16,10 +16,10 @@ use transfix_dictionary::{Dictionary, Flat, Member};
 pub use palette::Palette;
 use referred::write_referred;
 
-/// Writes a message as header, body and trailer, one field a line, groups indented.
+/// Writes a message as header, body and trailer, one field per line, with indented groups.
 ///
-/// Codes are shown by name, with the value behind. The first dictionary gives the names of header,
-/// trailer and administrative messages, the second those of the others; see
+/// Codes are written as name followed by value. The first dictionary names the fields of header,
+/// trailer and administrative messages, and the second dictionary the fields of other messages; see
 /// [`Rules::new`](transfix_codec::Rules::new).
 ///
 /// ```
@@ -47,7 +47,7 @@ use referred::write_referred;
 /// ```
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn readable(
     message: &Message<'_>,
     [session, application]: [&Dictionary; 2],
@@ -87,7 +87,7 @@ pub fn readable(
 /// ```
 ///
 /// # Errors
-/// Those of `out`.
+/// The errors of `out`.
 pub fn one_line(
     message: &Message<'_>,
     [session, application]: [&Dictionary; 2],
@@ -116,13 +116,13 @@ pub fn one_line(
     walk.until(trailer, names.message.map_or(&[], |found| found.members.as_slice()))
 }
 
-/// Where names come from.
+/// The source of field and message names.
 #[derive(Clone, Copy)]
 struct Names<'d> {
     session: &'d Dictionary,
     application: &'d Dictionary,
     message: Option<&'d transfix_dictionary::Message>,
-    /// True if its Text(58) speaks of another message.
+    /// True if Text(58) of the message refers to another message.
     rejects: bool,
 }
 
@@ -138,10 +138,10 @@ impl<'d> Names<'d> {
         self.application.field(tag.0).or_else(|| self.session.field(tag.0))
     }
 
-    /// The members of an entry, if `members` have a group that the tag counts.
+    /// Returns the members of an entry, if `members` contain a group with this NumInGroup field.
     fn group(&self, members: &'d [Member], tag: Tag) -> Option<&'d [Member]> {
         use transfix_dictionary::DataType as T;
-        // FIX 4.0 to 4.2 count in an int. Looking at the type first spares most walks.
+        // FIX 4.0 to 4.2 count in an int. Checking the type first avoids most searches.
         let counts = matches!(self.field(tag)?.data_type, T::NumInGroup | T::Int);
         if !counts {
             return None;
@@ -154,31 +154,31 @@ fn holds(members: &[Member], tag: Tag) -> bool {
     Flat::of(members).any(|member| member.tag == tag.0)
 }
 
-/// Takes what a [`Walk`] finds.
+/// Receiver of the output of a [`Walk`].
 trait Sink {
-    /// A field, with its definition if it has one; `text` is the tag as the sender wrote it.
+    /// Receives a field with its definition, if any; `text` is the tag as written by the sender.
     fn field(
         &mut self,
         text: &[u8],
         field: Field<'_>,
         known: Option<&transfix_dictionary::Field>,
     ) -> fmt::Result;
-    /// Entry `n` of `count` of the group of that name begins.
+    /// Receives the start of entry `n` of `count` of the group named `name`.
     fn entry(&mut self, name: &str, n: u64, count: u64) -> fmt::Result;
     fn entry_end(&mut self) -> fmt::Result;
 }
 
-/// A message being walked along its wire order and the dictionary's groups.
+/// A walk over a message in wire order, following the dictionary's groups.
 struct Walk<'w, 'm, S> {
     message: &'w Message<'m>,
     names: Names<'w>,
-    /// The next field.
+    /// Index of the next field.
     at: usize,
     sink: S,
 }
 
 impl<'w, S: Sink> Walk<'w, '_, S> {
-    /// The first field that is not of the header.
+    /// Returns the index of the first field after the header.
     fn header_end(&self) -> usize {
         let header = self.names.session.header();
         let hops = Flat::of(header).filter_map(|member| member.group);
@@ -186,7 +186,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         self.message.fields().take_while(|field| is_header(field.tag)).count()
     }
 
-    /// The first of the trailer fields at the end.
+    /// Returns the index of the first trailer field.
     fn trailer_begin(&self) -> usize {
         let trailer = self.names.session.trailer();
         let fields = self.message.fields();
@@ -195,7 +195,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         (count - length).max(self.header_end())
     }
 
-    /// Fields up to place `end`, with the groups of `members`.
+    /// Visits fields up to index `end`, with the groups of `members`.
     fn until(&mut self, end: usize, members: &'w [Member]) -> fmt::Result {
         while self.at < end
             && let Some(field) = self.message.at(self.at)
@@ -205,7 +205,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         Ok(())
     }
 
-    /// One field, and the group that it opens.
+    /// Visits one field, and its group if it is a NumInGroup field.
     fn field(&mut self, field: Field<'_>, members: &'w [Member]) -> fmt::Result {
         let known = self.names.field(field.tag);
         self.sink.field(self.message.tag_text(self.at), field, known)?;
@@ -224,7 +224,7 @@ impl<'w, S: Sink> Walk<'w, '_, S> {
         Ok(())
     }
 
-    /// The fields of one entry, up to the first that is no member.
+    /// Visits the fields of one entry, up to the first field that is not a member.
     fn entry(&mut self, members: &'w [Member], delimiter: Tag) -> fmt::Result {
         let begin = self.at;
         while let Some(field) = self.message.at(self.at)
@@ -331,7 +331,7 @@ impl Sink for Line<'_, '_> {
     }
 }
 
-/// Writes the names of the codes that a value consists of; nothing and `false` if it has others.
+/// Writes the names of a value's codes; writes nothing and returns false for unknown codes.
 fn write_codes(
     known: Option<&transfix_dictionary::Field>,
     value: &[u8],
@@ -352,7 +352,7 @@ fn write_codes(
     Ok(true)
 }
 
-/// Writes bytes as text that stays on its line and can be read back.
+/// Writes bytes as single-line text that can be converted back.
 fn write_value(value: &[u8], out: &mut dyn Write) -> fmt::Result {
     write!(out, "{}", Shown::whole(value))
 }

@@ -1,6 +1,6 @@
-//! Prints the messages of logs, captures and stores for people.
+//! Printer of the messages of logs, captures and stores.
 //!
-//! Invariant: a message that is damaged is shown as far as it can be, and said to be.
+//! Invariant: a damaged message is printed as far as possible, and marked as damaged.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,27 +13,27 @@ use crate::input::{Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, parse
 use crate::logs::{Report, count};
 use crate::print::{self, Palette};
 
-/// Which messages are printed.
+/// The criteria for printed messages.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
-    /// Values of MsgType(35); empty for all.
+    /// Values of MsgType(35); empty for all types.
     pub msg_types: Vec<String>,
-    /// The first time: that of the log's line or the store's record, else SendingTime(52).
+    /// The earliest time: from the log line or store record, otherwise SendingTime(52).
     pub from: Option<Timestamp>,
-    /// The last time.
+    /// The latest time.
     pub to: Option<Timestamp>,
-    /// Tags, and the value or name of a code that one such field has.
+    /// Tags with a value or code name that one such field must have.
     pub fields: Vec<(u32, String)>,
 }
 
 impl Selection {
-    /// Returns true if all messages are wanted.
+    /// Returns true if all messages are selected.
     const fn is_all(&self) -> bool {
         let Self { msg_types, from, to, fields } = self;
         msg_types.is_empty() && from.is_none() && to.is_none() && fields.is_empty()
     }
 
-    /// Returns true if the message is wanted.
+    /// Returns true if the message is selected.
     fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
         self.takes_type(message.msg_type().as_bytes())
             && self.takes_time(message, found.head)
@@ -51,14 +51,14 @@ impl Selection {
         }
         let logged = head.split_whitespace().find_map(|word| Timestamp::parse(word.as_bytes()));
         let time = logged.or_else(|| message.timestamp(tag::SENDING_TIME).ok());
-        // One without any time is not known to be within.
+        // A message without any time is not selected.
         time.is_some_and(|time| {
             self.from.is_none_or(|from| from <= time) && self.to.is_none_or(|to| time <= to)
         })
     }
 }
 
-/// Returns true if one such field has this value, or the code of this name.
+/// Returns true if a field with this tag has this value, or the code with this name.
 fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
     let known = pair.field(tag);
     let code = |value: &[u8]| known.and_then(|known| known.code(value));
@@ -69,8 +69,7 @@ fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
     })
 }
 
-/// Prints messages as a [`Sink`].
-///
+/// A [`Sink`] that prints messages.
 /// ```
 /// use transfix_text::input::{self, Dictionaries};
 /// use transfix_text::print::Palette;
@@ -87,22 +86,22 @@ fn holds(message: &Message<'_>, pair: &Pair, tag: u32, value: &str) -> bool {
 pub struct Printer<W> {
     /// The output.
     pub out: W,
-    /// One line a message, without header and trailer.
+    /// Prints one line per message, without header and trailer.
     pub one_line: bool,
-    /// Messages that were printed.
+    /// Number of printed messages.
     pub messages: u64,
     dictionaries: Dictionaries,
     palette: &'static Palette,
     selection: Selection,
     index: FieldIndex,
     text: String,
-    /// MsgType(35), name and count.
+    /// Name and count by MsgType(35).
     counts: BTreeMap<Vec<u8>, (String, u64)>,
     report: Report,
 }
 
 impl<W: Write> Printer<W> {
-    /// Prints all messages.
+    /// Creates a printer of all messages.
     pub fn new(out: W, dictionaries: Dictionaries, palette: &'static Palette) -> Self {
         Self {
             out,
@@ -118,17 +117,17 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints these messages only.
+    /// Prints only the selected messages.
     #[must_use]
     pub fn choosing(mut self, selection: Selection) -> Self {
         self.selection = selection;
         self
     }
 
-    /// Goes on with another file: a heading has its name.
+    /// Begins another file and prints its name as a heading.
     ///
     /// # Errors
-    /// Those of the output.
+    /// The errors of the output.
     pub fn begin_file(&mut self, name: &[u8]) -> Result<(), Failure> {
         let (Palette { heading, end, .. }, name) = (self.palette, Shown::whole(name));
         writeln!(self.out, "{heading}==> {name} <=={end}")?;
@@ -136,7 +135,7 @@ impl<W: Write> Printer<W> {
         Ok(())
     }
 
-    /// Returns how much was damaged.
+    /// Returns the number of damaged messages.
     #[must_use]
     pub const fn garbled_messages(&self) -> u64 {
         self.report.garbled_messages()
@@ -154,7 +153,7 @@ impl<W: Write> Printer<W> {
         text
     }
 
-    /// Returns how much there was, and what was wrong.
+    /// Returns a summary of the counts and errors.
     #[must_use]
     pub fn report(&self) -> String {
         let first = match self.selection.is_all() {
@@ -165,7 +164,7 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Returns the log's text before a message.
+/// Returns the log text before a message.
 fn head(found: &Found<'_>, one_line: bool) -> String {
     let gap = if one_line { "  " } else { "\n" };
     if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }

@@ -1,4 +1,4 @@
-//! Decimals read, written, compared and computed.
+//! Decimals: parsing, formatting, comparison and arithmetic.
 
 use super::*;
 use alloc::format;
@@ -188,7 +188,7 @@ fn the_longest_texts() {
     for text in ["1844674407370955161.6", "18.446744073709551616", "0.1844674407370955161"] {
         assert_eq!(text.parse::<Decimal>(), Err(NotADecimal), "{text}");
     }
-    // Every place of the point, with a sign and without, and the same with leading zeros.
+    // Covers each position of the point, with and without sign, and with leading zeros.
     for scale in 0..=18 {
         let (whole, part) = MAX.split_at(MAX.len() - scale);
         let point = if scale > 0 { "." } else { "" };
@@ -252,7 +252,7 @@ fn table() {
     assert_eq!(size_of::<Option<Decimal>>(), 16);
 }
 
-/// Numbers of all lengths, with any scale.
+/// Generates numbers of all lengths with any scale.
 fn decimals() -> impl Strategy<Value = Decimal> {
     (any::<u64>(), 0_u32..64, any::<bool>(), 0_u8..=18).prop_map(
         |(digits, bits, negative, scale)| {
@@ -271,7 +271,7 @@ proptest! {
 
     #[test]
     fn arithmetic_is_exact_and_undone(a in decimals(), b in decimals()) {
-        // In a scale of 18 for all: what stands before the point has 65 bits at most.
+        // At scale 18 for all: the digits before the point have at most 65 bits.
         let at_18 = |number: Decimal| number.at_scale(18);
         if let Some(sum) = a.checked_add(b) {
             prop_assert_eq!(at_18(sum), at_18(a) + at_18(b));

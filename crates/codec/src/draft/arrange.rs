@@ -1,4 +1,5 @@
-//! Fields in the order of the dictionary, and those that have a place in another message.
+//! Sorts fields into the order of the dictionary, and selects the fields that another message
+//! permits.
 
 use alloc::vec::Vec;
 use core::ops::Range;
@@ -19,14 +20,14 @@ pub(super) fn level<M: Members + ?Sized>(
     let base = order.len();
     let mut at = range.start;
     while at < range.end {
-        // A data field that is no member follows the entry, also where its Length field is one.
+        // A data field outside the layout follows the entry, even if its Length field is a member.
         let end = source.unit(at, members).end.min(range.end);
         let position = members.position(source.tags[at]).unwrap_or(UNKNOWN);
-        // Places in a message are 32 bits wide.
+        // Offsets within a message have 32 bits.
         order.push((position, at as u32, end as u32));
         at = end;
     }
-    // The place keeps those of one position in their order.
+    // Sorting by index as second key keeps fields of equal position in their order.
     order[base..].sort_unstable();
     for n in base..order.len() {
         let (_, begin, end) = order[n];
@@ -57,8 +58,9 @@ fn entries<M: Members + ?Sized>(
     }
 }
 
-/// Appends to `out` those fields of `source` that `target` has a place for, groups with all of
-/// their entries, if they have any.
+/// Appends the fields of `source` that `target` permits to `out`.
+///
+/// Groups are appended with all of their entries, unless they are empty.
 pub(super) fn legal<S: Members + ?Sized, T: Members + ?Sized>(
     source: &Fields<'_>,
     known: &S,

@@ -1,7 +1,7 @@
-//! The parts of a draft that are changed: the message, its groups, their entries.
+//! Editors for the parts of a draft: the message, its groups and their entries.
 //!
-//! Invariant: a part knows where it begins, and finds its end anew each time, so that a change
-//! inside leaves nothing stale.
+//! Invariant: an editor stores where its part begins and recomputes the end at each use, so that
+//! changes inside the part leave no stale offset.
 
 use core::ops::Range;
 
@@ -9,7 +9,9 @@ use super::{MessageDraft, NOTHING, arrange};
 use crate::group::{Members, entry_end, group_end};
 use crate::{Body, Fields, Misuse, Tag};
 
-/// The message, or one entry of a group, to be changed. Fields of nested groups are not its own.
+/// An editor for the message, or for one entry of a group.
+///
+/// Fields of nested groups belong to the nested editors.
 pub struct DraftEntry<'d, M: ?Sized> {
     draft: &'d mut MessageDraft,
     members: &'d M,
@@ -17,12 +19,12 @@ pub struct DraftEntry<'d, M: ?Sized> {
     part: Part,
 }
 
-/// Which part of a draft a [`DraftEntry`] is.
+/// The part of a draft that a [`DraftEntry`] edits.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// The message: any field may stand in it but those of its groups' entries, new ones come last.
+    /// The message. Permits any field except fields of group entries; new fields come last.
     Message,
-    /// An entry of a group: members only, in the published order, the delimiter first.
+    /// An entry of a group. Permits only members, in the published order, the delimiter first.
     Entry,
 }
 
@@ -38,27 +40,29 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         }
     }
 
-    /// The fields, nested groups included; read them by the getters of [`Fields`].
+    /// Returns the fields, nested groups included; the getters of [`Fields`] read them.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         self.draft.run.fields().slice(self.begin, self.end())
     }
 
-    /// Sets a field to a String value, or to any value already in its wire form.
+    /// Sets a field to a String value, or to any encoded value.
     ///
     /// # Errors
-    /// As [`DraftEntry::put`].
+    /// The errors of [`DraftEntry::put`].
     pub fn set(&mut self, tag: Tag, value: &[u8]) -> Result<(), Misuse> {
         self.put(|fields| _ = fields.bytes(tag, value))
     }
 
-    /// Sets the fields that `write` writes. Those that are there keep their places; new ones come
-    /// last in a message, and to their published place in an entry. A data field gets its Length
-    /// field, which is right whatever is written for it.
+    /// Sets the fields that `write` writes.
+    ///
+    /// Existing fields keep their positions. New fields come last in a message, and at their
+    /// published position in an entry. A data field gets a Length field with the correct length,
+    /// regardless of the written length.
     ///
     /// # Errors
-    /// As [`Body`]; or a field counts the entries of a group, belongs to the entries of a group of
-    /// the message, or is no member of the entry. The draft is then as before.
+    /// The errors of [`Body`]. Also an error for a NumInGroup field, for a member of a group of the
+    /// message, and for a field outside the entry's members. The draft is then unchanged.
     pub fn put(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.draft.encode(write)?;
         for &tag in &self.draft.spare.tags {
@@ -71,8 +75,9 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         Ok(())
     }
 
-    /// Refuses fields that have no place at this level. In a message may stand what no dictionary
-    /// knows.
+    /// Rejects fields that are not permitted at this level.
+    ///
+    /// A message also permits fields that the dictionary does not define.
     fn check_own(&self, tag: Tag) -> Result<(), Misuse> {
         if self.members.position(tag).is_some() {
             return Ok(());
@@ -84,12 +89,13 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         }
     }
 
-    /// Removes a field, of a Length and a data field both, or a group with its entries; whether it
-    /// was there.
+    /// Removes a field, or a group with its entries; returns true if the field was present.
+    ///
+    /// A Length field and its data field are both removed.
     ///
     /// # Errors
-    /// If the field delimits the entry; if it is not there, but belongs to the entries of a group
-    /// of the message.
+    /// If the field is the delimiter of the entry. Also if the field is absent but belongs to the
+    /// entries of a group of the message.
     pub fn remove(&mut self, tag: Tag) -> Result<bool, Misuse> {
         if self.part == Part::Entry && self.members.delimiter() == Some(tag) {
             return Err(Misuse::EntryDelimiter(tag));
@@ -106,18 +112,19 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         Ok(true)
     }
 
-    /// The group that the NumInGroup field `count` opens, whether it has entries or not; `None` if
-    /// it is no group of this message or entry.
+    /// Returns an editor for the group of the NumInGroup field `count`, even if the group is empty.
+    ///
+    /// Returns `None` if `count` is not a group of this message or entry.
     pub fn group(&mut self, count: Tag) -> Option<DraftGroup<'_, M::Entry>> {
         let members = self.members.group(count)?;
         let place = self.find(count).unwrap_or_else(|| self.place_of(count));
         Some(DraftGroup { draft: self.draft, members, count, at: place.start })
     }
 
-    /// Takes over those fields of `source` that have a place here by the dictionary, groups with
-    /// their entries. The entry that was here is replaced. `known` says what belongs to the groups
-    /// of `source`.
+    /// Copies the fields of `source` that the dictionary permits here, groups with their entries.
     ///
+    /// An existing field or group is replaced. `known` defines the members of the groups of
+    /// `source`.
     /// ```
     /// use transfix_codec::{MessageDraft, MessageLayout, tag};
     ///
@@ -142,19 +149,19 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         self.place_spare();
     }
 
-    /// As [`copy_from`](Self::copy_from); what was taken over is removed from `source`.
+    /// Copies as [`copy_from`](Self::copy_from) does, and removes the copied fields from `source`.
     pub fn move_from<S: Members + ?Sized>(&mut self, source: &mut MessageDraft, known: &S) {
         self.copy_from(&source.fields(), known);
         let spare = &self.draft.spare;
         let mut at = 0;
         while let Some(&tag) = spare.tags.get(at) {
-            // A message has no delimiter that could not be removed.
+            // A message has no delimiter, so the removal cannot fail.
             let _ = source.edit(known).remove(tag);
             at = spare.unit(at, self.members).end;
         }
     }
 
-    /// Puts what was encoded where it belongs.
+    /// Inserts the encoded fields at their positions.
     fn place_spare(&mut self) {
         let mut at = 0;
         while at < self.draft.spare.tags.len() {
@@ -162,7 +169,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
             let tag = self.draft.spare.tags[unit.start];
             let mut place = self.find(tag);
             if unit.len() == 2 && place.as_ref().is_none_or(|place| place.len() == 1) {
-                // Halves that stand alone give way to the pair.
+                // A lone Length or data field is replaced by the pair.
                 let half = self.find_half(tag);
                 if let (Some(_), Some(half)) = (&place, &half) {
                     self.draft.run.splice(half.clone(), &NOTHING);
@@ -174,7 +181,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
             let mut place = place.unwrap_or_else(|| self.place_of(tag));
             let MessageDraft { run, spare, .. } = &mut *self.draft;
             if unit.len() == 1 && place.len() == 2 {
-                // One of a Length and a data field, which need each other: the other stays.
+                // A Length field and its data field need each other, so only one field of the pair
+                // is replaced.
                 let at = place.start + usize::from(run.tags[place.start] != tag);
                 place = at..at + 1;
             }
@@ -183,7 +191,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         }
     }
 
-    /// Where the fields stand at this level, each with what belongs to it.
+    /// Iterates over the units of this level: each field, pair or group as an index range.
     fn units(&self) -> impl Iterator<Item = Range<usize>> {
         let run = &self.draft.run;
         let (mut at, end) = (self.begin, self.end());
@@ -194,7 +202,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         })
     }
 
-    /// Where the field stands at this level, with what belongs to it.
+    /// Returns the unit of the field at this level.
     fn find(&self, tag: Tag) -> Option<Range<usize>> {
         let tags = &self.draft.run.tags;
         self.units().find(|unit| {
@@ -203,7 +211,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         })
     }
 
-    /// Where the other half of a Length and a data field stands alone at this level.
+    /// Returns the index of the lone Length or data field that pairs with `tag` at this level.
     fn find_half(&self, tag: Tag) -> Option<Range<usize>> {
         let run = &self.draft.run;
         let is_half =
@@ -211,7 +219,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         self.units().find(is_half)
     }
 
-    /// Where the field comes that is not there yet.
+    /// Returns the position for a new field.
     fn place_of(&self, tag: Tag) -> Range<usize> {
         let tags = &self.draft.run.tags;
         let position = self.members.position(tag);
@@ -221,7 +229,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
                 let later = units.find(|unit| self.members.position(tags[unit.start]) >= position);
                 later.map_or(self.end(), |unit| unit.start)
             }
-            // Not behind a group whose last entry would take it for its own.
+            // A group's last entry must not absorb the field, so the position precedes such a
+            // group.
             Part::Message => {
                 let takes = |members: &M::Entry| {
                     members.position(tag).is_some() || members.group_of(tag).is_some()
@@ -236,12 +245,12 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     }
 }
 
-/// A repeating group of a draft.
+/// An editor for a repeating group of a draft.
 pub struct DraftGroup<'d, M: ?Sized> {
     draft: &'d mut MessageDraft,
     members: &'d M,
     count: Tag,
-    /// Where the NumInGroup field stands, or would.
+    /// Index of the NumInGroup field, or the index for inserting the field.
     at: usize,
 }
 
@@ -250,7 +259,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         self.draft.run.tags.get(self.at) == Some(&self.count)
     }
 
-    /// Where the entries begin and end.
+    /// Iterates over the index ranges of the entries.
     fn places(&self) -> impl Iterator<Item = Range<usize>> {
         let tags = &self.draft.run.tags;
         let mut at = self.at + 1;
@@ -262,28 +271,28 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         })
     }
 
-    /// How many entries there are.
+    /// Returns the number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.places().count()
     }
 
-    /// Returns true if there is none.
+    /// Returns true if the group has no entries.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The n-th entry, counted from 0.
+    /// Returns an editor for the n-th entry, counted from 0.
     pub fn entry(&mut self, n: usize) -> Option<DraftEntry<'_, M>> {
         let begin = self.places().nth(n)?.start;
         Some(DraftEntry { draft: self.draft, members: self.members, begin, part: Part::Entry })
     }
 
-    /// Adds an entry behind the others; `value` is that of the delimiter.
+    /// Appends an entry; `value` is the value of its delimiter.
     ///
     /// # Errors
-    /// As [`Body::bytes`].
+    /// The errors of [`Body::bytes`].
     pub fn add(&mut self, value: &[u8]) -> Result<DraftEntry<'_, M>, Misuse> {
         let Some(delimiter) = self.members.delimiter() else {
             return Err(Misuse::NotInEntry(self.count));
@@ -292,8 +301,10 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         Ok(self.insert_spare())
     }
 
-    /// Adds a copy of an entry, such as one of another message; what has no place here is left
-    /// out. `known` are the members of its group.
+    /// Appends a copy of an entry, such as an entry of another message.
+    ///
+    /// Fields that this group does not permit are skipped. `known` defines the members of the
+    /// copied entry.
     ///
     /// # Errors
     /// If the entry does not begin with the delimiter of this group.
@@ -311,7 +322,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         Ok(self.insert_spare())
     }
 
-    /// Adds a copy of the n-th entry; `None` if there is none.
+    /// Appends a copy of the n-th entry; `None` if that entry does not exist.
     pub fn duplicate(&mut self, n: usize) -> Option<DraftEntry<'_, M>> {
         let place = self.places().nth(n)?;
         let MessageDraft { run, spare, .. } = &mut *self.draft;
@@ -320,7 +331,9 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         Some(self.insert_spare())
     }
 
-    /// Removes the n-th entry, and with the last one the group; whether it was there.
+    /// Removes the n-th entry; returns true if the entry existed.
+    ///
+    /// Removing the last remaining entry removes the group.
     pub fn remove(&mut self, n: usize) -> bool {
         let Some(place) = self.places().nth(n) else { return false };
         self.draft.run.splice(place, &NOTHING);
@@ -328,7 +341,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         true
     }
 
-    /// Removes the group.
+    /// Removes the group with all of its entries.
     pub fn clear(&mut self) {
         if self.is_there() {
             let end = group_end(&self.draft.run.tags, self.at + 1, self.members);
@@ -336,7 +349,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         }
     }
 
-    /// Puts what was encoded behind the last entry.
+    /// Inserts the encoded entry after the last entry.
     fn insert_spare(&mut self) -> DraftEntry<'_, M> {
         let MessageDraft { run, spare, .. } = &mut *self.draft;
         if run.tags.get(self.at) != Some(&self.count) {

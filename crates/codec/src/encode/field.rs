@@ -1,5 +1,6 @@
-//! Whole fields at the end of a buffer: head, text and delimiter, by stores of constant size into
-//! room that is made once a field.
+//! Whole fields at the end of a buffer: head, text and delimiter.
+//!
+//! Stores have constant size, and each field checks the room once.
 
 use super::head::Head;
 use super::moment::{Minute, seconds};
@@ -8,7 +9,7 @@ use super::text::{EIGHT_DIGITS, Short};
 use crate::{Precision, SOH, Timestamp};
 
 impl Tail<'_> {
-    /// A field whose value is one byte.
+    /// Writes a field whose value is one byte.
     #[inline(always)]
     pub(super) fn byte(&mut self, head: Head, value: u8) {
         let room: &mut [u8; 16] = self.room();
@@ -17,7 +18,7 @@ impl Tail<'_> {
         self.advance(at + 2);
     }
 
-    /// A field with a text of at most eight bytes.
+    /// Writes a field with a text of at most eight bytes.
     #[inline(always)]
     pub(super) fn short(&mut self, head: Head, text: Short) {
         let room: &mut [u8; 32] = self.room();
@@ -28,7 +29,7 @@ impl Tail<'_> {
         self.advance(at + 1);
     }
 
-    /// A field with a text of `len` bytes, 9 to 16: the first eight and the others.
+    /// Writes a field with a text of `len` bytes, 9 to 16, split into the first eight and the rest.
     #[inline(always)]
     pub(super) fn more(&mut self, head: Head, [first, rest]: [u64; 2], len: usize) {
         let room: &mut [u8; 48] = self.room();
@@ -40,7 +41,7 @@ impl Tail<'_> {
         self.advance(at + 1);
     }
 
-    /// A field with a text of any length.
+    /// Writes a field with a text of any length.
     #[inline(never)]
     pub(super) fn long(&mut self, head: Head, value: &[u8]) {
         self.store(&head.word.to_le_bytes(), head.len);
@@ -48,7 +49,7 @@ impl Tail<'_> {
         self.store(&[SOH], 1);
     }
 
-    /// A number with at least `digits_min` digits, which are at most 8.
+    /// Writes a number with at least `digits_min` digits; `digits_min` is at most 8.
     #[inline(always)]
     pub(super) fn uint(&mut self, head: Head, value: u64, digits_min: usize) {
         if value < EIGHT_DIGITS {
@@ -58,7 +59,7 @@ impl Tail<'_> {
         }
     }
 
-    /// A moment as UTCTimestamp.
+    /// Writes a moment as UTCTimestamp.
     #[inline(always)]
     pub(super) fn moment(
         &mut self,

@@ -1,16 +1,16 @@
-//! The bytes before a value: the tag and `=`, ready for the usual tags.
+//! Field heads: the tag and `=`, precomputed for common tags.
 
 use super::tail::Tail;
 use crate::Tag;
 
-/// `tag=`, first byte lowest; at most five bytes.
+/// The bytes `tag=`, first byte lowest; at most five bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(super) word: u64,
     pub(super) len: usize,
 }
 
-/// The heads of the tags below 4096, and in the highest byte their lengths.
+/// The heads of the tags below 4096, with their lengths in the highest byte.
 static HEADS: [u64; 4096] = heads();
 const LEN_SHIFT: u32 = 56;
 
@@ -32,11 +32,13 @@ const fn heads() -> [u64; 4096] {
 }
 
 impl Head {
-    /// For a value whose tag is there already.
+    /// An empty head, for a value whose tag is already written.
     pub(crate) const NONE: Self = Self { word: 0, len: 0 };
 
-    /// The head of `tag`. Tags of users and of the newest extension packs have none: theirs is
-    /// written at once.
+    /// Returns the head of `tag`.
+    ///
+    /// The table lacks user-defined tags and the tags of recent extension packs. For such a tag,
+    /// this function writes the head to `tail` and returns an empty head.
     #[inline(always)]
     pub(super) fn of(tag: Tag, tail: &mut Tail<'_>) -> Self {
         let Some(&head) = HEADS.get(tag.0 as usize) else {
@@ -47,7 +49,7 @@ impl Head {
         Self { word: head & ((1 << LEN_SHIFT) - 1), len: (head >> LEN_SHIFT) as usize }
     }
 
-    /// Writes it at the beginning of `room`; returns where the value begins, at most 7.
+    /// Writes the head to the start of `room`; returns the offset of the value, at most 7.
     #[inline(always)]
     pub(super) fn open<const N: usize>(self, room: &mut [u8; N]) -> usize {
         room[..8].copy_from_slice(&self.word.to_le_bytes());

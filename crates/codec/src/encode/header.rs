@@ -1,5 +1,6 @@
-//! The header of a session's messages, prepared: all but MsgType(35), MsgSeqNum(34) and
-//! SendingTime(52) is constant.
+//! A prepared message header of a session.
+//!
+//! All fields are constant except MsgType(35), MsgSeqNum(34) and SendingTime(52).
 
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -11,8 +12,7 @@ use super::text::{self, EIGHT_DIGITS, Short};
 use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, Summed, length_room};
 use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
-/// The start of each message of a session.
-///
+/// The header of each message of a session.
 /// ```
 /// use transfix_codec::{Precision, Timestamp, encode::Header, tag};
 ///
@@ -29,22 +29,22 @@ use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// From BeginString(8) to `9=`.
+    /// The bytes from BeginString(8) to `9=`.
     start: Piece<32>,
     /// The bytes between MsgType(35) and the value of MsgSeqNum(34).
     constant: Piece<64>,
-    /// Digits of BodyLength(9) of a message with a header and hardly a body: 2 or 3.
+    /// Digits of BodyLength(9) for a message with a minimal body: 2 or 3.
     digits_min: usize,
     seq_digits_min: usize,
-    /// The last SendingTime(52).
+    /// The minute of the last SendingTime(52).
     minute: Minute,
 }
 
 impl Header {
-    /// A header with `constant`: whole fields, each ended by its delimiter, such as the CompIDs.
+    /// Creates a header with `constant`: whole fields with their delimiters, such as the CompIDs.
     #[must_use]
     pub fn new(begin_string: &[u8], constant: &[u8]) -> Self {
-        // With a number of four digits and milliseconds.
+        // Assumes a four-digit MsgSeqNum(34) and milliseconds.
         let least = constant.len() + b"35=0|34=0000|52=YYYYMMDD-HH:MM:SS.sss|".len();
         Self {
             start: Piece::new(&[b"8=", begin_string, b"\x019="].concat()),
@@ -55,7 +55,7 @@ impl Header {
         }
     }
 
-    /// Writes MsgSeqNum(34) with leading zeros up to so many digits; default 1.
+    /// Sets the minimum number of digits of MsgSeqNum(34), padded with leading zeros; default 1.
     #[must_use]
     pub const fn seq_digits_min(mut self, digits: usize) -> Self {
         self.seq_digits_min = digits;
@@ -72,23 +72,25 @@ impl Header {
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
-        // In registers: written in parts and then copied whole from its place, it cost 8 ns more.
+        // The copy stays in registers: writing parts in memory and copying the whole costs 8 ns
+        // more.
         let (begin, mut minute) = (out.len(), self.minute);
         let msg_type = MsgType::of(msg_type.as_ref());
-        // Administrative messages have a short body, or none.
+        // Administrative messages have a short or empty body.
         let is_short = msg_type.is_administrative();
         let digits = if is_short { self.digits_min } else { BODY_LENGTH_DIGITS };
         let mut tail = Tail::with_room(out, if is_short { HEADER_ROOM } else { tail::ROOM });
         let values = (msg_seq_num, sending_time, precision);
         let (counted, summed) =
             match self.write_usual(&mut tail, (msg_type, digits), values, &mut minute) {
-                // Vectors sum up the body of an application message: its header goes with it.
+                // Vector code sums the body of an application message, and the header with it.
                 Some((counted, _)) if !is_short => (counted, Summed { end: begin, sum: 0 }),
                 Some(written) => written,
                 None => {
                     cold_path();
                     let counted;
-                    // By value: what has an address lies in memory, and not in registers.
+                    // Passed by value: a variable whose address is taken stays in memory instead of
+                    // registers.
                     (tail, minute, counted) =
                         self.write_any((tail, minute), (msg_type, digits), values);
                     (counted, Summed { end: begin, sum: 0 })
@@ -100,7 +102,10 @@ impl Header {
         FrameWriter { body, begin, counted, digits, summed }
     }
 
-    /// Writes a usual header into one room: where what BodyLength(9) counts begins, and the sum.
+    /// Writes a common header with constant-size stores.
+    ///
+    /// Returns the offset where BodyLength(9) starts to count, and the sum; `None` if a part is too
+    /// long.
     #[inline(always)]
     fn write_usual(
         &self,
@@ -130,7 +135,7 @@ impl Header {
         Some((counted, Summed { end: tail.end(), sum }))
     }
 
-    /// Writes any header. Returns with the others where what BodyLength(9) counts begins.
+    /// Writes any header. Also returns the offset where BodyLength(9) starts to count.
     #[inline(never)]
     fn write_any<'b>(
         &self,
@@ -157,14 +162,15 @@ impl Header {
     }
 }
 
-/// Room for a usual header, and for what follows in most administrative messages.
+/// Room for a common header and the body of most administrative messages, in bytes.
 const HEADER_ROOM: usize = 192;
 const DELIMITER: Short = Short { word: SOH as u64, len: 1 };
-/// The end of MsgSeqNum(34), and the head of SendingTime(52).
+/// The delimiter after MsgSeqNum(34), and `52=`.
 const SENDING_TIME: Short = Short { word: u64::from_le_bytes(*b"\x0152=\0\0\0\0"), len: 4 };
 
-/// A header in the making, written by stores of constant size and summed up at once: read back in
-/// other pieces, a processor would have to wait for it.
+/// A header being written with constant-size stores and summed at the same time.
+///
+/// Summing later would read the bytes in other pieces than stored, which stalls the processor.
 struct Room<'r> {
     bytes: &'r mut [u8; HEADER_ROOM],
     at: usize,
@@ -177,7 +183,7 @@ impl Room<'_> {
         self.put(text, text::byte_sum(text.word));
     }
 
-    /// A text whose bytes have this sum.
+    /// Writes a text whose bytes have the given sum.
     #[inline(always)]
     fn put(&mut self, text: Short, sum: u64) {
         self.bytes[self.at..self.at + 8].copy_from_slice(&text.word.to_le_bytes());
@@ -192,7 +198,7 @@ impl Room<'_> {
         self.sum = self.sum.wrapping_add(u64::from(sum));
     }
 
-    /// A moment and its delimiter.
+    /// Writes a moment and its delimiter.
     #[inline(always)]
     fn moment(&mut self, minute: &mut Minute, time: Timestamp, precision: Precision) {
         let nanos = minute.enter(time.0);
@@ -215,7 +221,7 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
 
-    /// The message as the standard has it.
+    /// Returns the message as defined by the standard.
     fn expected(begin_string: &str, body: &str) -> String {
         let frame = format!("8={begin_string}\x019={}\x01{body}", body.len());
         let sum = frame.bytes().fold(0_u8, u8::wrapping_add);
@@ -224,7 +230,8 @@ mod tests {
 
     const TIME: &str = "20261121-12:00:00.123";
 
-    /// Writes a message with `header`, and with one field at a time, both behind other bytes.
+    /// Writes a message with `header` and field by field, each after other bytes, and compares
+    /// both.
     fn check(
         header: &mut Header,
         [begin_string, msg_type, constant]: [&str; 3],
@@ -272,7 +279,7 @@ mod tests {
         }
     }
 
-    /// BodyLength(9) from two to five digits, and each step from one to the next.
+    /// Covers BodyLength(9) from two to five digits, and each change of the number of digits.
     #[test]
     fn each_length_of_body() {
         let (constant, text) = ("49=US\x01", "t".repeat(10_010));

@@ -1,5 +1,7 @@
-//! Moments as UTCTimestamp: the text up to the minute is kept, as the next moment is mostly in the
-//! same one; of the rest, eight digits are made at once.
+//! Moments formatted as UTCTimestamp.
+//!
+//! The text up to the minute is cached, because consecutive moments mostly share a minute. The
+//! remaining digits are computed eight at a time.
 
 use super::text::{byte_sum, eight, pairs, three, two};
 use crate::SOH;
@@ -11,20 +13,20 @@ const DAY_MINUTES: i64 = 24 * 60;
 
 /// A minute and its text.
 ///
-/// The words of the text lie apart. Side by side, they would be loaded at once after they were
-/// stored one by one, for which a processor waits.
+/// The two words of the text are not adjacent. Adjacent words would be loaded together right after
+/// two separate stores, which stalls the processor.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Minute {
     /// `YYYYMMDD`, first byte lowest.
     date: u64,
-    /// Nanoseconds since 1970, modulo 2^64: the first minute of the range began before it.
+    /// Nanoseconds since 1970, modulo 2^64, because the first minute begins before the `i64` range.
     start: i64,
-    /// `-HH:MM:`
+    /// `-HH:MM:`, first byte lowest.
     time: u64,
     /// The sum of the bytes of the text.
     sum: u64,
-    /// Nanoseconds within the minute and their text: the times of one message are mostly the same.
+    /// The last nanoseconds within the minute and their text: most times of one message are equal.
     millis: (u64, u64),
 }
 
@@ -32,7 +34,7 @@ impl Minute {
     /// The first minute of 1970.
     pub(crate) const FIRST: Self =
         Self::new(0, u64::from_le_bytes(*b"19700101"), u64::from_le_bytes(*b"-00:00:\0"));
-    /// Length of the text.
+    /// Length of the text, in bytes.
     pub(crate) const LEN: usize = 15;
 
     const fn new(start: i64, date: u64, time: u64) -> Self {
@@ -40,13 +42,14 @@ impl Minute {
         Self { start, date, time, sum: byte_sum(date) + byte_sum(time), millis }
     }
 
-    /// The sum of the bytes of the text.
+    /// Returns the sum of the bytes of the text.
     #[inline]
     pub(crate) const fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// Nanoseconds from the beginning of this minute; `self` is changed if `nanos` is in another.
+    /// Returns the nanoseconds since the start of the minute of `nanos`, and makes `self` that
+    /// minute.
     #[inline]
     pub(crate) fn enter(&mut self, nanos: i64) -> u64 {
         let within = nanos.wrapping_sub(self.start) as u64;
@@ -70,7 +73,7 @@ impl Minute {
         Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
-    /// The rest of the text at so many `nanos` of the minute: `SS.sss`.
+    /// Returns the rest of the text, `SS.sss`, for `nanos` nanoseconds within the minute.
     #[inline(always)]
     pub(crate) const fn millis(&mut self, nanos: u64) -> u64 {
         if self.millis.0 != nanos {
@@ -79,15 +82,17 @@ impl Minute {
         self.millis.1
     }
 
-    /// The text: the first eight bytes, the others and a byte to be written over.
+    /// Returns the text in two words: the first eight bytes, then seven bytes and one filler byte.
     #[inline]
     pub(crate) const fn text(&self) -> [u64; 2] {
         [self.date, self.time]
     }
 }
 
-/// The rest behind the minute: `SS`, point and fraction, delimiter; and its length without the
-/// delimiter. Digits beyond `precision` are cut, not rounded.
+/// Returns the text after the minute: `SS`, point, fraction and delimiter.
+///
+/// The second value is the length without the delimiter. Digits beyond `precision` are cut, not
+/// rounded.
 #[inline]
 pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     match precision {
@@ -102,7 +107,7 @@ pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     }
 }
 
-/// `SS.sss`, the usual text: one word is enough.
+/// Returns `SS.sss`, the most common text, in a single word.
 #[inline]
 const fn millis(nanos: u64) -> u64 {
     // A minute has 60,000 milliseconds.
@@ -112,7 +117,7 @@ const fn millis(nanos: u64) -> u64 {
     two(second) | (b'.' as u64) << 16 | fraction << 24
 }
 
-/// A point behind the second.
+/// Inserts a point after the second.
 #[inline]
 const fn with_point(digits: u128) -> u128 {
     (digits & 0xFFFF) | (b'.' as u128) << 16 | (digits >> 16) << 24

@@ -1,16 +1,18 @@
-//! Constant bytes between what is written anew.
+//! Constant bytes between variable values.
 
 use alloc::vec::Vec;
 
 use super::tail::Tail;
 use crate::scan;
 
-/// Bytes whose beginning is kept in a block of `N`: a copy of constant size is a few stores, one of
-/// variable size a call. Most pieces are no longer.
+/// Constant bytes whose beginning is stored in a block of `N` bytes.
+///
+/// A copy of constant size compiles to a few stores, whereas a copy of variable size is a call.
+/// Most pieces fit into the block.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<const N: usize = 32> {
     block: [u8; N],
-    /// Bytes of the block that count.
+    /// Number of used bytes in the block.
     len: usize,
     rest: Vec<u8>,
     /// The sum of all bytes.
@@ -25,8 +27,8 @@ impl<const N: usize> Piece<N> {
         Self { block, len: begin.len(), rest: rest.to_vec(), sum: scan::sum(bytes) }
     }
 
-    /// The bytes, if all of them are in the block with room to spare: how many they are, and their
-    /// sum.
+    /// Returns block, length and sum if all bytes fit into the block with at least one byte to
+    /// spare.
     #[inline(always)]
     pub(super) fn short(&self) -> Option<(&[u8; N], usize, u8)> {
         (self.len < N).then_some((&self.block, self.len % N, self.sum))

@@ -1,16 +1,17 @@
-//! The end of a buffer, where a message is being written.
+//! The end of a buffer in which a message is being written.
 //!
-//! Invariants: until the tail is dropped, the buffer is longer by [`MARGIN`] than what is written,
-//! so that each value is a store of constant size. Bytes behind `end` mean nothing, and are cut off
-//! when the tail is dropped.
+//! Invariants: until the tail is dropped, the buffer extends [`MARGIN`] bytes beyond the written
+//! bytes, so that each value is a store of constant size. Bytes after `end` are undefined and are
+//! cut off when the tail is dropped.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Room that is made at once: most messages need no more.
+/// Number of bytes allocated at once: most messages need no more.
 pub(super) const ROOM: usize = 512;
-/// Room that there always is. It is seen to behind each write, where the compiler has nothing left
-/// to keep in registers that it must save.
+/// Minimum number of free bytes after `end`.
+///
+/// The check follows each write, where the compiler has no live registers to save.
 pub(super) const MARGIN: usize = 64;
 
 pub(crate) struct Tail<'b> {
@@ -19,13 +20,13 @@ pub(crate) struct Tail<'b> {
 }
 
 impl<'b> Tail<'b> {
-    /// Begins behind all that is in `buffer`.
+    /// Begins after the existing bytes of `buffer`.
     #[inline(always)]
     pub(crate) fn open(buffer: &'b mut Vec<u8>) -> Self {
         Self::with_room(buffer, ROOM)
     }
 
-    /// The same with room for `room` bytes, the margin included.
+    /// Begins as [`Tail::open`] does, with room for `room` bytes, the margin included.
     #[inline(always)]
     pub(super) fn with_room(buffer: &'b mut Vec<u8>, room: usize) -> Self {
         let end = buffer.len();
@@ -33,58 +34,59 @@ impl<'b> Tail<'b> {
         Self { buffer, end }
     }
 
-    /// Where the next byte goes.
+    /// Returns the offset of the next byte.
     #[inline(always)]
     pub(crate) const fn end(&self) -> usize {
         self.end
     }
 
-    /// Takes back what was written behind `end`.
+    /// Removes the bytes after `end`.
     #[inline]
     pub(crate) fn cut(&mut self, end: usize) {
         self.end = self.end.min(end);
     }
 
-    /// The bytes written behind `begin`.
+    /// Returns the bytes written from offset `begin` on.
     #[inline(always)]
     pub(crate) fn written(&self, begin: usize) -> &[u8] {
         &self.buffer[begin..self.end]
     }
 
-    /// Everything in the buffer, also what was there before.
+    /// Returns all bytes in the buffer, including the bytes from before the tail.
     pub(crate) fn all_written(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.end]
     }
 
-    /// Writes over `N` bytes that are written already.
+    /// Overwrites `N` written bytes.
     #[inline(always)]
     pub(crate) fn patch<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         self.buffer[at..][..N].copy_from_slice(&bytes);
     }
 
-    /// Puts `bytes` in the place of others that are written already. At most the margin is added.
-    // Nothing takes the address of a tail: where one is moved, no memory is copied.
+    /// Replaces written bytes by `bytes`, which may be longer by at most the margin.
+    // No function takes the address of the tail, so moving a tail copies no memory.
     #[inline(always)]
     pub(crate) fn replace(&mut self, place: Range<usize>, bytes: &[u8]) {
         self.end = replace(self.buffer, self.end, (place, bytes));
         self.advance(0);
     }
 
-    /// The next `N` bytes of what [`Tail::with_room`] has made room for; nothing is written yet.
+    /// Returns the next `N` unwritten bytes of the room made by [`Tail::with_room`].
     #[inline(always)]
     pub(super) fn fresh<const N: usize>(&mut self) -> &mut [u8; N] {
         self.buffer[self.end..].first_chunk_mut().expect("nothing is written")
     }
 
-    /// The next `N` bytes, to be written by stores of constant size. How many of them count is
-    /// said by [`Tail::advance`].
+    /// Returns the next `N` bytes for constant-size stores.
+    ///
+    /// [`Tail::advance`] then sets how many of these bytes count.
     #[inline(always)]
     pub(crate) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         const { assert!(N <= MARGIN) };
         self.buffer[self.end..].first_chunk_mut().expect("there is a margin")
     }
 
-    /// The next `len` bytes are written.
+    /// Marks the next `len` bytes as written.
     #[inline(always)]
     pub(crate) fn advance(&mut self, len: usize) {
         self.end = self.end.wrapping_add(len);
@@ -93,14 +95,14 @@ impl<'b> Tail<'b> {
         }
     }
 
-    /// Writes the first `len` bytes of `block`; the whole of it is one store.
+    /// Writes the first `len` bytes of `block`, as a single store of the whole block.
     #[inline(always)]
     pub(crate) fn store<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         *self.room() = *block;
         self.advance(len);
     }
 
-    /// Writes bytes of any number.
+    /// Writes any number of bytes.
     #[inline(always)]
     pub(crate) fn slice(&mut self, bytes: &[u8]) {
         if self.buffer.len().wrapping_sub(self.end) < bytes.len() {
@@ -118,7 +120,7 @@ impl Drop for Tail<'_> {
     }
 }
 
-/// Puts `bytes` in the place of others before `end`; returns where the end is then.
+/// Replaces bytes before `end` by `bytes`; returns the new end.
 #[inline(never)]
 fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
     let behind = place.start + bytes.len();
@@ -127,7 +129,7 @@ fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8]))
     end - place.end + behind
 }
 
-/// Makes room behind `end`.
+/// Makes room after `end`.
 #[cold]
 #[inline(never)]
 fn grow(buffer: &mut Vec<u8>, end: usize) {

@@ -1,15 +1,17 @@
-//! Short texts held in one integer, first byte lowest: digits are made, shifted and joined by
-//! arithmetic, and a whole field goes into the buffer by one store.
+//! Short texts in one integer, first byte lowest.
 //!
-//! Invariant: bytes above the length are 0. Nothing computed here can overflow; the wrapping
-//! operations say so to the compiler.
+//! Arithmetic creates, shifts and joins digits, and a single store writes a whole field to the
+//! buffer.
+//!
+//! Invariant: bytes above the length are 0. No computation here can overflow; wrapping operations
+//! state this to the compiler.
 
 use crate::SOH;
 
 const ASCII_ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const ONES: u64 = u64::from_le_bytes([1; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-/// Numbers below this have at most eight digits.
+/// Numbers below this limit have at most eight digits.
 pub(crate) const EIGHT_DIGITS: u64 = 100_000_000;
 
 /// A text of 1 to 8 bytes.
@@ -20,7 +22,8 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// `value` with at least `digits_min` digits, 1 to 8; it is below [`EIGHT_DIGITS`].
+    /// Returns `value`, which must be below [`EIGHT_DIGITS`], with at least `digits_min` digits, 1
+    /// to 8.
     #[inline]
     pub(crate) fn digits(value: u64, digits_min: usize) -> Self {
         let digits = eight_digits(value);
@@ -30,7 +33,7 @@ impl Short {
         Self { word, len: 8_usize.wrapping_sub(leading) }
     }
 
-    /// `mantissa / 10^scale` if that has at most seven digits.
+    /// Returns `mantissa / 10^scale` as text if it has at most seven digits.
     #[inline]
     pub(crate) fn decimal(mantissa: u64, scale: usize) -> Option<Self> {
         if mantissa >= EIGHT_DIGITS / 10 || scale >= 7 {
@@ -48,7 +51,7 @@ impl Short {
     }
 }
 
-/// 1 to 8 bytes as one integer, by loads that overlap instead of a copy of variable length.
+/// Loads 1 to 8 bytes into one integer with overlapping loads, which avoids a variable-length copy.
 #[inline]
 pub(crate) fn load_short(bytes: &[u8]) -> Option<Short> {
     let n = bytes.len();
@@ -67,14 +70,14 @@ pub(crate) fn load_short(bytes: &[u8]) -> Option<Short> {
     Some(Short { word, len: n })
 }
 
-/// 9 to 16 bytes: the first eight and the others.
+/// Loads 9 to 16 bytes as two words: the first eight bytes and the rest.
 #[inline]
 pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
     let (first, last) = (bytes.first_chunk()?, bytes.last_chunk()?);
     if !(9..=16).contains(&bytes.len()) {
         return None;
     }
-    // The first eight bytes are cut off.
+    // Shifts out the bytes that `first` already contains.
     let known = 8 * 16_usize.wrapping_sub(bytes.len()) as u32 % 64;
     Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last) >> known])
 }
@@ -82,25 +85,25 @@ pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
 /// Returns true if one of the bytes is the delimiter.
 #[inline]
 pub(crate) const fn has_delimiter(word: u64) -> bool {
-    // The delimiter's byte becomes 0; the lowest byte whose high bit is then set was 0.
+    // XOR turns delimiters into 0. The lowest byte whose high bit is then set was 0.
     let word = word ^ (ONES * SOH as u64);
     word.wrapping_sub(ONES) & !word & HIGHS != 0
 }
 
-/// The sum of the bytes.
+/// Returns the sum of the bytes.
 #[inline]
 pub(crate) const fn byte_sum(word: u64) -> u64 {
     const EVEN: u64 = u64::from_le_bytes([0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0]);
-    // Four sums of two bytes each, then all of them in the highest.
+    // Adds four sums of two bytes each; the highest 16 bits then contain the total.
     let twos = (word & EVEN).wrapping_add(word >> 8 & EVEN);
     twos.wrapping_mul(u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0])) >> 48
 }
 
-/// The eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
+/// Returns the eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
 #[inline]
 pub(crate) const fn eight_digits(value: u64) -> u64 {
-    // Halves of four digits, then of two, then single ones, side by side in one integer. The
-    // factors are the rounded up 2^n / divisor, exact for numbers of this size.
+    // Splits into halves of four digits, then pairs, then single digits, side by side in one
+    // integer. The factors are 2^n / divisor rounded up, which is exact for numbers of this size.
     let high = value.wrapping_mul(109_951_163) >> 40;
     let fours = high | value.wrapping_sub(high.wrapping_mul(10_000)) << 32;
     let high = (fours.wrapping_mul(10_486) >> 20) & 0x7F_0000_007F;
@@ -108,21 +111,21 @@ pub(crate) const fn eight_digits(value: u64) -> u64 {
     single(twos)
 }
 
-/// Four numbers below 100 in 16 bits each become two digits each.
+/// Splits four numbers below 100, of 16 bits each, into two digits each.
 #[inline]
 const fn single(twos: u64) -> u64 {
     let high = (twos.wrapping_mul(103) >> 10) & 0x000F_000F_000F_000F;
     high | twos.wrapping_sub(high.wrapping_mul(10)) << 8
 }
 
-/// Four numbers below 100 as text of two digits each.
+/// Returns four numbers below 100 as text of two digits each.
 #[inline]
 pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
     let [a, b, c, d] = numbers;
     single(a as u64 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48) | ASCII_ZEROS
 }
 
-/// A number below 100 as text with both digits.
+/// Returns a number below 100 as text of two digits.
 #[inline]
 pub(crate) const fn two(value: u64) -> u64 {
     let tens = value.wrapping_mul(103) >> 10;
@@ -130,7 +133,7 @@ pub(crate) const fn two(value: u64) -> u64 {
     (tens | ones << 8) | 0x3030
 }
 
-/// A number below 1000 as text with all three digits.
+/// Returns a number below 1000 as text of three digits.
 #[inline]
 pub(crate) const fn three(value: u64) -> u64 {
     let hundreds = value.wrapping_mul(41) >> 12;
@@ -140,7 +143,7 @@ pub(crate) const fn three(value: u64) -> u64 {
     (hundreds | tens << 8 | ones << 16) | 0x30_3030
 }
 
-/// A number below [`EIGHT_DIGITS`] as text with all eight digits.
+/// Returns a number below [`EIGHT_DIGITS`] as text of eight digits.
 #[inline]
 pub(crate) const fn eight(value: u64) -> u64 {
     eight_digits(value) | ASCII_ZEROS

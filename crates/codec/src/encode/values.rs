@@ -1,34 +1,34 @@
-//! Values of the less usual types: days, times of day, lists of words.
+//! Writers for values of less common types: days, times of day and lists of strings.
 
 use crate::time_of_day::TZ_TIME_MAX;
 use crate::{Body, Date, Misuse, MonthYear, SOH, Tag, Tenor, TimeOfDay, TzTimeOnly, TzTimestamp};
 
 impl Body<'_> {
-    /// A UTCDateOnly or LocalMktDate value.
+    /// Writes a UTCDateOnly or LocalMktDate value.
     pub fn date(&mut self, tag: Tag, value: Date) -> &mut Self {
         self.bytes(tag, &value.text())
     }
 
-    /// A MonthYear value.
+    /// Writes a MonthYear value.
     pub fn month_year(&mut self, tag: Tag, value: MonthYear) -> &mut Self {
         self.bytes(tag, value.text(&mut [0; 8]))
     }
 
-    /// A UTCTimeOnly or LocalMktTime value, with the precision of the session.
+    /// Writes a UTCTimeOnly or LocalMktTime value, with the precision of the session.
     pub fn time_of_day(&mut self, tag: Tag, value: TimeOfDay) -> &mut Self {
         let mut buffer = [0; TZ_TIME_MAX];
         let length = value.write(self.precision, &mut buffer);
         self.bytes(tag, &buffer[..length])
     }
 
-    /// A TZTimeOnly value, with the precision of the session.
+    /// Writes a TZTimeOnly value, with the precision of the session.
     pub fn tz_time_only(&mut self, tag: Tag, value: TzTimeOnly) -> &mut Self {
         let mut buffer = [0; TZ_TIME_MAX];
         let length = value.write(self.precision, &mut buffer);
         self.bytes(tag, &buffer[..length])
     }
 
-    /// A TZTimestamp value, with the precision of the session.
+    /// Writes a TZTimestamp value, with the precision of the session.
     pub fn tz_timestamp(&mut self, tag: Tag, value: TzTimestamp) -> &mut Self {
         let mut buffer = [0; TZ_TIME_MAX];
         let length = value.time().write(self.precision, &mut buffer);
@@ -38,12 +38,12 @@ impl Body<'_> {
         self.bytes(tag, &text[..9 + length])
     }
 
-    /// A MultipleCharValue.
+    /// Writes a MultipleCharValue.
     pub fn chars(&mut self, tag: Tag, values: &[u8]) -> &mut Self {
         self.words(tag, values.iter().map(core::slice::from_ref))
     }
 
-    /// A MultipleStringValue; no word may be empty or hold a blank.
+    /// Writes a MultipleStringValue; no string may be empty or contain a blank.
     pub fn words<'w>(&mut self, tag: Tag, words: impl IntoIterator<Item = &'w [u8]>) -> &mut Self {
         let mut count = 0_usize;
         for word in words {
@@ -56,7 +56,7 @@ impl Body<'_> {
         self
     }
 
-    /// The n-th word of a list, counted from 0; those before it are written.
+    /// Writes the n-th string of a list, counted from 0, after the strings before it.
     pub(crate) fn word(&mut self, tag: Tag, word: &[u8], n: usize) {
         if word.is_empty() {
             self.blame(Misuse::EmptyValue(tag));
@@ -70,11 +70,11 @@ impl Body<'_> {
         }
     }
 
-    /// A Tenor.
+    /// Writes a Tenor value.
     pub fn tenor(&mut self, tag: Tag, value: Tenor) -> &mut Self {
         let mut buffer = itoa::Buffer::new();
         let count = buffer.format(value.count()).as_bytes();
-        // A letter and the digits of a u32.
+        // One letter and at most ten digits of a `u32`.
         let mut text = [value.letter(); 11];
         text[1..=count.len()].copy_from_slice(count);
         self.bytes(tag, &text[..=count.len()])

@@ -1,8 +1,8 @@
-//! The index and the sum with AVX-512.
+//! Index and sum with AVX-512.
 //!
-//! A block is one register. The places of delimiters are compressed (VBMI2), and the bytes behind
-//! each of them, up to sixteen fields at once, picked out of the block and the next one (VBMI):
-//! that takes half the time of gathering them from memory.
+//! A block is one register. The code compresses the positions of delimiters (VBMI2). A permutation
+//! of two blocks then selects the bytes after each delimiter, for up to sixteen fields at once
+//! (VBMI). Gathering the bytes from memory takes twice the time.
 
 use core::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ use super::blocks::{self, BLOCK, ROOM};
 use crate::data::DATA;
 use crate::{SOH, Tag};
 
-/// 0, 1, 2 … 63.
+/// The numbers 0, 1, 2 … 63.
 static IOTA: [u8; BLOCK] = {
     let mut iota = [0; BLOCK];
     let mut n = 0;
@@ -22,7 +22,7 @@ static IOTA: [u8; BLOCK] = {
     iota
 };
 
-/// For each byte of sixteen numbers the place of the lowest byte of its number.
+/// For each byte of sixteen 32-bit numbers, the position of the lowest byte of its number.
 static LOWEST: [u8; BLOCK] = {
     let mut lowest = [0; BLOCK];
     let mut n = 0;
@@ -35,32 +35,33 @@ static LOWEST: [u8; BLOCK] = {
 
 const LANES: usize = 16;
 
-/// By how many bytes of 0 to 4 are before the first `=`; 4 if there is none. The weights of a tag's
-/// digits, lowest digit byte lowest.
+/// Weights of the digits of a tag, lowest digit byte lowest.
+///
+/// The index is the number of bytes before the first `=`, 0 to 4; 4 without a `=`.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
     (weights[1], weights[2], weights[3]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
     weights
 };
 
-/// By the same: the least canonical tag.
+/// The smallest canonical tag, by the same index as [`WEIGHTS`].
 static LEAST: [u32; LANES] = {
     let mut least = [u32::MAX; LANES];
     (least[1], least[2], least[3]) = (1, 10, 100);
     least
 };
 
-/// Stands for a tag that another look is due at; none of nine digits is as great.
+/// Marks a tag that needs the scalar code. Valid tags have at most nine digits and are smaller.
 const ODD: Tag = Tag(u32::MAX);
 
-/// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+/// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vbmi,avx512vbmi2,avx512vpopcntdq")]
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     let (mut sum, mut count, mut odd) = (_mm512_setzero_si512(), 0, 0);
-    // The first field begins where the frame does.
+    // The first field begins at the start of the frame.
     let mut carry = 1;
-    // SAFETY: AVX-512 is there, or this function would not have been called.
+    // SAFETY: AVX-512 is available, because the caller checked the features of this function.
     let mut next = unsafe { load(frame, 0) };
     for base in (0..frame.len()).step_by(BLOCK) {
         let block = next;
@@ -68,7 +69,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
         next = unsafe { load(frame, base + BLOCK) };
         sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
         let delimiters = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(SOH as i8));
-        // Bytes behind the last delimiter are no field.
+        // Bytes after the last delimiter are not a field.
         let starts = (delimiters << 1 | carry) & valid(frame.len() - base);
         carry = delimiters >> 63;
         places.room(count + ROOM);
@@ -85,26 +86,26 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     _mm512_reduce_add_epi64(sum) as u8
 }
 
-/// A bit for each of the next `len` bytes, as far as they are in the block.
+/// Returns one set bit for each of the next `len` bytes within the block.
 #[inline(always)]
 const fn valid(len: usize) -> u64 {
     if len < BLOCK { !(u64::MAX << len) } else { u64::MAX }
 }
 
-/// The 64 bytes from `at` on; zeros beyond the frame.
+/// Loads the 64 bytes from `at` on, with zeros beyond the frame.
 ///
 /// # Safety
-/// AVX-512 is there.
+/// AVX-512 is available.
 #[inline(always)]
 unsafe fn load(frame: &[u8], at: usize) -> __m512i {
     if at >= frame.len() {
-        // SAFETY: AVX-512 F is there.
+        // SAFETY: AVX-512 F is available.
         return unsafe { _mm512_setzero_si512() };
     }
     let rest = &frame[at..];
-    // SAFETY: AVX-512 BW and VBMI are there; each load is of 64 bytes of an array or slice that has
-    // them, or of those bytes alone that there are. A masked load would do for every tail, but
-    // takes several times as long where it reaches into a page that nobody has touched yet.
+    // SAFETY: AVX-512 BW and VBMI are available; each load reads 64 existing bytes of an array or
+    // slice, or is masked to existing bytes. A masked load would serve every tail, but takes
+    // several times as long where it reaches into an untouched page.
     unsafe {
         match (rest.first_chunk::<BLOCK>(), frame.last_chunk::<BLOCK>()) {
             (Some(block), _) => _mm512_loadu_si512(block.as_ptr().cast()),
@@ -120,11 +121,12 @@ unsafe fn load(frame: &[u8], at: usize) -> __m512i {
     }
 }
 
-/// Notes the fields that begin in the block, from the n-th on; the block is followed by another one
-/// and stands at `base` of the frame. Not 0 if there is one that another look is due at.
+/// Stores the fields that begin in the first block, from index `n` on; the block begins at `base`.
+///
+/// Returns a value other than 0 if a field needs the scalar code.
 ///
 /// # Safety
-/// AVX-512 is there.
+/// AVX-512 is available.
 #[inline(always)]
 unsafe fn note(
     places: &mut Places,
@@ -133,7 +135,7 @@ unsafe fn note(
     (starts, base): (u64, i32),
 ) -> u16 {
     let (mut left, mut odd) = (starts.count_ones() as usize, 0);
-    // SAFETY: AVX-512 is there; IOTA has 64 bytes.
+    // SAFETY: AVX-512 is available; IOTA has 64 bytes.
     unsafe {
         let iota = _mm512_loadu_si512(IOTA.as_ptr().cast());
         let mut at = _mm512_maskz_compress_epi8(starts, iota);
@@ -149,11 +151,12 @@ unsafe fn note(
     }
 }
 
-/// Notes sixteen fields, from the n-th on, that begin `at` these places of the block, and says
-/// which of them another look is due at, by bits.
+/// Stores sixteen fields, from index `n` on, that begin at the block positions `at`.
+///
+/// Returns a bit for each field that needs the scalar code.
 ///
 /// # Safety
-/// AVX-512 is there.
+/// AVX-512 is available.
 #[inline(always)]
 unsafe fn note_sixteen(
     places: &mut Places,
@@ -167,26 +170,26 @@ unsafe fn note_sixteen(
     let (Some(starts), Some(values), Some(tags)) = (starts, values, tags) else {
         unreachable!("there is room");
     };
-    // SAFETY: AVX-512 is there; the constants have 64 bytes each; each store is of 16 numbers of an
-    // array that has them, and a Tag is a u32.
+    // SAFETY: AVX-512 is available; the constants have 64 bytes each; each store writes 16 existing
+    // numbers of an array, and a Tag is a u32.
     unsafe {
         let lowest = _mm512_loadu_si512(LOWEST.as_ptr().cast());
         let four = _mm512_shuffle_epi8(at, lowest);
         let four = _mm512_add_epi8(four, _mm512_set1_epi32(0x0302_0100));
         let text = _mm512_permutex2var_epi8(blocks.0, four, blocks.1);
-        // The high bit of the first byte that is `=`; higher ones mean nothing.
+        // The high bit of the first byte that is `=`; higher bits are undefined.
         let other = _mm512_xor_si512(text, _mm512_set1_epi8(b'=' as i8));
         let less = _mm512_sub_epi32(other, _mm512_set1_epi8(1));
         let highs = _mm512_set1_epi8(0x80_u8 as i8);
         let equals = _mm512_and_si512(_mm512_andnot_si512(other, less), highs);
-        // All bits below it, and so the bytes before.
+        // All bits below the high bit, and so the bytes before `=`.
         let below = _mm512_andnot_si512(equals, _mm512_sub_epi32(equals, _mm512_set1_epi32(1)));
         let len = _mm512_srli_epi32::<3>(_mm512_popcnt_epi32(below));
         let digits = _mm512_xor_si512(text, _mm512_set1_epi8(b'0' as i8));
         let weights = _mm512_loadu_si512(WEIGHTS.as_ptr().cast());
         let sums = _mm512_maddubs_epi16(digits, _mm512_permutexvar_epi32(len, weights));
         let tag = _mm512_madd_epi16(sums, _mm512_set1_epi16(1));
-        // The seven bits below the high one belong to the `=`.
+        // The seven bits below the high bit belong to the `=`.
         let digits = _mm512_and_si512(digits, _mm512_srli_epi32::<7>(below));
         let over = _mm512_or_si512(_mm512_add_epi8(digits, _mm512_set1_epi8(0x76)), digits);
         let over_nine = _mm512_test_epi32_mask(over, highs);
@@ -203,13 +206,13 @@ unsafe fn note_sixteen(
     }
 }
 
-/// Which tags, of three digits at most, are those of data fields, by bits.
+/// Returns a bit for each tag, of at most three digits, that belongs to a data field.
 ///
 /// # Safety
-/// AVX-512 F is there.
+/// AVX-512 F is available.
 #[inline(always)]
 unsafe fn is_data(tags: __m512i) -> u16 {
-    // SAFETY: AVX-512 F is there; DATA has more than 128 bytes.
+    // SAFETY: AVX-512 F is available; DATA has more than 128 bytes.
     unsafe {
         let words = DATA.as_ptr().cast::<__m512i>();
         let words = (_mm512_loadu_si512(words), _mm512_loadu_si512(words.add(1)));
@@ -219,7 +222,7 @@ unsafe fn is_data(tags: __m512i) -> u16 {
     }
 }
 
-/// Reads the tags that vectors did not, and sees to data fields.
+/// Reads the tags that need the scalar code, and handles data fields.
 #[cold]
 fn look_again(places: &mut Places, frame: &[u8]) {
     let mut n = 0;
@@ -234,7 +237,7 @@ fn look_again(places: &mut Places, frame: &[u8]) {
     }
 }
 
-/// The sum of `bytes` modulo 256.
+/// Returns the sum of `bytes` modulo 256.
 #[target_feature(enable = "avx512f,avx512bw")]
 pub(super) fn sum(bytes: &[u8]) -> u8 {
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
@@ -242,14 +245,14 @@ pub(super) fn sum(bytes: &[u8]) -> u8 {
     let mut add =
         |block| sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
     for block in blocks {
-        // SAFETY: a block has 64 bytes; AVX-512 is there, or this function would not have been
-        // called.
+        // SAFETY: a block has 64 bytes; AVX-512 is available, because the caller checked the
+        // features of this function.
         add(unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
     }
-    // SAFETY: as above; of the last bytes those are read that there are.
+    // SAFETY: as above; only existing bytes of the tail are read.
     add(unsafe {
         match bytes.last_chunk::<BLOCK>() {
-            // The blocks have zeros.
+            // Zeros the bytes that the blocks already cover.
             Some(last) => _mm512_maskz_mov_epi8(
                 !(u64::MAX >> rest.len()),
                 _mm512_loadu_si512(last.as_ptr().cast()),

@@ -1,55 +1,59 @@
-//! The pass over blocks of 64 bytes, the same for all kinds of vectors.
+//! The pass over blocks of 64 bytes, shared by all kinds of vectors.
 //!
-//! For each block, one bit a byte says where delimiters stand; their places go to an array. A
-//! second loop looks at the few bytes behind each delimiter: digits up to `=` are a tag.
+//! For each block, one bit per byte marks the delimiters, whose positions are stored in an array. A
+//! second loop reads the few bytes after each delimiter: the digits before `=` are a tag.
 
 use super::{Places, scalar};
 use crate::Tag;
 
-/// 64 bytes in the registers of one kind of processor.
+/// A block of 64 bytes in the registers of one kind of processor.
 pub(super) trait Block: Copy {
-    /// Sums of bytes, as many as the processor makes at once.
+    /// Partial sums of bytes, as many as the processor adds at once.
     type Sum: Copy;
 
+    /// Loads 64 bytes from `at`.
+    ///
     /// # Safety
-    /// The processor has what the implementation is named after; 64 bytes from `at` are readable.
+    /// The processor supports the vectors that name the implementation; 64 bytes from `at` are
+    /// readable.
     unsafe fn load(at: *const u8) -> Self;
 
-    /// The last `len` bytes of the frame, 1 to 63, and how many bytes are before them in the block;
-    /// these are 0.
+    /// Loads the last `len` bytes of the frame, 1 to 63.
+    ///
+    /// Also returns the number of zero bytes before these bytes in the block.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32);
 
-    /// A bit for each byte that is the delimiter.
+    /// Returns one set bit for each delimiter.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     unsafe fn delimiters(self) -> u64;
 
-    /// No bytes.
+    /// Returns the sums of no bytes.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     unsafe fn no_sum() -> Self::Sum;
 
-    /// The sums with these bytes.
+    /// Adds these bytes to the sums.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     unsafe fn add_to(self, sum: Self::Sum) -> Self::Sum;
 
-    /// All sums as one, modulo 256.
+    /// Returns the total of all sums, modulo 256.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     unsafe fn total(sum: Self::Sum) -> u8;
 
-    /// Writes `base` plus the place of each bit; what stands behind these is undefined.
+    /// Writes `base` plus the position of each set bit; later elements of `out` are undefined.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     #[inline(always)]
     unsafe fn write_places(mut bits: u64, base: u32, out: &mut [u32; 64]) {
         let count = bits.count_ones() as usize;
@@ -59,7 +63,8 @@ pub(super) trait Block: Copy {
                 bits &= bits.wrapping_sub(1);
             }
         };
-        // A field has some nine bytes: mostly eight or fewer, written without asking.
+        // A field has about nine bytes, so most blocks have at most eight fields, written without a
+        // branch.
         write(0..8);
         if count > 8 {
             write(8..16);
@@ -69,27 +74,28 @@ pub(super) trait Block: Copy {
         }
     }
 
-    /// Reads the tags of all fields from the `from`-th on and notes where the values begin, up to
-    /// the first field whose value is to be read by its length; says which that is.
+    /// Reads the tags and value offsets of all fields from index `from` on.
+    ///
+    /// Stops at the first data field, whose Length field determines its end, and returns its index.
     ///
     /// # Safety
-    /// The processor has what the implementation is named after.
+    /// The processor supports the vectors that name the implementation.
     #[inline(always)]
     unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
         read_tags(places, frame, from, places.count)
     }
 }
 
-/// Bytes of a block.
+/// Size of a block, in bytes.
 pub(super) const BLOCK: usize = 64;
 
-/// Places for one block, and for the sixteen tags that are read at once behind the last.
+/// Array room for one block, plus the sixteen tags that are read at once after the last field.
 pub(super) const ROOM: usize = BLOCK + 16;
 
-/// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+/// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
 ///
 /// # Safety
-/// The processor has what `B` is named after.
+/// The processor supports the vectors that name `B`.
 #[inline(always)]
 pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     // SAFETY: as promised by the caller.
@@ -105,8 +111,10 @@ pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     total
 }
 
-/// Sees to the n-th field, whose value is to be read by its length. If there are delimiters in it,
-/// all from there on is indexed anew: then there is no more to do.
+/// Handles the n-th field, a data field whose Length field determines its end.
+///
+/// If the value contains delimiters, the rest of the frame is indexed again, and the result is
+/// false: the index is then complete.
 #[cold]
 pub(super) fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
     let (found, count) = (places.starts[n + 1], places.count);
@@ -120,15 +128,15 @@ pub(super) fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
     false
 }
 
-/// Notes where the fields begin, and returns the sum of all bytes.
+/// Stores the offset of each field and returns the sum of all bytes.
 ///
 /// # Safety
-/// The processor has what `B` is named after.
+/// The processor supports the vectors that name `B`.
 #[inline(always)]
 unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     places.count = 0;
     let (blocks, tail) = frame.as_chunks::<BLOCK>();
-    // SAFETY: the caller promises what all of these calls need; a block has 64 bytes.
+    // SAFETY: the caller guarantees the requirements of all these calls; a block has 64 bytes.
     unsafe {
         let mut sum = B::no_sum();
         for (n, bytes) in blocks.iter().enumerate() {
@@ -145,10 +153,10 @@ unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     }
 }
 
-/// Notes the delimiters of one block, which begins at `base`.
+/// Stores the delimiters of one block, which begins at `base`.
 ///
 /// # Safety
-/// The processor has what `B` is named after.
+/// The processor supports the vectors that name `B`.
 #[inline(always)]
 unsafe fn note<B: Block>(places: &mut Places, delimiters: u64, base: usize) {
     places.room(places.count + ROOM);
@@ -160,7 +168,7 @@ unsafe fn note<B: Block>(places: &mut Places, delimiters: u64, base: usize) {
     places.count += delimiters.count_ones() as usize;
 }
 
-/// Reads the tags of the fields `from..to`, as [`Block::read_tags`] does, one by one.
+/// Reads the tags of the fields `from..to` one at a time, as [`Block::read_tags`] does.
 #[inline(always)]
 pub(super) fn read_tags(
     places: &mut Places,
@@ -180,8 +188,9 @@ pub(super) fn read_tags(
     None
 }
 
-/// The tag at `at` and where the value begins, if it is a canonical number of 1 to 7 digits and
-/// there are as many bytes as that takes.
+/// Returns the tag at `at` and the offset of its value.
+///
+/// Returns `None` if the tag is not a canonical number of 1 to 7 digits, or too close to the end.
 #[inline(always)]
 fn tag_and_value(frame: &[u8], at: usize) -> Option<(Tag, usize)> {
     const EQUALS: u64 = u64::from_le_bytes([b'='; 8]);
@@ -197,24 +206,24 @@ fn tag_and_value(frame: &[u8], at: usize) -> Option<(Tag, usize)> {
     if !(1..=7).contains(&len) {
         return None;
     }
-    // The last digit becomes highest; zeros come in from below.
+    // The last digit becomes the highest byte; zeros enter from below.
     let digits = (word ^ ZEROS) << (64 - 8 * len);
     let above_nine = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS;
     if above_nine != 0 || word & 0xff == u64::from(b'0') {
         return None;
     }
-    // Pairs of digits, pairs of pairs, both halves.
+    // Combines pairs of digits, then pairs of pairs, then both halves.
     let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
     let number = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xffff_ffff;
     Some((Tag(number as u32), at + len as usize + 1))
 }
 
-/// Reads tags, as [`Block::read_tags`] does, `lanes` at once by `read`.
+/// Reads tags as [`Block::read_tags`] does, `lanes` fields at once with `read`.
 ///
-/// `read` is told from which field on. It stores tags and where values begin, and returns a bit for
-/// each of the fields that there are and that another look is due at: no number of one to three
-/// digits, too near to the end, or perhaps a data field.
+/// `read` receives the index of the first field, and stores tags and value offsets. `read` returns
+/// a bit for each existing field that needs the scalar code: the tag is not a number of one to
+/// three digits, the field is too close to the end, or the field may be a data field.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn read_tags_by(
@@ -238,14 +247,14 @@ pub(super) fn read_tags_by(
     None
 }
 
-/// The sum of `bytes` modulo 256.
+/// Returns the sum of `bytes` modulo 256.
 ///
 /// # Safety
-/// The processor has what `B` is named after.
+/// The processor supports the vectors that name `B`.
 #[inline(always)]
 pub(super) unsafe fn sum<B: Block>(bytes: &[u8]) -> u8 {
     let (blocks, tail) = bytes.as_chunks::<BLOCK>();
-    // SAFETY: the caller promises what these calls need; a block has 64 bytes.
+    // SAFETY: the caller guarantees the requirements of these calls; a block has 64 bytes.
     unsafe {
         let mut sum = B::no_sum();
         for block in blocks {
@@ -258,7 +267,7 @@ pub(super) unsafe fn sum<B: Block>(bytes: &[u8]) -> u8 {
     }
 }
 
-/// The last `len` bytes of `frame`, which is shorter than a block, with zeros behind.
+/// Returns a frame shorter than a block, padded with zeros.
 #[cold]
 pub(super) fn short_block(frame: &[u8]) -> [u8; BLOCK] {
     let mut block = [0; BLOCK];
@@ -266,7 +275,9 @@ pub(super) fn short_block(frame: &[u8]) -> [u8; BLOCK] {
     block
 }
 
-/// 64 bytes of which the first `shift` are 0 and the others 255, as a place in this.
+/// Mask source: 64 bytes of 0, then 64 bytes of 255.
+///
+/// A slice of 64 bytes gives a mask whose first bytes are 0 and whose other bytes are 255.
 pub(super) static TAIL_MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut n = BLOCK;

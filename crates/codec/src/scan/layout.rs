@@ -1,54 +1,55 @@
-//! Layouts: the tags of messages that came before, in their order. A message with the same ones
-//! needs no tag read and no field searched.
+//! Layouts: the tags of earlier messages, in their order.
 //!
-//! Invariants: a layout says what reading and searching would say, whatever came before; it has no
-//! data field, whose end depends on a value; messages that all differ cost a few percent more than
-//! without layouts; the memory is bounded.
+//! A message with a known layout needs no parsing of tags and no search for fields.
+//!
+//! Invariants: a layout gives the same result as parsing and searching, for any earlier messages. A
+//! layout has no data field, whose end depends on a value. If all messages differ, layouts cost a
+//! few percent of time. The memory is bounded.
 
 use alloc::vec::Vec;
 
 use crate::{Tag, data};
 
-/// Messages with more fields spend their time elsewhere.
+/// Maximum number of fields of a layout. Larger messages spend their time elsewhere.
 pub(super) const FIELDS_MAX: usize = 32;
-/// Layouts that are known at once, each in the place that its number of fields gives it.
+/// Number of stored layouts; the number of fields determines the position of each.
 pub(super) const LAYOUTS: usize = 4;
-/// One in 128 messages of unknown layout is learned.
+/// One of this many messages with unknown layout is learned.
 const UNKNOWN_PER_LAYOUT: u32 = 128;
-/// Which of them is learned, from 0 on: an index that sees a message or two learns none.
+/// Which of these messages is learned, from 0; an index used for one or two messages learns none.
 const UNKNOWN_LEARNED: u32 = 2;
-/// Misses, or other messages that want its place, before a layout is ignored.
+/// Number of misses, or of competing messages, before a layout is ignored.
 const CREDIT: u8 = 3;
-/// Places of the table that finds a tag.
+/// Number of slots in the table that finds a tag.
 const SLOTS: usize = 64;
-/// No field has a tag of this place.
+/// Marks a slot without a field.
 const NO_FIELD: u8 = u8::MAX;
 
-/// The layouts of one index.
+/// The stored layouts of one index.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
     pub(super) known: Vec<Layout>,
-    /// Messages that had none of them.
+    /// Number of messages without a known layout.
     unknown: u32,
-    /// Above 0 while most messages have a known one: each of them adds 1, each other takes 2.
+    /// Above 0 while most messages have a known layout: each hit adds 1, each miss subtracts 2.
     credit: u8,
-    /// The place of the last message's layout in `known`; `usize::MAX` for none.
+    /// Index in `known` of the last message's layout; `usize::MAX` for none.
     current: usize,
 }
 
-/// The common parts of all messages with these tags. The entry behind the last field is 0.
+/// The common parts of all messages with these tags. Elements after the last field are 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     count: usize,
     credit: u8,
     pub(super) tags: [Tag; FIELDS_MAX],
-    /// Tag and `=` of each field, as they stand on the wire, first byte lowest.
+    /// Encoded tag and `=` of each field, first byte lowest.
     pub(super) heads: [u32; FIELDS_MAX],
-    /// Their bytes among the first four of a field.
+    /// Mask of the `heads` bytes among the first four bytes of a field.
     pub(super) masks: [u32; FIELDS_MAX],
-    /// How many bytes these are.
+    /// Length of tag and `=` of each field, in bytes.
     pub(super) lens: [u8; FIELDS_MAX],
-    /// Which field is the first one with a tag of this place.
+    /// For each slot, the index of the first field whose tag has the slot.
     first: [u8; SLOTS],
 }
 
@@ -63,8 +64,9 @@ impl Layout {
         first: [NO_FIELD; SLOTS],
     };
 
-    /// Takes the layout of a frame with these tags, whose fields and values begin there. Returns
-    /// whether it can be one.
+    /// Stores the layout of a frame with these tags, field offsets and value offsets.
+    ///
+    /// Returns false if the frame cannot be a layout.
     fn take(&mut self, tags: &[Tag], (starts, values): (&[u32], &[u32]), frame: &[u8]) -> bool {
         *self = Self::NONE;
         for (n, ((tag, start), value)) in tags.iter().zip(starts).zip(values).enumerate() {
@@ -84,8 +86,9 @@ impl Layout {
         true
     }
 
-    /// Where the first occurrence of `tag` stands, if there is one; `None` if another tag has the
-    /// same place in the table, so that it must be searched for.
+    /// Returns the index of the first occurrence of `tag`, or `Some(None)` if `tag` is absent.
+    ///
+    /// Returns `None` if another tag has the same slot, so that a search is needed.
     #[inline(always)]
     pub(crate) fn position(&self, tag: Tag) -> Option<Option<usize>> {
         let first = self.first[tag.0 as usize % SLOTS];
@@ -98,31 +101,31 @@ impl Layout {
 }
 
 impl Layouts {
-    /// Makes room for all layouts at once: nothing is allocated when one is learned.
+    /// Allocates room for all layouts at once, so that learning does not allocate.
     pub(super) fn grow(&mut self) {
         self.known.resize(LAYOUTS, Layout::NONE);
     }
 
-    /// The layout of the last message, if that has a known one.
+    /// Returns the layout of the last message, if known.
     #[inline(always)]
     pub(super) fn current(&self) -> Option<&Layout> {
         self.known.get(self.current)
     }
 
-    /// The next message has none as far as is known.
+    /// Clears the current layout before the next message.
     #[inline(always)]
     pub(super) const fn forget_current(&mut self) {
         self.current = usize::MAX;
     }
 
-    /// The layout that a message of so many fields may have.
+    /// Returns the layout that a message with `count` fields may have.
     #[inline(always)]
     pub(super) fn likely(&self, count: usize) -> Option<&Layout> {
         let layout = self.known.get(count % LAYOUTS)?;
         (layout.count == count && layout.credit > 0).then_some(layout)
     }
 
-    /// Notes whether a message of so many fields has the likely layout, and returns it.
+    /// Records whether a message with `count` fields has the likely layout; returns `is_likely`.
     #[inline(always)]
     pub(super) fn note(&mut self, count: usize, is_likely: bool) -> bool {
         let layout = &mut self.known[count % LAYOUTS];
@@ -135,13 +138,13 @@ impl Layouts {
         is_likely
     }
 
-    /// Returns true if the next message is likely to have a known one.
+    /// Returns true if the next message is likely to have a known layout.
     #[inline(always)]
     pub(super) const fn are_usual(&self) -> bool {
         self.credit > 0
     }
 
-    /// Returns true if the message of unknown layout that was just indexed is to be learned.
+    /// Returns true if the just indexed message of unknown layout is to be learned.
     #[inline(always)]
     pub(super) const fn wants(&mut self) -> bool {
         self.credit = self.credit.saturating_sub(2);
@@ -158,7 +161,7 @@ impl Layouts {
         }
         self.credit = CREDIT;
         let Some(known) = self.known.get_mut(tags.len() % LAYOUTS) else { return };
-        // One that messages have had lately stays.
+        // A recently used layout is kept.
         match known.credit.checked_sub(1) {
             Some(left) => known.credit = left,
             None if known.take(tags, places, frame) => {}

@@ -1,6 +1,6 @@
 //! Blocks in the registers of NEON.
 //!
-//! Other processors compile this in tests, over a model of the instructions it uses.
+//! Tests on other processors compile this file over a model of the NEON instructions.
 
 #[cfg(target_arch = "aarch64")]
 use core::arch::aarch64::*;
@@ -15,7 +15,7 @@ use crate::SOH;
 #[derive(Clone, Copy)]
 pub(super) struct Neon([uint8x16_t; 4]);
 
-/// The bit of each byte in its half of a register.
+/// The bit of each byte within its half of a register.
 static BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 impl Block for Neon {
@@ -23,7 +23,7 @@ impl Block for Neon {
 
     #[inline(always)]
     unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: 64 bytes are readable, and NEON is there: both promised by the caller.
+        // SAFETY: the caller guarantees that 64 bytes are readable and NEON is available.
         unsafe {
             let parts = [vld1q_u8(at), vld1q_u8(at.add(16))];
             Self([parts[0], parts[1], vld1q_u8(at.add(32)), vld1q_u8(at.add(48))])
@@ -32,7 +32,7 @@ impl Block for Neon {
 
     #[inline(always)]
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32) {
-        // SAFETY: each load is of 64 bytes of an array or slice that has them; NEON is there.
+        // SAFETY: each load reads 64 existing bytes of an array or slice; NEON is available.
         unsafe {
             let Some(last) = frame.last_chunk::<BLOCK>() else {
                 return (Self::load(short_block(frame).as_ptr()), 0);
@@ -47,12 +47,12 @@ impl Block for Neon {
 
     #[inline(always)]
     unsafe fn delimiters(self) -> u64 {
-        // SAFETY: NEON is there; BITS has 16 bytes.
+        // SAFETY: NEON is available; BITS has 16 bytes.
         let parts = unsafe {
             let (sought, bits) = (vdupq_n_u8(SOH), vld1q_u8(BITS.as_ptr()));
             self.0.map(|part| {
                 let found = vandq_u8(vceqq_u8(part, sought), bits);
-                // Bits of a half are different: their sum is their union.
+                // The bits within a half are distinct, so their sum equals their union.
                 let halves = (vaddv_u8(vget_low_u8(found)), vaddv_u8(vget_high_u8(found)));
                 u64::from(halves.0) | u64::from(halves.1) << 8
             })
@@ -67,7 +67,7 @@ impl Block for Neon {
 
     #[inline(always)]
     unsafe fn add_to(self, sum: u32) -> u32 {
-        // SAFETY: NEON is there.
+        // SAFETY: NEON is available.
         let parts = unsafe { self.0.map(|part| vaddlvq_u8(part)) };
         parts.into_iter().fold(sum, |sum, part| sum.wrapping_add(u32::from(part)))
     }

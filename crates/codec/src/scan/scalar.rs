@@ -1,9 +1,9 @@
-//! The index made field by field: plain, and right for whatever stands in the frame.
+//! The index built field by field: simple, and correct for any content of the frame.
 
 use super::Places;
 use crate::{SOH, Tag, data, value};
 
-/// Indexes the frame from `at`, where a field begins, to its end, which is a delimiter.
+/// Indexes the frame from a field at `at` to the end, which must be a delimiter.
 #[cold]
 pub(super) fn index(places: &mut Places, frame: &[u8], mut at: usize) {
     while at < frame.len() {
@@ -11,7 +11,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8], mut at: usize) {
     }
 }
 
-/// Indexes the field at `at` and returns where the next one begins.
+/// Indexes the field at `at` and returns the offset of the next field.
 pub(super) fn push(places: &mut Places, frame: &[u8], at: usize) -> usize {
     let end = soh(frame, at);
     let (tag, value) = tag_and_value(frame, at, end);
@@ -20,19 +20,19 @@ pub(super) fn push(places: &mut Places, frame: &[u8], at: usize) -> usize {
     end + 1
 }
 
-/// The tag of the field that begins at `at` and ends at `end`, and where its value begins.
+/// Returns the tag of the field from `at` to `end`, and the offset of its value.
 pub(super) fn tag_and_value(frame: &[u8], at: usize, end: usize) -> (Tag, usize) {
     match frame[at..end].iter().position(|&b| b == b'=') {
         Some(len) => (tag(&frame[at..at + len]), at + len + 1),
-        // There is no value.
+        // The field has no value.
         None => (Tag(0), end),
     }
 }
 
-/// Most digits of a tag: any such number is below 2^32.
+/// Maximum number of digits of a tag, so that every tag is below 2^32.
 const TAG_DIGITS_MAX: usize = 9;
 
-/// The tag that the text before a `=` says: `Tag(0)` unless it is a canonical number.
+/// Returns the tag that the text before `=` represents; `Tag(0)` if it is not a canonical number.
 pub(crate) fn tag(text: &[u8]) -> Tag {
     let is_canonical = (1..=TAG_DIGITS_MAX).contains(&text.len())
         && text[0] != b'0'
@@ -43,7 +43,7 @@ pub(crate) fn tag(text: &[u8]) -> Tag {
     Tag(text.iter().fold(0, |number, &b| number * 10 + u32::from(b - b'0')))
 }
 
-/// Returns true if the value of `tag`, which follows the fields in `places`, is read by its length.
+/// Returns true if `tag`, after the first `n` fields, is a data field after its Length field.
 #[inline]
 pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
     let standard = data::length_of(tag).is_some_and(|length| n > 0 && places.tags[n - 1] == length);
@@ -53,7 +53,7 @@ pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
         }
 }
 
-/// The end of a data field by the Length field just before it, if that is credible.
+/// Returns the end of a data field by the preceding Length field, if the length is plausible.
 fn data_end(places: &Places, frame: &[u8], tag: Tag, begin: usize) -> Option<usize> {
     if !is_data(places, tag, places.count) {
         return None;
@@ -62,11 +62,11 @@ fn data_end(places: &Places, frame: &[u8], tag: Tag, begin: usize) -> Option<usi
     let digits = &frame[places.values[before] as usize..places.starts[before + 1] as usize - 1];
     let length = usize::try_from(value::uint(digits)?).ok()?;
     let end = begin.checked_add(length)?;
-    // The trailer may not be swallowed: the data field ends before CheckSum(10).
+    // A data field must not swallow the trailer, so it ends before CheckSum(10).
     (end + 1 < frame.len() && frame[end] == SOH).then_some(end)
 }
 
-/// Where the next delimiter stands; there is one.
+/// Returns the offset of the next delimiter, which must exist.
 fn soh(frame: &[u8], from: usize) -> usize {
     frame[from..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| from + i)
 }

@@ -1,4 +1,4 @@
-//! The kinds of vectors, and the choice between them at run time.
+//! The kinds of vectors, and their selection at run time.
 
 use core::sync::atomic::{AtomicUsize, Ordering};
 
@@ -6,7 +6,7 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::blocks;
 use super::{Places, scalar};
 
-/// True if the processor has all of these: asked at run time with `std`, else when compiled.
+/// Tests for all features, at run time with `std`, otherwise at compile time.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 macro_rules! detected {
     ($($feature:tt),*) => { true $(&& std::arch::is_x86_feature_detected!($feature))* };
@@ -16,11 +16,11 @@ macro_rules! detected {
     ($($feature:tt),*) => { true $(&& cfg!(target_feature = $feature))* };
 }
 
-/// How the bytes of a message are looked at.
+/// The vector instructions that read a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Simd {
-    /// Byte by byte; everywhere.
+    /// One byte at a time; available everywhere.
     Scalar,
     /// SSE2: every x86-64.
     Sse2,
@@ -33,12 +33,12 @@ pub enum Simd {
 }
 
 impl Simd {
-    /// All kinds, the slowest first.
+    /// All kinds, from slowest to fastest.
     pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// Returns true if this processor has it.
+    /// Returns true if this processor supports the kind.
     ///
-    /// Without the feature `std`, only what the program was compiled for counts.
+    /// Without the feature `std`, only the features enabled at compile time count.
     #[must_use]
     #[inline]
     pub fn is_available(self) -> bool {
@@ -67,17 +67,17 @@ impl Simd {
         }
     }
 
-    /// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+    /// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
     #[inline]
     pub(super) fn index(self, places: &mut Places, frame: &[u8]) -> u8 {
         match self {
-            // SAFETY: a `Simd` that is in use is available (`FieldIndex::with`, `default`).
+            // SAFETY: a `Simd` in use is available (`FieldIndex::with`, `default`).
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 if !places.layouts.are_usual() => unsafe {
                 super::avx512::index(places, frame)
             },
-            // AVX2 alone finds a layout before it reads tags, and is quicker then.
-            // SAFETY: as above; AVX2 is wherever AVX-512 is.
+            // Only AVX2 matches layouts before it parses tags, which is faster while layouts match.
+            // SAFETY: as above; every processor with AVX-512 has AVX2.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Avx2 => unsafe { super::x86::index_avx2(places, frame) },
             // SAFETY: every x86-64 has SSE2.
@@ -94,11 +94,11 @@ impl Simd {
         }
     }
 
-    /// The sum of `bytes` modulo 256.
+    /// Returns the sum of `bytes` modulo 256.
     #[inline]
     pub(super) fn sum(self, bytes: &[u8]) -> u8 {
         match self {
-            // SAFETY: a `Simd` that is in use is available (`FieldIndex::with`, `default`).
+            // SAFETY: a `Simd` in use is available (`FieldIndex::with`, `default`).
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => unsafe { super::avx512::sum(bytes) },
             // SAFETY: as above.
@@ -115,14 +115,14 @@ impl Simd {
     }
 }
 
-/// The fastest kind as it was found: its place in [`Simd::ALL`], counted from 1; 0 before.
+/// Index of the fastest kind in [`Simd::ALL`], counted from 1; 0 before the first search.
 static FASTEST: AtomicUsize = AtomicUsize::new(0);
 
 impl Default for Simd {
-    /// The fastest that this processor has.
+    /// Returns the fastest kind that this processor supports.
     #[inline]
     fn default() -> Self {
-        // A dozen features are looked up otherwise, for each message.
+        // Cached, because the search would test a dozen features for each message.
         let found = FASTEST.load(Ordering::Relaxed).wrapping_sub(1);
         Self::ALL.get(found).copied().unwrap_or_else(Self::find_fastest)
     }

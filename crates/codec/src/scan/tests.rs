@@ -1,4 +1,4 @@
-//! All kinds of vectors give the index that is made field by field.
+//! Each kind of vectors builds the same index as the scalar code.
 
 use alloc::string::String;
 use alloc::vec;
@@ -14,17 +14,19 @@ use super::neon::Neon;
 use super::*;
 use crate::SOH;
 
-/// The instructions of NEON that `neon.rs` uses, as their manual describes them.
+/// A model of the NEON instructions that `neon.rs` uses, as described in their manual.
 #[cfg(not(target_arch = "aarch64"))]
 #[allow(non_camel_case_types, reason = "their names in core::arch")]
 pub(super) mod model {
     pub(in super::super) type uint8x16_t = [u8; 16];
     pub(in super::super) type uint8x8_t = [u8; 8];
 
+    /// Loads 16 bytes from `at`.
+    ///
     /// # Safety
     /// 16 bytes from `at` are readable.
     pub(in super::super) unsafe fn vld1q_u8(at: *const u8) -> uint8x16_t {
-        // SAFETY: promised by the caller; an array of bytes has no alignment.
+        // SAFETY: guaranteed by the caller; an array of bytes needs no alignment.
         unsafe { at.cast::<uint8x16_t>().read() }
     }
 
@@ -57,7 +59,7 @@ pub(super) mod model {
     }
 }
 
-/// The content of an index: tags, first bytes of values and of fields, and the sum of all bytes.
+/// The content of an index: tags, value offsets and field offsets, with the sum of all bytes.
 type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
 
 fn said(places: &Places, sum: u8) -> Said {
@@ -65,7 +67,7 @@ fn said(places: &Places, sum: u8) -> Said {
     (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
 }
 
-/// The index that each kind makes of a frame, with memory that other frames have been in before.
+/// The index that each kind builds of a frame, in memory reused from earlier frames.
 struct Indexes(Vec<(Simd, Places)>, Places);
 
 impl Indexes {
@@ -86,7 +88,7 @@ impl Indexes {
             same(simd, said(places, sum));
             same(simd, said(places, simd.sum(frame)));
         }
-        // SAFETY: on AArch64 NEON is there; elsewhere its model needs nothing.
+        // SAFETY: NEON is available on AArch64; elsewhere its model has no requirements.
         let sum = unsafe { blocks::index::<Neon>(&mut self.1, frame) };
         same(&Simd::Neon, said(&self.1, sum));
         // SAFETY: as above.
@@ -94,7 +96,7 @@ impl Indexes {
     }
 }
 
-/// Bytes that end with a delimiter; the bytes of fields are likelier than others.
+/// Generates bytes that end with a delimiter; bytes typical of fields are more likely.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![4 => b'0'..=b'9', 2 => Just(b'='), 2 => Just(SOH), 1 => any::<u8>()];
     let field = (1_u32..12_000, "[ -~]{0,12}")
@@ -181,10 +183,10 @@ fn every_alignment_of_a_message() {
     }
 }
 
-/// A page that ends before one that may not be touched.
+/// Returns a page followed by an inaccessible page.
 #[cfg(target_os = "linux")]
 fn page_before_a_wall(page: usize) -> *mut u8 {
-    // SAFETY: new memory, which nobody else knows; the second page is inside the mapping.
+    // SAFETY: the memory is new and unshared; the second page is inside the mapping.
     unsafe {
         let (access, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -217,7 +219,7 @@ fn the_end_of_a_page_is_not_crossed() {
     }
 }
 
-/// An index that has learned the layout of an order, and that order.
+/// Returns an index that has learned the layout of an order, and the order.
 #[cfg(target_arch = "x86_64")]
 fn learned() -> Option<(FieldIndex, Vec<u8>)> {
     let order = b"8=FIX.4.4\x019=10\x0135=D\x0134=2\x01128=x\x0164=20261121\x01193=y\x0110=000\x01";
@@ -279,7 +281,7 @@ fn tags_with_one_place_in_the_table_are_told_apart() {
     let Some((mut index, order)) = learned() else { return };
     index.fill(&order, CheckSumPolicy::Ignore).unwrap();
     let fields = index.fields(&order);
-    // 64, 128 and 192 have one place, 193 and 1 another, and so have 65 and 129.
+    // The tags 64, 128 and 192 share a slot; so do 193, 1, 65 and 129.
     let found = [64, 128, 192, 193, 1, 65, 129].map(|tag| fields.position(Tag(tag)));
     assert_eq!(found, [Some(5), Some(4), None, Some(6), None, None, None]);
 }

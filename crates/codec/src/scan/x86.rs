@@ -25,7 +25,7 @@ impl Block for Sse2 {
 
     #[inline(always)]
     unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: 64 bytes are readable, and SSE2 is there: both promised by the caller.
+        // SAFETY: the caller guarantees that 64 bytes are readable and SSE2 is available.
         unsafe {
             let at = at.cast::<__m128i>();
             Self([
@@ -39,7 +39,7 @@ impl Block for Sse2 {
 
     #[inline(always)]
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32) {
-        // SAFETY: each load is of 64 bytes of an array or slice that has them; SSE2 is there.
+        // SAFETY: each load reads 64 existing bytes of an array or slice; SSE2 is available.
         unsafe {
             let Some(last) = frame.last_chunk::<BLOCK>() else {
                 return (Self::load(short_block(frame).as_ptr()), 0);
@@ -52,7 +52,7 @@ impl Block for Sse2 {
 
     #[inline(always)]
     unsafe fn delimiters(self) -> u64 {
-        // SAFETY: SSE2 is there.
+        // SAFETY: SSE2 is available.
         let bits = unsafe {
             let sought = _mm_set1_epi8(SOH as i8);
             self.0.map(|part| _mm_movemask_epi8(_mm_cmpeq_epi8(part, sought)) as u16)
@@ -63,13 +63,13 @@ impl Block for Sse2 {
 
     #[inline(always)]
     unsafe fn no_sum() -> __m128i {
-        // SAFETY: SSE2 is there.
+        // SAFETY: SSE2 is available.
         unsafe { _mm_setzero_si128() }
     }
 
     #[inline(always)]
     unsafe fn add_to(self, sum: __m128i) -> __m128i {
-        // SAFETY: SSE2 is there.
+        // SAFETY: SSE2 is available.
         unsafe {
             let zero = _mm_setzero_si128();
             let sums = self.0.map(|part| _mm_sad_epu8(part, zero));
@@ -80,7 +80,7 @@ impl Block for Sse2 {
 
     #[inline(always)]
     unsafe fn total(sum: __m128i) -> u8 {
-        // SAFETY: SSE2 is there.
+        // SAFETY: SSE2 is available.
         unsafe {
             let high = _mm_unpackhi_epi64(sum, sum);
             _mm_cvtsi128_si64(_mm_add_epi64(sum, high)) as u8
@@ -97,7 +97,7 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn load(at: *const u8) -> Self {
-        // SAFETY: 64 bytes are readable, and AVX2 is there: both promised by the caller.
+        // SAFETY: the caller guarantees that 64 bytes are readable and AVX2 is available.
         unsafe {
             let at = at.cast::<__m256i>();
             Self([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))])
@@ -106,7 +106,7 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32) {
-        // SAFETY: each load is of 64 bytes of an array or slice that has them; AVX2 is there.
+        // SAFETY: each load reads 64 existing bytes of an array or slice; AVX2 is available.
         unsafe {
             let Some(last) = frame.last_chunk::<BLOCK>() else {
                 return (Self::load(short_block(frame).as_ptr()), 0);
@@ -120,7 +120,7 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn delimiters(self) -> u64 {
-        // SAFETY: AVX2 is there.
+        // SAFETY: AVX2 is available.
         let bits = unsafe {
             let sought = _mm256_set1_epi8(SOH as i8);
             self.0.map(|part| _mm256_movemask_epi8(_mm256_cmpeq_epi8(part, sought)) as u32)
@@ -131,13 +131,13 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn no_sum() -> __m256i {
-        // SAFETY: AVX2 is there.
+        // SAFETY: AVX2 is available.
         unsafe { _mm256_setzero_si256() }
     }
 
     #[inline(always)]
     unsafe fn add_to(self, sum: __m256i) -> __m256i {
-        // SAFETY: AVX2 is there.
+        // SAFETY: AVX2 is available.
         unsafe {
             let zero = _mm256_setzero_si256();
             let [a, b] = self.0.map(|part| _mm256_sad_epu8(part, zero));
@@ -147,7 +147,7 @@ impl Block for Avx2 {
 
     #[inline(always)]
     unsafe fn total(sum: __m256i) -> u8 {
-        // SAFETY: AVX2 is there, and SSE2 with it.
+        // SAFETY: AVX2 is available, which implies SSE2.
         unsafe {
             let halves = (_mm256_castsi256_si128(sum), _mm256_extracti128_si256::<1>(sum));
             Sse2::total(_mm_add_epi64(halves.0, halves.1))
@@ -157,13 +157,13 @@ impl Block for Avx2 {
     #[inline(always)]
     unsafe fn read_tags(places: &mut Places, frame: &[u8], from: usize) -> Option<usize> {
         if from == 0 {
-            // SAFETY: AVX2 is there.
+            // SAFETY: AVX2 is available.
             let has_layout = unsafe { has_layout(places, frame) };
             if has_layout.is_some_and(|has| places.layouts.note(places.count, has)) {
                 return None;
             }
         }
-        // SAFETY: AVX2 is there.
+        // SAFETY: AVX2 is available.
         let read = |places: &mut Places, from| unsafe { read_eight(places, frame, from) };
         let data = blocks::read_tags_by(LANES, places, frame, from, read);
         if data.is_none() {
@@ -175,24 +175,25 @@ impl Block for Avx2 {
 
 const LANES: usize = 8;
 
-/// The weights of a tag's digits, by 1, 2 and 4 for tags of 1, 2 and 3 digits; lowest digit byte
-/// lowest.
+/// Weights of the digits of a tag, lowest digit byte lowest.
+///
+/// The indexes 1, 2 and 4 are for tags of 1, 2 and 3 digits.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
     (weights[1], weights[2], weights[4]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
     weights
 };
 
-/// How long the tag is with its `=`, by the same numbers.
+/// Length of a tag with its `=`, by the same index as [`WEIGHTS`].
 static LENGTHS: [i32; LANES] = [0, 2, 3, 0, 4, 0, 0, 0];
 
-/// The bound that a canonical tag of so many digits is above, by the same numbers.
+/// The bound that a canonical tag exceeds, by the same index as [`WEIGHTS`].
 static ABOVE: [i32; LANES] = [i32::MAX, 0, 9, 0, 99, 0, 0, 0];
 
-/// Reads the tags of eight fields, as [`blocks::read_tags_by`] asks for.
+/// Reads the tags of eight fields, as [`blocks::read_tags_by`] requires.
 ///
 /// # Safety
-/// AVX2 is there.
+/// AVX2 is available.
 #[inline(always)]
 unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     let left = (places.count - from).min(LANES);
@@ -202,9 +203,9 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     let (Some(starts), Some(values), Some(tags)) = (starts, values, tags) else {
         return (1 << left) - 1;
     };
-    // SAFETY: AVX2 is there; loads and stores are of 8 numbers of arrays that have them; the first
-    // gather reads four bytes where so many are left in the frame, the other one words of DATA,
-    // which has 64 of 32 bits.
+    // SAFETY: AVX2 is available; loads and stores access 8 existing numbers of an array. The first
+    // gather reads four bytes only where four are left in the frame. The second gather reads words
+    // of DATA, which has 64 words of 32 bits.
     unsafe {
         let starts = _mm256_loadu_si256(starts.as_ptr().cast());
         let lanes = _mm256_set_epi32(7, 6, 5, 4, 3, 2, 1, 0);
@@ -213,14 +214,14 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
         let zero = _mm256_setzero_si256();
         let read = _mm256_and_si256(active, readable);
         let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), starts, read);
-        // The high bit of the first byte that is `=`; higher ones mean nothing.
+        // The high bit of the first byte that is `=`; higher bits are undefined.
         let other = _mm256_xor_si256(text, _mm256_set1_epi8(b'=' as i8));
         let less = _mm256_sub_epi32(other, _mm256_set1_epi8(1));
         let equals =
             _mm256_and_si256(_mm256_andnot_si256(other, less), _mm256_set1_epi8(0x80_u8 as i8));
         let below = _mm256_sub_epi32(equals, _mm256_set1_epi32(1));
         let first = _mm256_andnot_si256(below, equals);
-        // 1, 2 or 4 for one, two or three digits, in the three bits that a permutation looks at.
+        // 1, 2 or 4 for one, two or three digits, in the three bits that a permutation reads.
         let length = _mm256_or_si256(
             _mm256_srli_epi32::<15>(first),
             _mm256_or_si256(_mm256_srli_epi32::<22>(first), _mm256_srli_epi32::<29>(first)),
@@ -234,7 +235,7 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
         let lengths = _mm256_loadu_si256(LENGTHS.as_ptr().cast());
         let behind = _mm256_add_epi32(starts, _mm256_permutevar8x32_epi32(lengths, length));
         _mm256_storeu_si256(values.as_mut_ptr().cast(), behind);
-        // The digits alone.
+        // Keeps only the digits.
         let mask = _mm256_sub_epi32(_mm256_srli_epi32::<7>(first), _mm256_set1_epi32(1));
         let digits = _mm256_and_si256(digits, mask);
         let over = _mm256_or_si256(_mm256_add_epi8(digits, _mm256_set1_epi8(0x76)), digits);
@@ -245,12 +246,12 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
             _mm256_cmpeq_epi32(over_nine, zero),
         );
         let plain = _mm256_and_si256(is_canonical, read);
-        // A bit for each data field, here of three digits at most.
+        // One bit per tag marks data fields, here with tags of at most three digits.
         let word = _mm256_and_si256(_mm256_srli_epi32::<5>(tag), _mm256_set1_epi32(31));
         let words = _mm256_i32gather_epi32::<4>(DATA.as_ptr().cast(), word);
         let bit =
             _mm256_sub_epi32(_mm256_set1_epi32(31), _mm256_and_si256(tag, _mm256_set1_epi32(31)));
-        // The highest bit of each number counts.
+        // Only the highest bit of each number counts.
         let odd = _mm256_or_si256(
             _mm256_sllv_epi32(words, bit),
             _mm256_xor_si256(plain, _mm256_set1_epi32(-1)),
@@ -259,7 +260,7 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     }
 }
 
-/// [`FIELDS_MAX`] times -1, then as many times 0: a part of it masks the fields that there are.
+/// The value -1 [`FIELDS_MAX`] times, then 0 as often; a slice masks the existing fields.
 static ACTIVE: [i32; 2 * FIELDS_MAX] = {
     let mut active = [0; 2 * FIELDS_MAX];
     let mut n = 0;
@@ -270,11 +271,12 @@ static ACTIVE: [i32; 2 * FIELDS_MAX] = {
     active
 };
 
-/// Returns true if the frame has the likely layout, and no value is empty. Notes tags and values if
-/// so; if not, what it notes of them means nothing.
+/// Returns true if the frame has the likely layout and no value is empty.
+///
+/// Stores tags and value offsets, which are undefined unless the result is true.
 ///
 /// # Safety
-/// AVX2 is there.
+/// AVX2 is available.
 #[inline(always)]
 unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     const ROOM: usize = FIELDS_MAX + 1;
@@ -285,12 +287,14 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     let values = values.first_chunk_mut::<FIELDS_MAX>()?;
     let tags = tags.first_chunk_mut::<FIELDS_MAX>()?;
     let active = ACTIVE[FIELDS_MAX - count % (FIELDS_MAX + 1)..].first_chunk::<FIELDS_MAX>()?;
-    // The last field starts last: if its four bytes are in the frame, so are those of all others.
+    // The last field starts last: if its four bytes are in the frame, so are the bytes of all
+    // others.
     if frame.len() < starts[(count - 1) % ROOM] as usize + 4 {
         return Some(false);
     }
-    // SAFETY: AVX2 is there; loads and stores are of 8 numbers of arrays that have them, as the
-    // number of fields is that of the layout; the gather reads four bytes of each field there is.
+    // SAFETY: AVX2 is available. Loads and stores access 8 existing numbers of an array, because
+    // the number of fields equals the layout's number. The gather reads four bytes of each existing
+    // field.
     unsafe {
         let zero = _mm256_setzero_si256();
         let mut differ = zero;
@@ -317,41 +321,44 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     }
 }
 
-/// Indexes the frame, whose last byte is a delimiter, and returns the sum of its bytes.
+/// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn index_avx2(places: &mut Places, frame: &[u8]) -> u8 {
-    // SAFETY: AVX2 is there, or this function would not have been called.
+    // SAFETY: AVX2 is available, because the caller checked the features of this function.
     unsafe { blocks::index::<Avx2>(places, frame) }
 }
 
-/// The sum of `bytes` modulo 256.
+/// Returns the sum of `bytes` modulo 256.
 #[target_feature(enable = "avx2,bmi1,bmi2,popcnt,lzcnt")]
 pub(super) fn sum_avx2(bytes: &[u8]) -> u8 {
-    // SAFETY: AVX2 is there, or this function would not have been called.
+    // SAFETY: AVX2 is available, because the caller checked the features of this function.
     unsafe { blocks::sum::<Avx2>(bytes) }
 }
 
-/// Where the first of `tags` that is `tag` stands. The few of a group's entry are looked at here.
+/// Returns the index of the first occurrence of `tag` in `tags`.
+///
+/// Lists of 4 to 8 tags, typical of group entries, are handled here.
 #[inline(always)]
 pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     if !(4..=8).contains(&tags.len()) {
         return position_among(tags, tag);
     }
     let last = tags.len() - 4;
-    // SAFETY: every x86-64 has SSE2; the loads begin four tags before the end at the latest.
+    // SAFETY: every x86-64 has SSE2; each load begins at least four tags before the end.
     let found = unsafe { four(tags, 0, tag) | four(tags, last, tag) << last };
     (found != 0).then(|| found.trailing_zeros() as usize)
 }
 
-/// The same of any number of tags: sixteen at once. The last loads overlap those in front of them,
-/// so that nothing is left for a loop.
+/// Returns the index of the first occurrence of `tag` in any number of tags, sixteen at once.
+///
+/// The last loads overlap the previous loads, so that no tail remains.
 #[inline(always)]
 fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     let Some(last) = tags.len().checked_sub(16) else {
         let Some(last) = tags.len().checked_sub(4) else {
             return tags.iter().position(|&other| other == tag);
         };
-        // SAFETY: as above; the first two loads end with the eighth tag, or with the last one.
+        // SAFETY: as above; the first two loads end at the eighth tag or the last tag.
         let found = unsafe {
             let second = last.min(4);
             let third = last.saturating_sub(4);
@@ -364,7 +371,7 @@ fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     };
     let mut at = 0;
     loop {
-        // SAFETY: as above; `at` is sixteen tags before the end at the latest.
+        // SAFETY: as above; `at` is at least sixteen tags before the end.
         let found = unsafe {
             let low = _mm_packs_epi32(equal(tags, at, tag), equal(tags, at + 4, tag));
             let high = _mm_packs_epi32(equal(tags, at + 8, tag), equal(tags, at + 12, tag));
@@ -380,38 +387,39 @@ fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     }
 }
 
-/// All bits set where one of the four tags from `at` on is `tag`.
+/// Returns all bits set for each of the four tags from `at` on that equals `tag`.
 ///
 /// # Safety
-/// There are four tags from `at` on.
+/// `tags` has four tags from `at` on.
 #[inline(always)]
 unsafe fn equal(tags: &[Tag], at: usize, tag: Tag) -> __m128i {
-    // SAFETY: a Tag is a u32, and the caller says that there are four.
+    // SAFETY: a Tag is a u32, and the caller guarantees four tags.
     unsafe {
         let four = _mm_loadu_si128(tags.as_ptr().add(at).cast());
         _mm_cmpeq_epi32(four, _mm_set1_epi32(tag.0 as i32))
     }
 }
 
-/// The same, one bit for each tag.
+/// Returns the result of [`equal`] with one bit for each tag.
 ///
 /// # Safety
-/// As for [`equal`].
+/// The requirements of [`equal`].
 #[inline(always)]
 unsafe fn four(tags: &[Tag], at: usize, tag: Tag) -> u32 {
-    // SAFETY: the caller's.
+    // SAFETY: guaranteed by the caller.
     unsafe { _mm_movemask_ps(_mm_castsi128_ps(equal(tags, at, tag))) as u32 }
 }
 
-/// Returns true if the first of `tags` are those: a comparison of a few is over sooner than a call
-/// of `memcmp`.
+/// Returns true if `tags` begins with `those`.
+///
+/// For a few tags this comparison is faster than a call of `memcmp`.
 #[inline(always)]
 pub(super) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     let count = those.len();
     if !(4..=8).contains(&count) || tags.len() < count {
         return tags.starts_with(those);
     }
-    // SAFETY: every x86-64 has SSE2; a Tag is a u32, and both have four tags from each place on.
+    // SAFETY: every x86-64 has SSE2; a Tag is a u32; both lists have four tags from each offset on.
     let differ = unsafe {
         let four = |tags: &[Tag], at: usize| _mm_loadu_si128(tags.as_ptr().add(at).cast());
         let differ = |at| _mm_xor_si128(four(tags, at), four(those, at));

@@ -1,13 +1,13 @@
-//! UTCTimestamps that come one after another, mostly several in one second.
+//! Faster parsing of consecutive UTCTimestamps, many of which share a second.
 
 use core::hint::cold_path;
 
 use super::{NANOS, Timestamp};
 use crate::precision::fraction;
 
-/// Reads UTCTimestamps as [`Timestamp::parse`] does, in less time where one is of the same second
-/// as the one before: then only its fraction is read.
+/// Parses UTCTimestamps as [`Timestamp::parse`] does, but faster for repeated seconds.
 ///
+/// If a timestamp has the same second as the previous timestamp, only its fraction is parsed.
 /// ```
 /// use transfix_codec::{Timestamp, TimestampReader};
 ///
@@ -18,9 +18,11 @@ use crate::precision::fraction;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TimestampReader {
-    /// `YYYYMMDD` and `HH:MM:SS`, first byte lowest, of a second all of which is in range.
+    /// `YYYYMMDD` and `HH:MM:SS` of the last second, first byte lowest.
+    ///
+    /// The whole second is within the range of [`Timestamp`].
     text: [u64; 2],
-    /// Nanoseconds from 1970 to this second.
+    /// Start of the last second, in nanoseconds since 1970-01-01.
     start: i64,
 }
 
@@ -31,9 +33,10 @@ impl Default for TimestampReader {
 }
 
 impl TimestampReader {
-    /// Reads `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
-    /// Picoseconds are cut off; second 60 counts as the first of the next minute. `None` if it is
-    /// no UTCTimestamp, or beyond the years 1678 to 2262.
+    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    ///
+    /// Picoseconds are cut off. Second 60 counts as the first second of the next minute. Returns
+    /// `None` if `value` is not a UTCTimestamp, or is before September 1677 or after April 2262.
     #[inline]
     pub fn parse(&mut self, value: &[u8]) -> Option<Timestamp> {
         let (date, time) = Timestamp::split(value)?;
@@ -50,7 +53,7 @@ impl TimestampReader {
     fn parse_of_another_second(&mut self, value: &[u8], text: [u64; 2]) -> Option<Timestamp> {
         let time = Timestamp::parse(value)?;
         let start = time.0.checked_sub(time.0.rem_euclid(NANOS));
-        // The first and the last second that there are have a part which is out of range.
+        // Parts of the first and last representable seconds are out of range.
         if let Some(start) = start.filter(|start| start.checked_add(NANOS).is_some()) {
             *self = Self { text, start };
         }

@@ -1,4 +1,4 @@
-//! The entries of a repeating group, typed.
+//! Typed iteration over the entries of a repeating group.
 
 use core::marker::PhantomData;
 
@@ -6,27 +6,29 @@ use super::View;
 use crate::group::same_entry;
 use crate::{Fields, Tag, scan, value};
 
-/// A view over one entry of a group.
+/// A typed view over a group entry.
 pub trait Entry<'a>: View<'a> {
-    /// The tags of all members in the dictionary's order, those of nested groups among them. The
-    /// first one begins each entry.
+    /// The tags of all members in the dictionary's order, including members of nested groups.
+    ///
+    /// The first member begins each entry.
     const MEMBERS: &'static [u32];
 }
 
-/// The entries of one repeating group, in wire order.
+/// Iterator over the entries of one repeating group, in wire order.
 #[derive(Clone, Copy)]
 pub struct Entries<'a, E> {
-    /// From the first entry on to the end of the scope.
+    /// The fields from the next entry to the end of the scope.
     rest: Fields<'a>,
     count: usize,
     left: usize,
-    /// The tags of the entry before: mostly the next one has the same.
+    /// The tags of the previous entry. Most entries have the same tags as their predecessor.
     before: &'a [Tag],
     entry: PhantomData<fn() -> E>,
 }
 
 impl<'a, E: Entry<'a>> Entries<'a, E> {
-    /// The entries that the NumInGroup field `count` opens; none if it is absent.
+    /// Creates an iterator over the entries of the NumInGroup field `count`; empty if `count` is
+    /// absent.
     #[must_use]
     pub fn of(scope: Fields<'a>, count: Tag) -> Self {
         let at = scope.position(count);
@@ -37,8 +39,8 @@ impl<'a, E: Entry<'a>> Entries<'a, E> {
         Self { rest, count, left, before: &[], entry: PhantomData }
     }
 
-    /// The value of the NumInGroup field, 0 if it is absent; the entries that really follow may be
-    /// fewer.
+    /// Returns the value of the NumInGroup field, 0 if absent; the message may contain fewer
+    /// entries.
     #[must_use]
     pub const fn announced(&self) -> usize {
         self.count
@@ -46,9 +48,9 @@ impl<'a, E: Entry<'a>> Entries<'a, E> {
 }
 
 impl<'a, E: Entry<'a>> Entries<'a, E> {
-    /// Where the entry at the beginning of `tags` ends.
+    /// Returns the length of the entry at the beginning of `tags`.
     fn end(&self, tags: &[Tag], delimiter: Tag) -> usize {
-        // Between two delimiters all belongs to the entry, also what the dictionary lacks.
+        // Between two delimiters all fields belong to the entry, including unknown fields.
         let next = if self.left > 0 { scan::position(&tags[1..], delimiter) } else { None };
         next.map_or_else(|| end(tags, E::MEMBERS), |at| at + 1)
     }
@@ -75,11 +77,10 @@ impl<'a, E: Entry<'a>> Iterator for Entries<'a, E> {
     }
 }
 
-/// How many of the tags belong to the last entry: up to the next one that begins an entry or is no
-/// member.
+/// Returns the number of tags that belong to the last entry.
 ///
-/// Fields come in the order of the members as a rule, so that each is sought from where the one
-/// before was found.
+/// The entry ends before the next delimiter or the first tag that is not a member. Fields usually
+/// follow the order of the members, so each search starts at the position of the previous field.
 fn end(tags: &[Tag], members: &[u32]) -> usize {
     let mut place = 0;
     for (at, tag) in tags.iter().enumerate().skip(1) {

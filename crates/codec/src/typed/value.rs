@@ -1,7 +1,7 @@
 //! Values by their Rust type, and code sets.
 //!
-//! Invariant: what is written and read again is equal, and so is what is read and written again
-//! but for the leading zeros of numbers.
+//! Invariant: a written value is read back equal. A read value is written back equal, except for
+//! leading zeros of numbers.
 
 use core::marker::PhantomData;
 
@@ -10,27 +10,27 @@ use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
 use crate::value::{self, Tenor};
 use crate::{Body, Date, Decimal, MonthYear, Tag, Timestamp};
 
-/// A type that a field's value is read as.
+/// A type that field values can be parsed into.
 pub trait Value<'a>: Sized {
-    /// The value of these bytes, which are not empty; `None` if they are malformed.
+    /// Parses a non-empty value; returns `None` if the value is malformed.
     fn read(value: &'a [u8]) -> Option<Self>;
 }
 
-/// A type that a field's value is written from.
+/// A type that can be written as a field value.
 pub trait ToField {
     /// Writes the field.
     fn write(self, tag: Tag, body: &mut Body<'_>);
 }
 
-/// A code set: one case for each code, and one for all others.
+/// A code set: one variant for each code, and one variant for all other values.
 pub trait CodeSet<'a>: Copy {
-    /// The form of a code on the wire.
+    /// The type of a code on the wire.
     type Code: Value<'a>;
 
-    /// The case of a code.
+    /// Returns the variant of a code.
     fn of(code: Self::Code) -> Self;
 
-    /// The code of a case.
+    /// Returns the code of a variant.
     fn code(self) -> Self::Code;
 }
 
@@ -55,7 +55,7 @@ impl<'a, C: Value<'a>> Value<'a> for Words<'a, C> {
     }
 }
 
-/// Implements both for a type, by the function that reads it and the method that writes it.
+/// Implements [`Value`] and [`ToField`] for a type, from its parser and its writer method.
 macro_rules! value {
     ($type:ty, $read:expr, $write:ident) => {
         impl<'a> Value<'a> for $type {
@@ -89,9 +89,9 @@ value!(TzTimeOnly, TzTimeOnly::parse, tz_time_only);
 value!(TzTimestamp, TzTimestamp::parse, tz_timestamp);
 value!(Tenor, Tenor::parse, tenor);
 
-/// A code that can stand in a list, parted from others by blanks.
+/// A code that may appear in a list of codes separated by blanks.
 pub trait Word {
-    /// The code's bytes.
+    /// Returns the bytes of the code.
     fn bytes(&self) -> &[u8];
 }
 
@@ -107,16 +107,16 @@ impl Word for &str {
     }
 }
 
-/// The codes of a MultipleCharValue or MultipleStringValue.
+/// Iterator over the codes of a MultipleCharValue or MultipleStringValue.
 #[derive(Clone, Copy, Debug)]
 pub struct Words<'a, C> {
-    /// The rest of the value.
+    /// The remaining bytes of the value; `None` at the end.
     rest: Option<&'a [u8]>,
     code: PhantomData<fn() -> C>,
 }
 
 impl<'a, C: Value<'a>> Words<'a, C> {
-    /// The codes of a value; `None` if one of them is malformed.
+    /// Creates an iterator over the codes of a value; `None` if a code is malformed.
     #[must_use]
     pub fn of(value: &'a [u8]) -> Option<Self> {
         let is_code = |word: &'a [u8]| !word.is_empty() && C::read(word).is_some();
@@ -124,7 +124,7 @@ impl<'a, C: Value<'a>> Words<'a, C> {
         sound.then_some(Self { rest: Some(value), code: PhantomData })
     }
 
-    /// Returns true if one of them is that code.
+    /// Returns true if the list contains `code`.
     #[must_use]
     pub fn contains(mut self, code: C) -> bool
     where

@@ -1,51 +1,55 @@
-//! Writes fields in the order of the calls, and those of group entries in that of the dictionary.
+//! Writer for fields in the order of the calls; fields of group entries follow the dictionary's
+//! order.
 //!
-//! A counterparty may refuse an entry whose fields are not in the published order (reason 15). The
-//! required fields are written first, so an optional one may have to move between them. The move is
-//! a rotation of the few bytes behind its place, and none if the calls come in order.
+//! A counterparty may reject an entry whose fields are not in the published order
+//! (SessionRejectReason(373) 15). Required fields are written first, so an optional field may have
+//! to move between them. A move rotates the few bytes after the new position. In-order calls need
+//! no move.
 
 use super::{CodeSet, ToField, Word};
 use crate::{Body, Misuse, SOH, Tag, data, value};
 
-/// Writes fields of a message, component or group entry.
+/// Writer for the fields of a message, component or group entry.
 pub struct Writer<'w, 'b> {
     body: &'w mut Body<'b>,
-    /// The entry that the fields belong to; none directly in a message.
+    /// The entry that contains the fields; `None` directly in a message.
     scope: Option<&'w mut Scope>,
 }
 
-/// An entry being written.
+/// A group entry being written.
 struct Scope {
-    /// Where it begins in the buffer.
+    /// Offset of the entry in the buffer.
     begin: usize,
     /// See [`super::Entry::MEMBERS`].
     members: &'static [u32],
-    /// The place among the members of the last field.
+    /// Index among the members of the last written field.
     last: usize,
-    /// True if fields stay where they are written: a data field of a venue's own may hold the
-    /// delimiter, and nothing in the bytes tells where it ends.
+    /// True if fields stay in the order of the calls.
+    ///
+    /// A custom data field may contain the delimiter, so its end cannot be found in the bytes.
     fixed: bool,
-    /// True if that was so of an entry before.
+    /// True if `fixed` was true for an earlier entry.
     was_fixed: bool,
 }
 
 impl<'w, 'b> Writer<'w, 'b> {
-    /// Writes to the body of a message.
+    /// Creates a writer for the body of a message.
     #[must_use]
     #[inline]
     pub const fn new(body: &'w mut Body<'b>) -> Self {
         Self { body, scope: None }
     }
 
-    /// The same place, for the fields of a component.
+    /// Returns a writer at the same position, for the fields of a component.
     #[must_use]
     #[inline]
     pub fn part(&mut self) -> Writer<'_, 'b> {
         Writer { body: self.body, scope: self.scope.as_deref_mut() }
     }
 
-    /// The body that is written to, for fields that the dictionary lacks. In a group entry they and
-    /// all that follows stand where they are written.
+    /// Returns the underlying body, for fields that the dictionary does not define.
+    ///
+    /// In a group entry, these fields and all later fields stay in the order of the calls.
     #[must_use]
     pub fn body(&mut self) -> &mut Body<'b> {
         self.fix();
@@ -70,7 +74,7 @@ impl<'w, 'b> Writer<'w, 'b> {
         }
     }
 
-    /// Writes a list of codes, parted by blanks.
+    /// Writes a list of codes separated by blanks.
     pub fn words<'v, C: CodeSet<'v, Code: Word>>(&mut self, tag: Tag, codes: &[C]) {
         let begin = self.body.tail.end();
         if codes.is_empty() {
@@ -83,7 +87,9 @@ impl<'w, 'b> Writer<'w, 'b> {
         self.settle(tag, begin);
     }
 
-    /// Writes a group: `fill` its entries, counted by `count`. Without entries nothing is written.
+    /// Writes a group with the NumInGroup field `count`; `fill` writes the entries.
+    ///
+    /// Without entries, nothing is written.
     pub fn group(
         &mut self,
         count: Tag,
@@ -92,7 +98,7 @@ impl<'w, 'b> Writer<'w, 'b> {
     ) {
         let begin = self.body.tail.end();
         self.body.uint(count, 0);
-        // The one digit before the delimiter.
+        // Offset of the single digit before the delimiter.
         let digit = self.body.tail.end() - 2;
         let mut scope = Scope { begin, members, last: 0, fixed: false, was_fixed: false };
         let mut entries = 0;
@@ -111,14 +117,14 @@ impl<'w, 'b> Writer<'w, 'b> {
         }
     }
 
-    /// From now on the fields of the entry stay where they are written.
+    /// Keeps later fields of the entry in the order of the calls.
     fn fix(&mut self) {
         if let Some(scope) = self.scope.as_deref_mut() {
             scope.fixed = true;
         }
     }
 
-    /// Brings the field, or group, that begins at `begin` to its place within the entry.
+    /// Moves the field or group that begins at `begin` to its position within the entry.
     #[inline]
     fn settle(&mut self, tag: Tag, begin: usize) {
         if let Some(scope) = self.scope.as_deref_mut()
@@ -130,7 +136,7 @@ impl<'w, 'b> Writer<'w, 'b> {
 }
 
 impl Scope {
-    /// Returns true if the field stands where it belongs, behind the one before.
+    /// Returns true if the field is at its position, after the previous field.
     #[inline]
     fn is_ahead(&mut self, tag: Tag) -> bool {
         let ahead = self.members[self.last..].iter().position(|member| *member == tag.0);
@@ -138,11 +144,11 @@ impl Scope {
         ahead.is_some()
     }
 
-    /// Brings what begins at `begin` to its place among the fields before.
+    /// Moves the bytes from `begin` on to their position among the earlier fields.
     #[cold]
     fn move_back(&self, tag: Tag, begin: usize, out: &mut [u8]) {
         let place = |tag: u32| self.members.iter().position(|member| *member == tag);
-        // A tag that is no member stays where it is.
+        // A tag that is not a member stays in place.
         let Some(own) = place(tag.0).filter(|_| !self.fixed) else { return };
         let mut at = self.begin;
         for (tag, len) in (Spans { rest: &out[self.begin..begin], before: (0, 0) }) {
@@ -156,7 +162,7 @@ impl Scope {
     }
 }
 
-/// Writes the entries of a group.
+/// Writer for the entries of a group.
 pub struct GroupWriter<'w, 'b> {
     body: &'w mut Body<'b>,
     scope: &'w mut Scope,
@@ -177,10 +183,10 @@ impl<'b> GroupWriter<'_, 'b> {
     }
 }
 
-/// Walks encoded fields: tag and length in bytes. Stops at what is none.
+/// Iterator over encoded fields as tag and length in bytes. Ends at bytes that are not a field.
 struct Spans<'o> {
     rest: &'o [u8],
-    /// The field before: its tag and value, which may be the length of a data field.
+    /// Tag and value of the previous field; the value may be the length of a data field.
     before: (u32, usize),
 }
 

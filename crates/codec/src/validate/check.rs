@@ -1,13 +1,14 @@
-//! The closer look at a message: what is wrong with it, in the order in which it is blamed.
+//! The full check of a message, which reports errors in their order of precedence.
 //!
-//! Invariant: walks end, as each step goes on in the message or in a dictionary without cycles.
+//! Invariant: each walk ends, because each step advances in the message or in an acyclic
+//! dictionary.
 
 use super::codes::FieldRule;
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables};
 use super::{Finding, Scratch, Switches, values};
 use crate::{Field, Fields, Reject, RejectReason, Tag, tag, value};
 
-/// The parts of a message, in their order.
+/// The sections of a message, in their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Section {
     Header,
@@ -15,39 +16,39 @@ pub(super) enum Section {
     Trailer,
 }
 
-/// The place of a walk over a group.
+/// The pass of a check over a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Order and number of entries and members.
+    /// Checks order and number of entries and members.
     Structure,
-    /// Their values.
+    /// Checks the values.
     Content,
 }
 
-/// A check under way.
+/// The state of a running check.
 pub(super) struct Check<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) message: &'c Fields<'m>,
     pub(super) switches: &'c Switches,
     pub(super) scratch: &'c mut Scratch,
     pub(super) body: &'c Body,
-    /// The next field.
+    /// Index of the next field.
     at: usize,
     pass: Pass,
-    /// Where findings go.
+    /// Receives each finding.
     report: &'c mut dyn FnMut(Rank, Finding),
 }
 
-/// The subject of a finding. A fault of the whole message is blamed first.
+/// The precedence of a finding: errors of the whole message come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// Sections out of order, or a tag that the message lacks.
+    /// Sections out of order, or a tag missing in the message.
     Message,
-    /// A field, or a group.
+    /// An error of a field or a group.
     Field,
 }
 
-/// Where a check begins: the fields before are sound and marked.
+/// The point where a full check begins: all earlier fields are valid and marked.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
     pub(super) section: Section,
@@ -55,21 +56,22 @@ pub(super) struct Stop {
     pub(super) epoch: u32,
 }
 
-/// One group as it is read.
+/// A group being read.
 #[derive(Clone, Copy)]
 struct Entries<'c> {
     level: Level<'c>,
     count_tag: Tag,
     delimiter: Tag,
-    /// The value of the NumInGroup field, if it is a number.
+    /// The value of the NumInGroup field, if numeric.
     expected: Option<u64>,
-    /// The entries begun so far.
+    /// Number of entries begun so far.
     begun: u64,
 }
 
 impl Entries<'_> {
-    /// Returns true if the entries that were announced are there: what else could be a member may
-    /// belong to a level around.
+    /// Returns true if all announced entries are present.
+    ///
+    /// A following field that could be a member may then belong to an enclosing level.
     fn are_complete(&self) -> bool {
         self.expected.is_none_or(|expected| self.begun >= expected)
     }
@@ -87,7 +89,7 @@ impl<'c, 'm> Check<'c, 'm> {
         Self { tables, message, switches, scratch, body, at: 0, pass, report }
     }
 
-    /// Reports what is wrong, from `stop` on.
+    /// Reports the errors from `stop` on.
     pub(super) fn run(mut self, stop: Stop) {
         let Stop { mut section, at, epoch } = stop;
         self.at = at;
@@ -117,7 +119,7 @@ impl<'c, 'm> Check<'c, 'm> {
         self.lacks(epoch);
     }
 
-    /// Reports what the message lacks.
+    /// Reports missing fields of the message.
     fn lacks(&mut self, epoch: u32) {
         let tables = self.tables;
         for layout in [tables.header, self.body.layout, tables.trailer] {
@@ -139,8 +141,9 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Reports what the message lacks by the standard's descriptions; what is no member of it may
-    /// stand in a group, and is not meant.
+    /// Reports fields missing by the conditions in the standard's descriptions.
+    ///
+    /// A field that is not a direct member of the message belongs to a group and is ignored here.
     fn conditions(&mut self, epoch: u32) {
         let (tables, message, body) = (self.tables, self.message, self.body);
         for rule in body.conditions.iter().filter(|rule| rule.group == NO_GROUP) {
@@ -149,7 +152,7 @@ impl<'c, 'm> Check<'c, 'm> {
                 let place = tables.layouts[body.layout].place(tag);
                 place.map(|place| marks[place.mark as usize] == epoch)
             };
-            // An overlay may have taken the field away.
+            // An overlay may have removed the field.
             let is_absent = is_there(rule.tag) == Some(false);
             let value = |tag| message.raw(Tag(tag)).filter(|_| is_there(tag) != Some(false));
             if is_absent && rule.condition.holds(&value) {
@@ -159,7 +162,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Reports what the entry of a group lacks by the standard's descriptions.
+    /// Reports fields missing in a group entry by the conditions in the standard's descriptions.
     fn conditions_in(&mut self, count_tag: Tag, level: Level<'_>) {
         let entry = self.message.slice(level.begin, self.at);
         for rule in self.body.conditions.iter().filter(|rule| rule.group == count_tag.0) {
@@ -173,7 +176,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// A group outside of others: how it is built is judged before what its entries say.
+    /// Checks a top-level group: the structure first, then the values of its entries.
     fn top_group(&mut self, count: Field<'m>, place: &LayoutField) {
         let begin = self.at;
         for pass in [Pass::Structure, Pass::Content] {
@@ -188,11 +191,11 @@ impl<'c, 'm> Check<'c, 'm> {
         (self.report)(Rank::Field, Finding { reject, at: Some(at) });
     }
 
-    /// Where the tag belongs, beginning with the section at hand.
+    /// Returns the section and definition of the tag, searching the current section first.
     #[inline(always)]
     fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c LayoutField)> {
         use Section::{Body, Header, Trailer};
-        // Nearly every field belongs to the section at hand: one look-up.
+        // Nearly every field belongs to the current section, so one look-up suffices.
         if let Some(place) = self.place(section, tag) {
             return Some((section, place));
         }
@@ -214,7 +217,7 @@ impl<'c, 'm> Check<'c, 'm> {
         self.tables.layouts[layout].place(tag.0)
     }
 
-    /// A field that has no place in the message.
+    /// Reports a field that the message does not permit.
     #[cold]
     fn unplaced(&mut self, field: Field<'m>) {
         if field.tag != Tag(0) {
@@ -234,7 +237,7 @@ impl<'c, 'm> Check<'c, 'm> {
             return;
         }
         let tag = if field.tag == Tag(0) {
-            // RefTagID(371) names what the sender wrote, as far as that is a number.
+            // RefTagID(371) contains the sender's text if it is a number.
             let text = self.message.tag_text(self.at);
             value::uint(text).and_then(|tag| u32::try_from(tag).ok()).map(Tag)
         } else {
@@ -251,7 +254,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Format and code of a value.
+    /// Checks format and code of a value.
     fn value(&mut self, field: Field<'m>, place: &LayoutField) {
         if field.value.is_empty() {
             return;
@@ -271,7 +274,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// A data field is as long as the Length field before it says.
+    /// Checks that the Length field states the length of the data field.
     fn length(&mut self, field: Field<'m>, rule: &FieldRule) {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
         let said = before.filter(|before| rule.length_tag == before.tag.0);
@@ -283,7 +286,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// The check of required fields; `at` is the entry that lacks one.
+    /// Reports missing required fields; `at` is the entry, `None` for the message.
     fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) {
         let rank = if at.is_some() { Rank::Field } else { Rank::Message };
         for &(mark, tag) in &layout.required {
@@ -294,13 +297,14 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// The entries that follow the NumInGroup field `count`. Groups nest as deep as the dictionary
-    /// says, not as the message says.
+    /// Checks the entries after the NumInGroup field `count`.
+    ///
+    /// The dictionary bounds the depth of recursion, not the message.
     fn group(&mut self, count: Field<'m>, place: &LayoutField, outer: Option<&Level<'_>>) {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);
-        // More digits than a u64 holds are more entries than any message has.
+        // A count beyond 64 bits exceeds the entries of any message.
         let beyond_all = || value::is_uint(count.value).then_some(u64::MAX);
         let expected = value::uint(count.value).or_else(beyond_all);
         let mut entries = Entries { level, count_tag: count.tag, delimiter, expected, begun: 0 };
@@ -325,7 +329,8 @@ impl<'c, 'm> Check<'c, 'm> {
             self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
             return;
         }
-        // Up to FIX 4.2 counts are of type int: a negative one has a sound format. -0 is none.
+        // Up to FIX 4.2 counts are ints, so a negative count has a valid format. -0 is not
+        // negative.
         let is_negative =
             |digits: &[u8]| value::is_uint(digits) && digits.iter().any(|&b| b != b'0');
         let negative = count.value.strip_prefix(b"-").is_some_and(is_negative);
@@ -336,7 +341,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// The first field of each entry.
+    /// Returns the first field of each entry.
     fn delimiter(&self, layout: &Layout) -> Tag {
         match self.message.at(self.at) {
             Some(field) if !self.switches.group_order && layout.place(field.tag.0).is_some() => {
@@ -402,7 +407,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     #[cold]
     fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) {
-        // An empty value is blamed for that alone.
+        // An empty value is reported only as empty.
         if field.value.is_empty() && self.switches.empty_values {
             return;
         }
@@ -413,7 +418,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Returns true if a level around the group has a place for the tag too.
+    /// Returns true if an enclosing level also permits the tag.
     #[cold]
     fn belongs_outside(&self, tag: Tag, outer: Option<&Level<'_>>) -> bool {
         let levels = core::iter::successors(outer, |level| level.outer);

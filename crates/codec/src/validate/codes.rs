@@ -1,7 +1,7 @@
-//! The demands on a value: the form of its type, and one of its codes.
+//! Requirements of a value: the format of its type, and its code set.
 //!
-//! Invariant: a code of up to seven bytes is looked up as a number; comparing texts took a third of
-//! the time of a whole validation.
+//! Invariant: codes of up to seven bytes are compared as numbers. Comparing texts took a third of
+//! the whole validation time.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -11,24 +11,24 @@ use transfix_dictionary::{DataType, Dictionary};
 
 use crate::{Field, value};
 
-/// The demand on a value.
+/// The requirements of a field's value.
 #[derive(Debug)]
 pub(super) struct FieldRule {
     pub(super) data_type: DataType,
-    /// The field that says how long a data field is, or 0.
+    /// The Length field of a data field, or 0.
     pub(super) length_tag: u32,
-    /// True if only the codes are allowed.
+    /// True if only the listed codes are permitted.
     has_codes: bool,
     is_multiple: bool,
-    /// The codes of one byte, by bit.
+    /// The one-byte codes as bits.
     short_codes: [u64; 2],
-    /// The codes of 2 to 7 bytes as keys: a hash table.
+    /// Hash table of the codes of 2 to 7 bytes, as keys.
     keys: KeySet,
     /// The longer codes, sorted.
     long_codes: Box<[Box<[u8]>]>,
 }
 
-/// A set of codes as keys, half of its slots free (0).
+/// A hash set of code keys, at most half full; a free slot is 0.
 #[derive(Debug)]
 struct KeySet {
     slots: Box<[u64]>,
@@ -46,7 +46,7 @@ impl KeySet {
         set
     }
 
-    /// Where the key is, or would be.
+    /// Returns the slot of the key, or the slot for inserting the key.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
@@ -62,14 +62,15 @@ impl KeySet {
     }
 }
 
-/// A value of 2 to 7 bytes as a number that no other has: its bytes, and its length on top.
+/// Returns a value of 2 to 7 bytes as a unique number: its bytes, and its length in the highest
+/// byte.
 #[inline]
 fn key(value: &[u8]) -> Option<u64> {
     let len = value.len();
     let bytes = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
         (Some(first), Some(last)) if len < 8 => {
             let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-            // Bytes that are in both are the same.
+            // The overlapping bytes are equal in both words.
             u64::from(first) | u64::from(last) << (8 * (len - 4))
         }
         _ => match *value {
@@ -81,24 +82,24 @@ fn key(value: &[u8]) -> Option<u64> {
     Some(bytes | (len as u64) << 56)
 }
 
-/// The checks of a value, beside its presence.
+/// The check of a non-empty value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Look {
-    /// Nothing: any text will do.
+    /// No check: every text is valid.
     Text,
-    /// The codes; a value that is one of them has the form of its type.
+    /// The value is a listed code; a listed code has the format of its type.
     Codes,
     /// A decimal number.
     Decimal,
-    /// Digits alone.
+    /// Digits only.
     Digits,
-    /// Digits, and perhaps a minus sign before them.
+    /// Digits with an optional minus sign.
     Int,
     /// A UTCTimestamp.
     Timestamp,
-    /// Its length, which the field before it says.
+    /// The length, as stated by the preceding field.
     Data,
-    /// The form of any other type.
+    /// The format of any other type.
     Form,
 }
 
@@ -119,7 +120,7 @@ impl FieldRule {
         Self {
             data_type: field.data_type,
             length_tag: dictionary.length_tag(field.tag).unwrap_or(0),
-            // MsgType(35) is judged by the messages that there are (reason 11).
+            // MsgType(35) is checked against the defined messages (SessionRejectReason(373) 11).
             has_codes: !field.codes.is_empty() && !field.open && field.tag != 35,
             is_multiple: field.data_type.is_multiple(),
             short_codes,
@@ -128,7 +129,7 @@ impl FieldRule {
         }
     }
 
-    /// The verdict on the length of a data field that stands right before it.
+    /// Returns the value of the Length field directly before the data field.
     pub(super) fn length_in(&self, before: Option<Field<'_>>) -> Option<u64> {
         before.filter(|before| before.tag.0 == self.length_tag).and_then(|b| value::uint(b.value))
     }
@@ -147,7 +148,8 @@ impl FieldRule {
         }
     }
 
-    /// The codes that are one digit or letter up to `o`, bit 0 for `0`: most are.
+    /// Returns the one-byte codes from `0` to `o` as bits, bit 0 for `0`. Most codes are of this
+    /// kind.
     pub(super) const fn common_codes(&self) -> u64 {
         let [low, high] = self.short_codes;
         low >> b'0' | high << (64 - b'0')
@@ -159,8 +161,7 @@ impl FieldRule {
         self.short_codes[usize::from(byte / 64) & 1] & (1 << (byte % 64)) != 0
     }
 
-    /// Returns true if a value of a field with codes is one of them, and so has the form of its
-    /// type.
+    /// Returns true if a value is a listed code and so has the format of its type.
     #[inline]
     pub(super) fn is_code(&self, value: &[u8]) -> bool {
         match *value {
@@ -169,8 +170,7 @@ impl FieldRule {
         }
     }
 
-    /// Returns true if the codes allow the value; each word of it where the type is a list of
-    /// codes.
+    /// Returns true if the code set permits the value; for a list of codes, each code of the list.
     #[inline]
     pub(super) fn admits(&self, value: &[u8]) -> bool {
         if !self.has_codes {

@@ -1,5 +1,5 @@
-//! The findings of validation, as a table. The tests try each row, and the page of the
-//! documentation is made from it.
+//! The errors that validation finds, as a table. Tests cover each row, and a documentation page is
+//! generated from it.
 
 use crate::{RejectReason, Tag};
 
@@ -8,30 +8,30 @@ use crate::{RejectReason, Tag};
 pub struct Reason {
     /// SessionRejectReason(373).
     pub reason: RejectReason,
-    /// The switch of [`Switches`](super::Switches) that makes the check.
+    /// The field of [`Switches`](super::Switches) that enables the check.
     pub switch: &'static str,
-    /// The fault.
+    /// Description of the fault.
     pub what: &'static str,
-    /// FIX Antenna's name of the check; empty if it has none.
+    /// FIX Antenna's name of the check; empty if FIX Antenna has no name.
     pub antenna: &'static str,
-    /// QuickFIX's name of the check; empty if it has none.
+    /// QuickFIX's name of the check; empty if QuickFIX has no name.
     pub quickfix: &'static str,
-    /// A body with this error, in a message of FIX 4.4: MsgType(35) and then the fields behind the
-    /// header, with `|` for the delimiter.
+    /// A FIX 4.4 message with this error: MsgType(35), then the fields after the header, with `|`
+    /// as delimiter.
     pub example: &'static str,
-    /// RefTagID(371) of the answer.
+    /// RefTagID(371) of the answering Reject(3).
     pub tag: Option<Tag>,
 }
 
 macro_rules! reasons {
     ($($reason:ident $switch:ident $tag:expr, $what:literal, $antenna:literal, $quickfix:literal,
         $example:literal;)*) => {
-        /// Everything that validation finds, by SessionRejectReason(373).
+        /// All errors that validation finds, by SessionRejectReason(373).
         ///
-        /// Of the other reasons, 9 (CompID), 10 (SendingTime) and 18 (ApplVerID(1128) of a version
-        /// that the session does not have) are found by the session; 3 (undefined tag) is never
-        /// used, as an undefined tag is answered with 0; 7, 8, 12, 17, 19 and above belong to
-        /// encryption, signatures and XML, which validation does not look into.
+        /// The session finds reasons 9 (CompID), 10 (SendingTime) and 18 (unsupported
+        /// ApplVerID(1128)). Reason 3 (undefined tag) is never used, because an undefined tag is
+        /// answered with reason 0. Reasons 7, 8, 12, 17, 19 and above concern encryption,
+        /// signatures and XML, which validation does not examine.
         pub const REASONS: &[Reason] = &[$(
             Reason {
                 reason: RejectReason::$reason,
@@ -46,7 +46,7 @@ macro_rules! reasons {
     };
 }
 
-/// Tags of the answer.
+/// Returns `tag` for a row of the table.
 const fn some(tag: u32) -> Option<Tag> {
     Some(Tag(tag))
 }

@@ -1,13 +1,11 @@
-//! Shapes: the tags of messages that were found sound, and what is left to be judged of others with
-//! the same tags: their values.
+//! Shapes: the tag sequences of valid messages, with the remaining checks of their values.
 //!
-//! Which section a field belongs to, whether it appears twice and whether a required one is missing
-//! follows from the tags alone. So a message with the tags of a sound message of the same type
-//! needs no look-up, no mark and no count: only its values may differ.
+//! The tags alone determine the section of each field, repeated tags and missing required tags. A
+//! message with the tags and type of a valid message therefore needs only the checks of its values.
 //!
-//! Invariants: a shape serves only the rules that it was made by. It has no group, no data field
-//! and no field required under a condition: all of these ask for more than one value at a time. The
-//! walk looks at messages that are not sound here, from the start.
+//! Invariants: a shape is used only with the rules that created it. A shape has no group, no data
+//! field and no conditionally required field, because these need more than one value at a time. A
+//! message that fails here is checked by the full walk from its start.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -19,54 +17,54 @@ use super::values::{self, LastTime};
 use crate::{Decimal, Fields, Tag, digits, scan};
 use transfix_dictionary::DataType;
 
-/// Most sessions have fewer kinds of messages, most of which always have the same tags.
+/// Maximum number of shapes. Most sessions have fewer message types, mostly with constant tags.
 const SHAPES_MAX: usize = 8;
-/// Larger messages spend their time elsewhere.
+/// Maximum number of fields of a shape. Larger messages spend their time elsewhere.
 const FIELDS_MAX: usize = 64;
-/// A shape is made of one in so many messages that had none, so that messages which are all
-/// different cost little more than the walk.
+/// One of this many messages without a shape becomes a shape, so that varied messages cost little
+/// extra.
 const WALKS_PER_SHAPE: u32 = 8;
-/// Which of them it is: a session that rests between any two messages, and forgets all, makes none.
+/// Which of these messages becomes a shape. A session that drops its scratch after each message
+/// creates none.
 const WALK_OF_SHAPE: u32 = 2;
 
-/// The shapes that messages had lately.
+/// The shapes of recent messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shapes {
     known: Vec<Shape>,
-    /// Sound messages that had none of the shapes.
+    /// Number of valid messages without a matching shape.
     walks: u32,
-    /// The newest one: the one behind it is the oldest, which gives way to the next.
+    /// Index of the newest shape. The next index has the oldest shape, which is replaced next.
     newest: usize,
 }
 
-/// The common parts of all messages with these tags; no message has them if there are none.
+/// The common parts of all messages with these tags. An empty tag list matches no message.
 #[derive(Clone, Debug)]
 struct Shape {
-    /// [`Tables::token`] of the rules that it was made by.
+    /// [`Tables::token`] of the rules that created the shape.
     token: Arc<()>,
-    /// [`Body::layout`] of the type.
+    /// [`Body::layout`] of the message type.
     layout: usize,
     tags: Vec<Tag>,
-    /// Values that are looked at closer; that no value is empty is looked at beside.
+    /// Values with a further check; all values are also checked for emptiness.
     values: Vec<Valued>,
 }
 
-/// A value that is not just any text.
+/// A value with a check beyond being non-empty.
 #[derive(Clone, Copy, Debug)]
 struct Valued {
     /// See [`super::codes::FieldRule::common_codes`].
     codes: u64,
-    /// Place in `Tables::fields`.
+    /// Index into `Tables::fields`.
     field: u32,
-    /// Which field of the message it is.
+    /// Index of the field in the message.
     at: u16,
     look: Look,
     data_type: DataType,
 }
 
 impl Shapes {
-    /// Returns true if the message has a known shape and sound values. If not, nothing is known of
-    /// it.
+    /// Returns true if the message has a known shape and valid values. `false` proves nothing.
     #[inline]
     pub(super) fn is_sound(
         &self,
@@ -87,7 +85,7 @@ impl Shapes {
         }
     }
 
-    /// The walk has found a message sound that has none of the shapes: it may become one.
+    /// Counts a valid message without a shape, and may store its shape.
     #[inline]
     pub(super) fn note(&mut self, rules: (&Tables, &Body), message: &Fields<'_>) {
         let walk = self.walks;
@@ -113,7 +111,7 @@ impl Shapes {
         let shape = &mut self.known[self.newest];
         (shape.token, shape.layout) = (Arc::clone(&tables.token), body.layout);
         if !shape.take(tables, body, message) {
-            // It has no tags, and so no message has it.
+            // An empty tag list matches no message.
             shape.tags.clear();
         }
     }
@@ -124,14 +122,14 @@ impl Shape {
         Self { token, layout, tags: Vec::new(), values: Vec::new() }
     }
 
-    /// Takes the shape of a sound message. Returns whether it can be one.
+    /// Stores the shape of a valid message. Returns false if the message cannot be a shape.
     fn take(&mut self, tables: &Tables, body: &Body, message: &Fields<'_>) -> bool {
         self.tags.clear();
         self.tags.extend_from_slice(message.tags());
         self.values.clear();
         let mut sections = tables.sections(body).into_iter().peekable();
         for (tag, at) in self.tags.iter().zip(0..) {
-            // A sound message has its sections in order.
+            // A valid message has its sections in order.
             let place = loop {
                 let Some(section) = sections.peek() else { return false };
                 match section.place(tag.0) {
@@ -192,7 +190,7 @@ mod tests {
         Rules::new(&fix44, &fix44)
     }
 
-    /// Returns the verdict of the shapes, and that of the walk.
+    /// Returns the results of the shapes and of the full walk.
     fn look(rules: &Rules, fields: &str, scratch: &mut Scratch) -> (bool, bool) {
         let text = format!("8=FIX.4.4|9=00|{fields}10=000|").replace('|', "\x01");
         let mut index = FieldIndex::default();
@@ -204,7 +202,7 @@ mod tests {
         (by_shape, rules.check(&message, &switches, scratch).is_ok())
     }
 
-    /// A scratch that has the shape of each of these messages.
+    /// Returns a scratch that has learned the shape of each message.
     fn taught(rules: &Rules, messages: &[&str]) -> Scratch {
         let mut scratch = Scratch::default();
         for message in messages {
@@ -231,7 +229,7 @@ mod tests {
             ("34=2|", "34=x|", false, false),
             ("60=20261121", "60=20261122", true, true),
             ("60=20261121", "60=20261131", false, false),
-            // Another order of the same tags is sound, and has no shape.
+            // The same tags in another order are valid but have no shape.
             ("11=x|55=IBM|", "55=IBM|11=x|", false, true),
             ("11=x|", "", false, false),
             ("11=x|", "11=x|11=x|", false, false),
@@ -253,7 +251,7 @@ mod tests {
         let (rules, same) = (rules(), rules());
         let mut scratch = taught(&rules, &[ORDER]);
         assert_eq!(look(&same, ORDER, &mut scratch), (false, true));
-        // Nothing that lies where rules were before takes over what they have left.
+        // New rules at the address of dropped rules must not reuse the old shapes.
         drop(rules);
         for _ in 0..20 {
             assert_eq!(look(&self::rules(), ORDER, &mut scratch.clone()), (false, true));
@@ -274,7 +272,7 @@ mod tests {
         }
         let mut fields = ORDER.to_owned();
         let values = ["1", "Y", "20261121", "20261121-09:28:25"];
-        // But for those of the trailer.
+        // Excludes the tags of the trailer.
         let tags = (1..1_000).filter(|tag| ![89, 93].contains(tag));
         for (tag, value) in tags.flat_map(|tag| values.map(|value| (tag, value))) {
             let more = format!("{fields}{tag}={value}|");

@@ -1,8 +1,8 @@
-//! The usual message: sound. One quick walk says so, or that a closer look is due.
+//! The fast walk for valid messages, the common case; otherwise it requests the full check.
 //!
-//! Invariant: what is sound here passes every check of [`Check`](super::check::Check), whatever the
-//! switches, but for the conditions of the standard's descriptions
-//! ([`Switches::conditions`](super::Switches::conditions)); the other way round it need not be so.
+//! Invariant: a message that passes here passes every check of [`Check`](super::check::Check) with
+//! any switches, except the conditions of the standard's descriptions
+//! ([`Switches::conditions`](super::Switches::conditions)). The converse need not hold.
 
 use super::Around;
 use super::check::{Section, Stop};
@@ -11,22 +11,22 @@ use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_commo
 use super::values::{self, LastTime};
 use crate::{Field, Fields, Tag, digits, value};
 
-/// A walk over a message that is expected to be sound.
+/// A walk over a message that is expected to be valid.
 pub(super) struct Sound<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) body: &'c Body,
     pub(super) message: &'c Fields<'m>,
-    /// Where fields were seen, by epoch.
+    /// The epoch in which each position was last seen.
     pub(super) marks: &'c mut [u32],
     pub(super) around: &'c Around,
     pub(super) last_time: &'c mut LastTime,
     pub(super) epoch: u32,
-    /// The field at hand.
+    /// Index of the current field.
     pub(super) at: usize,
 }
 
 impl Sound<'_, '_> {
-    /// Checks that the message is sound; else where a closer look is to begin.
+    /// Checks that the message is valid; the error is the point where the full check must begin.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
         let epoch = self.epoch;
@@ -46,8 +46,7 @@ impl Sound<'_, '_> {
         all.then_some(()).ok_or(Stop { section: reached, at: self.at, epoch })
     }
 
-    /// Returns true if the fields from here on, as far as the layout knows them, are sound, and the
-    /// required ones there.
+    /// Returns true if the next fields that the layout defines are valid and complete.
     #[inline(always)]
     fn section(&mut self, layout: &Layout) -> bool {
         let (message, epoch) = (self.message, self.epoch);
@@ -76,7 +75,7 @@ impl Sound<'_, '_> {
             && (layout.conditional.is_empty() || self.keeps_conditions(layout))
     }
 
-    /// Returns true if what the layout of a section requires under conditions is there.
+    /// Returns true if a section contains all conditionally required fields.
     #[cold]
     #[inline(never)]
     fn keeps_conditions(&self, layout: &Layout) -> bool {
@@ -85,7 +84,7 @@ impl Sound<'_, '_> {
         layout.lacking(is_there, |tag| message.raw(Tag(tag))).next().is_none()
     }
 
-    /// Returns true if what the entry requires under conditions is there.
+    /// Returns true if a group entry contains all conditionally required fields.
     #[cold]
     #[inline(never)]
     fn entry_keeps_conditions(&self, level: Level<'_>) -> bool {
@@ -103,7 +102,7 @@ impl Sound<'_, '_> {
             Look::Codes => {
                 is_common_code(place.codes, field.value) || rule(place).is_code(field.value)
             }
-            // A number that a Decimal cannot hold is sound, but rare: the closer look is for it.
+            // A number beyond `Decimal` is valid but rare, so the full check handles it.
             Look::Decimal => crate::Decimal::parse(field.value).is_some(),
             Look::Digits => digits::are_all(field.value),
             Look::Int => digits::are_int(field.value),
@@ -113,17 +112,17 @@ impl Sound<'_, '_> {
         }
     }
 
-    /// Returns true if a data field is as long as the field before it says.
+    /// Returns true if the preceding field states the length of the data field.
     #[cold]
     fn is_as_long_as_said(&self, field: Field<'_>, rule: &FieldRule) -> bool {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
         rule.length_in(before) == Some(field.value.len() as u64)
     }
 
-    /// Returns true if as many sound entries follow as `count` says.
+    /// Returns true if exactly `count` valid entries follow.
     fn group(&mut self, count: Field<'_>, place: &LayoutField, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
-        // An overlay may leave a group no members: entries of no field would have no end.
+        // An overlay may leave a group without members. Entries without fields would never end.
         let left = (self.message.len() - self.at) as u64;
         let Some(count) = value::uint(count.value).filter(|count| (1..=left).contains(count))
         else {
@@ -137,7 +136,8 @@ impl Sound<'_, '_> {
                 return false;
             }
         }
-        // One entry more, or a field without a definition, which belongs to the last one.
+        // Fails on a further entry, and on an undefined field, which would belong to the last
+        // entry.
         self.message.at(self.at).is_none_or(|field| {
             field.tag != first && self.tables.defines(field.tag.0, self.body.owner)
         })

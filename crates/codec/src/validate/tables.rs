@@ -1,8 +1,7 @@
-//! The dictionaries in the form that a check reads: dense tables, no names.
+//! The dictionaries as dense tables without names, for use by the checks.
 //!
-//! Invariants: a group that several messages share is compiled once. Positions of one [`Layout`]
-//! are marked in a range of [`Scratch`](super::Scratch) of their own, which only the bodies of
-//! messages share.
+//! Invariants: a group shared by several messages is compiled once. Each [`Layout`] has its own
+//! range of marks in [`Scratch`](super::Scratch); only the bodies of messages share a range.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -15,76 +14,77 @@ use super::codes::{FieldRule, Look};
 use crate::{Fields, MsgType, Tag};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
-/// Everything a check looks up.
+/// All look-up tables of a check.
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) fields: Vec<FieldRule>,
     pub(super) layouts: Vec<Layout>,
     pub(super) header: usize,
     pub(super) trailer: usize,
-    /// Places in `bodies` of the types of one byte.
+    /// Indexes into `bodies` of the one-byte message types.
     short_types: [Option<u16>; 128],
     bodies: Vec<Body>,
     session_tags: TagSet,
     all_tags: TagSet,
-    /// Data fields beside those of the standard, each after its Length field.
+    /// Custom data fields in addition to the standard data fields, each after its Length field.
     pub(super) data_fields: Vec<(Tag, Tag)>,
-    /// Marks that a check needs.
+    /// Number of marks that a check needs.
     pub(super) marks: usize,
-    /// Lies where no other one does: what was learned by these tables is known by it.
+    /// Unique address that identifies these tables, so that learned shapes apply to no other
+    /// tables.
     pub(super) token: Arc<()>,
 }
 
-/// The body of one message.
+/// The body of one message type.
 #[derive(Debug)]
 pub(super) struct Body {
     msg_type: Box<[u8]>,
     pub(super) layout: usize,
     pub(super) owner: Owner,
-    /// The requirements of the standard's descriptions under conditions.
+    /// Conditional requirements from the standard's descriptions.
     pub(super) conditions: Box<[Conditional]>,
 }
 
-/// A tag that is required of the message, or of the entries of a group, under a condition.
+/// A tag that the message, or each entry of a group, requires under a condition.
 #[derive(Debug)]
 pub(super) struct Conditional {
     pub(super) tag: u32,
-    /// The count of the group, or [`NO_GROUP`].
+    /// The NumInGroup field of the group, or [`NO_GROUP`].
     pub(super) group: u32,
     pub(super) condition: Arc<Condition>,
 }
 
-/// The dictionary that a message comes from.
+/// The dictionary that defines a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     Session,
     Application,
 }
 
-/// The members of a message, header, trailer or group entry: a hash table by tag.
+/// The members of a message, header, trailer or group entry, as a hash table by tag.
 #[derive(Debug)]
 pub(super) struct Layout {
     slots: Box<[LayoutField]>,
     shift: u32,
-    /// The delimiter, if this is the entry of a group.
+    /// The delimiter, if this is the layout of a group entry.
     pub(super) first: u32,
-    /// Mark and tag of what must be there.
+    /// Mark and tag of each required field.
     pub(super) required: Box<[(u32, u32)]>,
-    /// Mark and tag of what must be there if a condition holds.
+    /// Mark, tag and condition of each conditionally required field.
     pub(super) conditional: Box<[(u32, u32, Arc<Condition>)]>,
 }
 
-/// The group entry that is being read, and those around it.
+/// The current group entry, with the enclosing entries.
 #[derive(Clone, Copy)]
 pub(super) struct Level<'c> {
     pub(super) layout: &'c Layout,
-    /// Its first field.
+    /// Index of the first field of the entry.
     pub(super) begin: usize,
     pub(super) outer: Option<&'c Self>,
 }
 
 impl<'v> Level<'v> {
-    /// The values that a condition of the entry sees, which ends at `end`.
+    /// Returns a look-up of the values that a condition of the entry sees; the entry ends at `end`.
     pub(super) fn values(
         self,
         end: usize,
@@ -97,7 +97,7 @@ impl<'v> Level<'v> {
                 Some(level) if level.begin == self.begin => {
                     message.slice(self.begin, end).raw(Tag(tag))
                 }
-                // It may have very many entries like this one.
+                // The enclosing entry may contain very many entries, so the result is cached.
                 Some(level) => around.value(message, tag, level.begin..end),
                 None => around.value(message, tag, 0..message.len()),
             }
@@ -108,28 +108,28 @@ impl<'v> Level<'v> {
 /// One tag in a [`Layout`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutField {
-    /// [`FieldRule::common_codes`]: at hand, so that the rule need not be fetched.
+    /// [`FieldRule::common_codes`], copied here to avoid loading the rule.
     pub(super) codes: u64,
     tag: u32,
-    /// Place in `Tables::fields`.
+    /// Index into `Tables::fields`.
     pub(super) field: u32,
-    /// Place in `Tables::layouts` of the entry, or [`NO_GROUP`].
+    /// Index into `Tables::layouts` of the group entry, or [`NO_GROUP`].
     pub(super) group: u32,
-    /// Where its mark is; ascending in the published order.
+    /// Index of the mark; ascending in the published order.
     pub(super) mark: u32,
-    /// Last position, which differs from the first where a field is published twice.
+    /// Last published position, which differs from `mark` if a field is published twice.
     pub(super) mark_max: u32,
-    /// The checks of its value.
+    /// The check of the value.
     pub(super) look: Look,
-    /// [`FieldRule::data_type`]: at hand too.
+    /// [`FieldRule::data_type`], copied here to avoid loading the rule.
     pub(super) data_type: DataType,
-    /// True if it must be there.
+    /// True if the field is required.
     pub(super) required: bool,
 }
 
-/// [`LayoutField::group`] of a field that counts nothing.
+/// [`LayoutField::group`] of a field that is not a NumInGroup field.
 pub(super) const NO_GROUP: u32 = u32::MAX;
-/// The tag of a free slot; no message has it, as tags have nine digits at most.
+/// The tag of a free slot. No message contains this tag, because tags have at most nine digits.
 const FREE: u32 = u32::MAX;
 const EMPTY: LayoutField = LayoutField {
     codes: 0,
@@ -166,7 +166,7 @@ impl Tables {
         let mut messages: Vec<(&Message, Owner)> =
             session.messages().iter().map(|message| (message, Owner::Session)).collect();
         for message in application.messages() {
-            // FIXT 1.1 speaks for its own messages where an application version repeats them.
+            // FIXT 1.1 defines the session messages, even if an application version repeats them.
             if session.message(&message.msg_type).is_none() {
                 messages.push((message, Owner::Application));
             }
@@ -179,7 +179,7 @@ impl Tables {
                 (message, owner, build.flatten(&message.members, first, of_session))
             })
             .collect();
-        // All groups have their marks by now: the bodies share what follows.
+        // All groups have marks now; the bodies share the following range.
         let base = build.marks;
         let mut short_types = [None; 128];
         let mut compiled = Vec::new();
@@ -227,17 +227,17 @@ impl Tables {
         }
     }
 
-    /// Header, body and trailer.
+    /// Returns the layouts of header, body and trailer.
     pub(super) fn sections(&self, body: &Body) -> [&Layout; 3] {
         [self.header, body.layout, self.trailer].map(|layout| &self.layouts[layout])
     }
 
-    /// Returns true if no field of the message, groups aside, is required for the value of another.
+    /// Returns true if the message has no conditionally required field outside groups.
     pub(super) fn has_no_conditional(&self, body: &Body) -> bool {
         self.sections(body).iter().all(|layout| layout.conditional.is_empty())
     }
 
-    /// The body of that MsgType(35).
+    /// Returns the body of this MsgType(35).
     #[inline]
     pub(super) fn body(&self, msg_type: &[u8]) -> Option<&Body> {
         if let [byte] = *msg_type {
@@ -248,13 +248,13 @@ impl Tables {
         found.ok().map(|place| &self.bodies[place])
     }
 
-    /// The bodies of all messages of the application.
+    /// Iterates over the body layouts of all application messages.
     pub(super) fn application_layouts(&self) -> impl Iterator<Item = &Layout> {
         let of_application = |body: &&Body| MsgType::of(&body.msg_type).is_application();
         self.bodies.iter().filter(of_application).map(|body| &self.layouts[body.layout])
     }
 
-    /// Returns true if the version defines the tag at all, for messages of that owner.
+    /// Returns true if the version of `owner` defines the tag.
     pub(super) fn defines(&self, tag: u32, owner: Owner) -> bool {
         match owner {
             Owner::Session => self.session_tags.contains(tag),
@@ -307,8 +307,9 @@ impl Layout {
         layout
     }
 
-    /// The field that is not there although its condition holds; by mark and tag, and by the values
-    /// of tags.
+    /// Iterates over absent fields whose condition holds.
+    ///
+    /// `is_there` tests presence by mark and tag; `value` returns the value of a tag.
     #[inline]
     pub(super) fn lacking<'v>(
         &self,
@@ -319,8 +320,9 @@ impl Layout {
         absent.filter(move |(.., condition)| condition.holds(&value)).map(|(_, tag, _)| Tag(*tag))
     }
 
-    /// [`Layout::lacking`] of the entry of a group that begins at `level.begin` and ends at `end`:
-    /// what is no member of it is looked up in the entries around, then in the message.
+    /// Iterates as [`Layout::lacking`] does, for a group entry from `level.begin` to `end`.
+    ///
+    /// Conditions read non-members from the enclosing entries, then from the message.
     pub(super) fn lacking_in<'v>(
         &'v self,
         level: Level<'v>,
@@ -333,7 +335,8 @@ impl Layout {
         self.lacking(is_there, level.values(end, message, around))
     }
 
-    /// The slot of the tag, or the free one where it would stand; half of the slots are free.
+    /// Returns the slot of the tag, or the free slot for inserting the tag; half of the slots are
+    /// free.
     fn slot(&self, tag: u32) -> usize {
         let mut at = self.first_slot(tag);
         while self.slots[at].tag != tag && self.slots[at].tag != FREE {
@@ -347,7 +350,7 @@ impl Layout {
         (tag.wrapping_mul(0x9E37_79B1) >> self.shift) as usize
     }
 
-    /// The entry for that tag; nothing if it may not stand here.
+    /// Returns the definition of the tag; `None` if the tag is not permitted here.
     #[inline(always)]
     pub(super) fn place(&self, tag: u32) -> Option<&LayoutField> {
         let mut at = self.first_slot(tag);
@@ -364,11 +367,11 @@ impl Layout {
     }
 }
 
-/// Where a field's definition is found.
+/// A dictionary with the position of its fields in the tables.
 #[derive(Clone, Copy)]
 struct Source<'d> {
     dictionary: &'d Dictionary,
-    /// Place in `Tables::fields` of its first field.
+    /// Index into `Tables::fields` of the dictionary's first field.
     fields: usize,
 }
 
@@ -394,7 +397,7 @@ struct Flattened<'d> {
 struct Build {
     fields: Vec<FieldRule>,
     layouts: Vec<Layout>,
-    /// Layouts of groups, by where their members stand in memory.
+    /// Layouts of groups, by the address of their members.
     groups: BTreeMap<usize, u32>,
     marks: usize,
 }
@@ -407,7 +410,7 @@ impl Build {
         first
     }
 
-    /// A layout with marks of its own.
+    /// Adds a layout with its own marks; returns its index.
     fn owned(&mut self, members: &[Member], first: Source<'_>, second: Source<'_>) -> usize {
         let places = self.flatten(members, first, second);
         self.layouts.push(Layout::of(&places, self.marks));
@@ -424,7 +427,7 @@ impl Build {
         let mut places = Vec::new();
         for flat in Flat::of(members) {
             let Some(field) = first.place(flat.tag).or_else(|| second.place(flat.tag)) else {
-                // A dictionary defines each tag that it lists (Draft::resolve).
+                // Unreachable: a dictionary defines each tag that it lists (`Draft::resolve`).
                 continue;
             };
             let group = flat.group.map_or(NO_GROUP, |entry| {
@@ -452,15 +455,15 @@ impl Build {
     }
 }
 
-/// The tags that a version defines.
+/// The set of tags that a version defines.
 #[derive(Clone, Debug, Default)]
 struct TagSet {
     bits: Vec<u64>,
-    /// Tags too high for a bit each, sorted.
+    /// Sorted tags that are too high for the bit set.
     high: Vec<u32>,
 }
 
-/// Tags below it have a bit each: 8 KiB.
+/// Tags below this limit have one bit each: 8 KiB.
 const BITS_MAX: u32 = 1 << 16;
 
 impl TagSet {

@@ -1,9 +1,9 @@
-//! The forms of values that their data types ask for.
+//! Format checks of values by data type.
 //!
-//! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the form of its type if the type's
-//! reader takes it. The standard sets no limit to digits: a number passes although no `i64` or
-//! [`Decimal`] holds it, and so does a UTCTimestamp in the year 9999. A time has at most 12 digits
-//! behind its point: picoseconds.
+//! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the format of its type if the type's
+//! parser accepts it. The standard does not limit digits: a number passes even if it exceeds `i64`
+//! or [`Decimal`], and so does a UTCTimestamp in the year 9999. A time has at most 12 fraction
+//! digits: picoseconds.
 
 use transfix_dictionary::DataType;
 
@@ -12,8 +12,9 @@ use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
 
-/// The last sound UTCTimestamp up to its second, each part as eight characters. It begins as one
-/// that is sound.
+/// The last valid UTCTimestamp up to its second, in two parts of eight characters.
+///
+/// The initial value is a valid time.
 #[derive(Clone, Debug)]
 pub(super) struct LastTime {
     day: [u8; 8],
@@ -27,8 +28,8 @@ impl Default for LastTime {
 }
 
 impl LastTime {
-    /// Returns true if a value is a UTCTimestamp; day and second are mostly those of the time
-    /// before.
+    /// Returns true if a value is a UTCTimestamp. Day and second usually equal the values of the
+    /// previous time.
     #[inline]
     pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
         let Some((date, time)) = Timestamp::split(value) else { return false };
@@ -57,13 +58,13 @@ impl LastTime {
     }
 }
 
-/// Returns true if a value that is not empty has the form of `data_type`.
+/// Returns true if a non-empty value has the format of `data_type`.
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     use DataType as T;
-    // A text that fits a number is read quickly; the rest is rare.
+    // The first parser is fast and covers most values; the second check covers rare long values.
     match data_type {
-        // FIX: a String may hold anything but the delimiter, which cannot be here.
+        // FIX: a String may contain any byte except the delimiter, which cannot occur here.
         T::String | T::Data | T::XmlData | T::Pattern | T::Xid | T::XidRef => true,
         T::Int => value::int(value).is_some() || value::is_int(value),
         T::Length | T::TagNum | T::SeqNum | T::NumInGroup => {
@@ -91,7 +92,7 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     }
 }
 
-/// A Tenor of a number that no [`Tenor`] holds.
+/// Returns true for a Tenor whose number exceeds [`Tenor`].
 fn is_long_tenor(value: &[u8]) -> bool {
     let [b'D' | b'W' | b'M' | b'Y', count @ ..] = value else { return false };
     value::is_uint(count) && count.iter().any(|&b| b != b'0')
@@ -129,7 +130,7 @@ mod tests {
         }
     }
 
-    /// Good values and bad ones.
+    /// Valid values and invalid values by data type.
     const TABLE: &[(DataType, &[&str], &[&str])] = &[
         (
             T::Int,

@@ -1,4 +1,4 @@
-//! Reads a condition: words, then alternatives of conjunctions.
+//! Parser of conditions: splits the text into tokens, then parses alternatives of conjunctions.
 
 use super::{BadCondition, Comparison, Condition, Operand};
 use crate::Field;
@@ -14,7 +14,7 @@ pub(super) fn parse<'d>(text: &str, find: Find<'_, 'd>) -> Result<Condition, Bad
     }
 }
 
-/// A word of a condition and where it stands.
+/// A token of a condition, with its position.
 struct Word {
     at: usize,
     kind: WordKind,
@@ -26,7 +26,7 @@ enum WordKind {
     Bare(String),
     /// Text in quotes.
     Quoted(String),
-    /// `^` and the name of a code.
+    /// `^` followed by the name of a code.
     Code(String),
 }
 
@@ -77,7 +77,7 @@ fn words(text: &str) -> Result<Vec<Word>, BadCondition> {
 struct Parser<'f, 'd> {
     words: Vec<Word>,
     next: usize,
-    /// Where the text ends.
+    /// The end of the text, in characters.
     end: usize,
     find: Find<'f, 'd>,
 }
@@ -140,7 +140,7 @@ impl<'d> Parser<'_, 'd> {
         })
     }
 
-    /// The values between braces.
+    /// Parses the values between braces.
     fn set(&mut self, field: &Field) -> Result<Vec<String>, BadCondition> {
         self.expect("{")?;
         let mut values = Vec::new();
@@ -180,7 +180,8 @@ impl<'d> Parser<'_, 'd> {
         let Some(Word { kind: WordKind::Bare(text), .. }) = self.words.get(self.next) else {
             return Err(self.error("a field is expected here"));
         };
-        // Score names a field of the same message by `this.`.
+        // Score, the expression language of Orchestra, prefixes a field of the same message by
+        // `this.`.
         let name = text.trim_start_matches('$');
         let name = name.strip_prefix("this.").unwrap_or(name);
         match (self.find)(name) {
@@ -226,7 +227,7 @@ fn is_number(text: &str) -> bool {
     text.trim_start_matches('-').starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// The value of the code of that name; case and underscores don't count.
+/// Returns the value of the code with this name, ignoring case and underscores.
 fn code<'d>(field: &'d Field, name: &str) -> Option<&'d str> {
     let plain = |name: &str| name.replace('_', "").to_lowercase();
     let sought = plain(name);

@@ -1,4 +1,4 @@
-//! Conditions read, held against fields, and refused.
+//! Conditions: parsing, evaluation and errors.
 
 use std::sync::LazyLock;
 

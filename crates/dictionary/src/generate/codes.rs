@@ -1,4 +1,4 @@
-//! Writes the tags and the code sets.
+//! Generator of the tags and code sets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use super::plan::{Named, Plan};
 use super::text::Text;
 use super::types::{CodeKind, Type};
 
-/// A code set: what its codes are, and their names.
+/// A code set: the kind of its codes, with values and names.
 type Set<'d> = (CodeKind, Vec<(&'d str, &'d str)>);
 
 impl Plan<'_> {
-    /// A constant for each field.
+    /// Writes a constant for each field.
     pub(super) fn tags(&self, text: &mut Text) {
         text.doc("The tags of all fields.");
         text.open("pub mod tag {");
@@ -23,7 +23,7 @@ impl Plan<'_> {
         text.close("}");
     }
 
-    /// An enum for each code set; fields with the same codes share one.
+    /// Writes an enum for each code set; fields with equal codes share one enum.
     pub(super) fn code_sets(&self, text: &mut Text) {
         text.doc("The code sets of fields, named as the fields.");
         text.doc("");
@@ -102,8 +102,9 @@ fn code_set(text: &mut Text, name: &str, (kind, codes): &Set<'_>) {
     text.close("}");
 }
 
-/// Compares texts as numbers, which takes a few steps among a hundred of them. Texts that are too
-/// long for that, or empty, are compared one after the other: no number tells them from others.
+/// Writes a `match` of texts as numbers, which needs few steps for a hundred codes.
+///
+/// Long and empty texts have no unique number, so these codes are compared one by one.
 fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     let (short, long): (Vec<_>, Vec<_>) =
         cases.iter().partition(|(_, _, value)| (1..WORD_BYTES).contains(&value.len()));
@@ -121,11 +122,12 @@ fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     text.close("}");
 }
 
-/// Bytes of a number that a short text is compared as.
+/// Number of bytes of the number that represents a short text.
 const WORD_BYTES: usize = 8;
 
-/// The number that `transfix_codec::typed::word` makes of a text shorter than a word: its bytes,
-/// the first one lowest, and its length on top.
+/// Returns the number that `transfix_codec::typed::word` computes for a text shorter than a word.
+///
+/// The number contains the bytes, the first byte lowest, and the length in the highest byte.
 fn word(text: &str) -> u64 {
     let mut bytes = [0; WORD_BYTES];
     bytes[..text.len()].copy_from_slice(text.as_bytes());

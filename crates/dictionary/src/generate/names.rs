@@ -1,15 +1,16 @@
-//! The names of the standard as Rust writes them: `SenderCompID` as `SenderCompId`,
-//! `sender_comp_id` and `SENDER_COMP_ID`.
+//! Conversion of names of the standard to Rust names.
 //!
-//! Invariant: each result is a valid identifier, whatever the dictionary calls its things.
+//! `SenderCompID` becomes `SenderCompId`, `sender_comp_id` and `SENDER_COMP_ID`.
+//!
+//! Invariant: each result is a valid identifier, for any name in the dictionary.
 
 use std::collections::HashSet;
 
-/// Names whose words no rule finds.
+/// Names whose word boundaries follow no rule.
 const IRREGULAR: &[(&str, &str)] =
     &[("XMLnonFIX", "Xml_Non_Fix"), ("IOIid", "IOI_Id"), ("DontKnowTradeDK", "Dont_Know_Trade_Dk")];
 
-/// `SenderCompId`, from any spelling.
+/// Converts any spelling to the form `SenderCompId`.
 pub(super) fn pascal(name: &str) -> String {
     let mut pascal = String::with_capacity(name.len());
     for word in words(name) {
@@ -23,7 +24,7 @@ pub(super) fn pascal(name: &str) -> String {
     if pascal == "Self" { "SelfCode".to_owned() } else { pascal }
 }
 
-/// `sender_comp_id`, from any spelling.
+/// Converts any spelling to the form `sender_comp_id`.
 pub(super) fn snake(name: &str) -> String {
     let mut snake = words(name).join("_").to_ascii_lowercase();
     if !snake.starts_with(|first: char| first.is_ascii_alphabetic()) {
@@ -35,12 +36,12 @@ pub(super) fn snake(name: &str) -> String {
     snake
 }
 
-/// `SENDER_COMP_ID`, from any spelling.
+/// Converts any spelling to the form `SENDER_COMP_ID`.
 pub(super) fn constant(name: &str) -> String {
     snake(name).trim_end_matches('_').to_ascii_uppercase()
 }
 
-/// The name, or where it is taken the name with `suffix`; taken from now on.
+/// Returns an unused name, with `suffix` if `name` is taken, and marks the result as taken.
 pub(super) fn unused(taken: &mut HashSet<String>, name: String, suffix: &str) -> String {
     let mut unused = name;
     if taken.contains(&unused) {
@@ -53,9 +54,11 @@ pub(super) fn unused(taken: &mut HashSet<String>, name: String, suffix: &str) ->
     unused
 }
 
-/// `["Sender", "Comp", "ID"]`: a word begins behind a character that is no letter or digit, and at
-/// a capital after a small letter or digit. It begins at the last of several capitals if a small
-/// letter follows.
+/// Splits a name into words: `["Sender", "Comp", "ID"]`.
+///
+/// A word begins after a character that is not a letter or digit, and at a capital after a
+/// lowercase letter or digit. In a run of capitals, a word begins at the last capital if a
+/// lowercase letter follows.
 fn words(name: &str) -> Vec<String> {
     let name = IRREGULAR.iter().find(|(known, _)| *known == name).map_or(name, |found| found.1);
     let letters: Vec<char> = name.chars().collect();
@@ -80,12 +83,12 @@ fn begins_word(letters: &[char], at: usize) -> bool {
         return true;
     }
     let is_small = |at: usize| letters.get(at).is_some_and(char::is_ascii_lowercase);
-    // In `PartyIDs` and `QuoteIDsX` the `s` is a plural and no word of its own.
+    // In `PartyIDs` and `QuoteIDsX` the `s` is a plural, not a separate word.
     let plural = letters.get(at + 1) == Some(&'s') && !is_small(at + 2);
     is_small(at + 1) && !plural
 }
 
-/// Words of Rust, and names that generated types use themselves.
+/// Keywords of Rust, and names that generated types use themselves.
 const RESERVED: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",

@@ -1,4 +1,4 @@
-//! The parts of a view or writer: the members of a message, component or group, named.
+//! The named members of a message, component or group, from which views and writers are generated.
 
 use std::collections::HashSet;
 use std::mem::replace;
@@ -11,21 +11,21 @@ use crate::{Component, Member, MemberKind};
 pub(super) enum Item<'p, 'd> {
     /// A field.
     Field { named: &'p Named<'d>, required: bool },
-    /// A group, and the name of the module beside which its view stands.
+    /// A group, with the name of the module next to its view.
     Group { named: &'p Named<'d>, module: String, members: &'d [Member] },
-    /// A component, and the name of the method that leads to it.
+    /// A component, with the name of the method that returns the component.
     Component { part: &'p Part<'d, Component>, method: String },
 }
 
-/// The required fields of a message or entry.
+/// A required field or group of a message or entry.
 pub(super) enum Required<'p, 'd> {
     /// A field.
     Field(&'p Named<'d>),
-    /// A group, and the path of its module.
+    /// A group, with the path of its module.
     Group { named: &'p Named<'d>, module: String },
 }
 
-/// The owner of members; a group entry begins with its first field.
+/// The owner of members. A group entry begins with its first field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A message.
@@ -35,7 +35,7 @@ pub(super) enum Owner {
 }
 
 impl<'d> Plan<'d> {
-    /// The members in their order, each once: FIX 4.3 and 5.0 publish some twice.
+    /// Returns the members in their order, each once: FIX 4.3 and 5.0 publish some members twice.
     pub(super) fn items(&self, members: &'d [Member]) -> Vec<Item<'_, 'd>> {
         let mut taken = HashSet::new();
         let mut items = Vec::with_capacity(members.len());
@@ -69,8 +69,11 @@ impl<'d> Plan<'d> {
         items
     }
 
-    /// The fields that must be written: required ones, those of required components, and the first
-    /// field of an entry, which may count a group. A Length field is written by its data field.
+    /// Returns the fields that must be written.
+    ///
+    /// The result contains required fields, required fields of required components, and the first
+    /// field of an entry, which may be a NumInGroup field. A Length field is written with its data
+    /// field.
     pub(super) fn required(&self, members: &'d [Member], owner: Owner) -> Vec<Required<'_, 'd>> {
         let mut walk =
             Walk { plan: self, seen: HashSet::new(), required: Vec::new(), first: owner };
@@ -80,7 +83,7 @@ impl<'d> Plan<'d> {
 }
 
 impl Plan<'_> {
-    /// The data field that the Length field belongs to, if it is written here.
+    /// Returns the data field of the Length field, if the data field is generated.
     fn data_of(&self, length: u32) -> Option<u32> {
         let pairs = self.dictionary.length_tags().iter();
         let mut data = pairs.filter(|pair| pair.1 == length).map(|pair| pair.0);
@@ -96,12 +99,12 @@ struct Walk<'p, 'd> {
     plan: &'p Plan<'d>,
     seen: HashSet<u32>,
     required: Vec<Required<'p, 'd>>,
-    /// `Entry` until the first field is met.
+    /// `Entry` until the first field is visited.
     first: Owner,
 }
 
 impl<'d> Walk<'_, 'd> {
-    /// `path` leads from the owner's module to that of the groups among the members.
+    /// Visits members; `path` is the path from the owner's module to the module of their groups.
     fn members(&mut self, members: &'d [Member], parents_required: bool, path: &str) {
         for member in members {
             let required = member.required && parents_required;
@@ -136,7 +139,7 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// Returns true if the member at hand is the first of an entry.
+    /// Returns true if the current member is the first of an entry.
     fn begins_entry(&mut self) -> bool {
         replace(&mut self.first, Owner::Message) == Owner::Entry
     }

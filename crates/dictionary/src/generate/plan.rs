@@ -1,4 +1,4 @@
-//! The plan of the output: the messages wanted, and the components and fields that they use.
+//! Plan of the output: the requested messages, with the components and fields that they use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,7 +7,7 @@ use super::names::{constant, pascal, snake, unused};
 use super::types::{CodeKind, Type, plain};
 use crate::{Component, Dictionary, Field, Member, MemberKind, Message, Unknown, nearest};
 
-/// The parts to be written.
+/// The parts to be generated.
 pub(super) struct Plan<'d> {
     pub(super) dictionary: &'d Dictionary,
     /// The messages by MsgType(35), each with the names of its view and module.
@@ -16,7 +16,7 @@ pub(super) struct Plan<'d> {
     pub(super) components: BTreeMap<&'d str, Part<'d, Component>>,
     /// The fields by tag, each with its constant and its type.
     pub(super) fields: BTreeMap<u32, Named<'d>>,
-    /// The fields that give the length of a data field.
+    /// The Length fields of data fields.
     pub(super) lengths: HashSet<u32>,
 }
 
@@ -31,9 +31,9 @@ pub(super) struct Part<'d, T> {
 pub(super) struct Named<'d> {
     pub(super) field: &'d Field,
     pub(super) constant: String,
-    /// The name of its getter and setter.
+    /// The name of the getter and setter.
     pub(super) method: String,
-    /// The name of its code set, or of the group that it counts.
+    /// The name of the field's code set, or of the group that the field counts.
     pub(super) pascal: String,
     pub(super) rust: Type,
 }
@@ -68,7 +68,7 @@ impl<'d> Plan<'d> {
         Ok(Self { dictionary, messages, components, fields, lengths })
     }
 
-    /// The version, with its extension pack.
+    /// Returns the version with its extension pack.
     pub(super) fn version(&self) -> String {
         match self.dictionary.extension_pack() {
             Some(pack) => format!("{} EP{pack}", self.dictionary.name()),
@@ -76,13 +76,13 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// The field of a member; each member's field is defined.
+    /// Returns the field of a member, which is always defined.
     pub(super) fn named(&self, tag: u32) -> &Named<'d> {
         &self.fields[&tag]
     }
 }
 
-/// Types that the text itself uses by these names.
+/// Returns the type names that the generated code itself uses.
 fn own_types() -> HashSet<String> {
     let own = [
         "CodeSet",
@@ -99,7 +99,7 @@ fn own_types() -> HashSet<String> {
     own.map(str::to_owned).into()
 }
 
-/// The module of a view: `new_order_single`.
+/// Returns the module of a view: `new_order_single`.
 fn module(view: &str) -> String {
     snake(view)
 }
@@ -125,7 +125,7 @@ fn chosen<'d>(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Vec<&'d M
     Ok(chosen.into_iter().map(|place| &dictionary.messages()[place]).collect())
 }
 
-/// The tags that messages, header and trailer use.
+/// Returns the tags that messages, header and trailer use.
 pub(super) fn used_tags(dictionary: &Dictionary) -> BTreeSet<u32> {
     let mut used = Used::default();
     dictionary.messages().iter().for_each(|message| used.see(&message.members));
@@ -162,7 +162,7 @@ impl<'d> Used<'d> {
     }
 }
 
-/// A message of a venue has another name in Rust than those of the standard.
+/// Checks that no custom message has the Rust name of a message of the standard.
 fn check_messages(messages: &[&Message]) -> Result<(), GenerateError> {
     let is_own = |message: &Message| message.msg_type.starts_with('U');
     let mut standard = HashMap::new();
@@ -180,8 +180,9 @@ fn check_messages(messages: &[&Message]) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// A field of a venue has another name in Rust than those of the standard. `taken` has the names
-/// of fields with lower tags.
+/// Checks that no custom field has the Rust name of a field of the standard.
+///
+/// `taken` contains the names of fields with lower tags.
 fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), GenerateError> {
     let names = [constant(&field.name), snake(&field.name), pascal(&field.name)];
     for rust in names {
@@ -197,7 +198,7 @@ fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), Gen
     Ok(())
 }
 
-/// Returns true if the tag is one that FIX leaves to venues. Extension packs have those above.
+/// Returns true if the tag is user-defined. Extension packs use the tags above this range.
 fn is_own(field: &Field) -> bool {
     (5_000..40_000).contains(&field.tag)
 }
@@ -240,7 +241,7 @@ fn rust(dictionary: &Dictionary, field: &Field, name: &str) -> Type {
     }
 }
 
-/// The tags of all members in their order, those of nested groups among them, each once.
+/// Returns the tags of all members in their order, each once, including members of nested groups.
 pub(super) fn flat_tags(members: &[Member]) -> Vec<u32> {
     fn walk(members: &[Member], seen: &mut HashMap<u32, ()>, tags: &mut Vec<u32>) {
         for member in crate::Flat::of(members) {

@@ -1,4 +1,4 @@
-//! Writes the router: a trait with a method for each message, and the function that calls it.
+//! Generator of the router: a trait with a method for each message, and the dispatch function.
 
 use super::names::snake;
 use super::plan::{Part, Plan};
@@ -47,7 +47,7 @@ impl Plan<'_> {
     }
 }
 
-/// `on_new_order_single`.
+/// Returns the method name of a view: `on_new_order_single`.
 pub(super) fn method(view: &str) -> String {
     format!("on_{}", snake(view).trim_end_matches('_'))
 }

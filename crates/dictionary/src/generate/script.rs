@@ -1,4 +1,4 @@
-//! The entry points for a build script.
+//! The entry point for build scripts.
 
 use std::error::Error;
 use std::io::Write;
@@ -8,11 +8,13 @@ use std::{env, fs, io};
 use super::{Options, generate};
 use crate::{Dictionary, standard};
 
-/// Reads a dictionary, by the name of a standard one or the path of a file, and writes its Rust to
-/// `MODULE.rs` in cargo's `OUT_DIR`. Cargo runs the script again when the file has changed.
+/// Reads a dictionary and writes its Rust code to `MODULE.rs` in cargo's `OUT_DIR`.
+///
+/// `dictionary` is the name of a standard dictionary or the path of a file. Cargo reruns the script
+/// when the file changes.
 ///
 /// # Errors
-/// If the dictionary can't be read, a wanted message is unknown, or the file can't be written.
+/// If the dictionary cannot be read, a requested message is unknown, or the file cannot be written.
 pub fn build_script(dictionary: &str, options: &Options) -> Result<(), Box<dyn Error>> {
     let dictionary = match standard(dictionary) {
         Ok(dictionary) => dictionary,
@@ -30,7 +32,7 @@ pub fn build_script(dictionary: &str, options: &Options) -> Result<(), Box<dyn E
     Ok(())
 }
 
-/// Returns true if a path is meant rather than the name of a standard dictionary.
+/// Returns true if the text is a path rather than the name of a standard dictionary.
 fn is_file(dictionary: &str) -> bool {
     let path = Path::new(dictionary);
     let ends = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("xml"));

@@ -1,9 +1,9 @@
-//! Names of a venue that are those of the standard.
+//! Custom names that collide with names of the standard.
 
 use super::{Options, generate};
 use crate::{Draft, STANDARD, standard};
 
-/// The error of FIX 4.4 with these parts of an overlay: when it is read, or when Rust is made.
+/// Returns the error of FIX 4.4 with these overlay parts, from reading or from code generation.
 fn wrong(fields: &str, messages: &str) -> Option<String> {
     let overlay = format!("<fix><fields>{fields}</fields><messages>{messages}</messages></fix>");
     let draft = Draft::standard("FIX44").expect("a standard dictionary");
@@ -56,11 +56,12 @@ fn a_name_of_the_standard_is_named_with_its_number() {
         assert!(said.contains(expected), "{fields}{messages}: {said}");
     }
     for (fields, messages) in [
-        // A field may be called as a message, and two of a venue share a name: one gets a number.
+        // A field may have the name of a message. If two custom fields share a name, a number is
+        // added.
         (field(9001, "NewOrderSingle"), String::new()),
         (field(9001, "OwnID") + &field(9002, "OwnId"), String::new()),
         (field(9001, "VenueFlag"), message("U1", "VenueNotice")),
-        // Another type on purpose.
+        // A message whose type the overlay changes on purpose.
         (String::new(), "<message action='change' name='News' msgtype='U1'/>".to_owned()),
     ] {
         assert_eq!(wrong(&fields, &messages), None, "{fields}{messages}");

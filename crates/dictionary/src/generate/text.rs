@@ -1,8 +1,8 @@
-//! Lines of Rust with their indentation.
+//! Indented lines of Rust code.
 
 use std::fmt::Write;
 
-/// Text in the making.
+/// Generated text.
 #[derive(Default)]
 pub(super) struct Text {
     lines: String,
@@ -15,18 +15,18 @@ impl Text {
         let _ = writeln!(self.lines, "{:indent$}{}", "", line.as_ref(), indent = self.depth * 4);
     }
 
-    /// A line of documentation; what a dictionary says is no markup.
+    /// Writes a documentation line; dictionary text contains no markup.
     pub(super) fn doc(&mut self, doc: impl AsRef<str>) {
         self.line(format!("/// {}", doc.as_ref().replace(['\n', '\r'], " ")));
     }
 
-    /// A line that ends with a brace.
+    /// Writes a line that ends with an opening brace.
     pub(super) fn open(&mut self, line: impl AsRef<str>) {
         self.line(line);
         self.depth += 1;
     }
 
-    /// The closing brace.
+    /// Writes a line with a closing brace.
     pub(super) fn close(&mut self, line: &str) {
         self.depth -= 1;
         self.line(line);

@@ -1,21 +1,21 @@
-//! Which Rust type stands for a field.
+//! Mapping of fields to Rust types.
 
 use crate::{DataType, Field};
 
 /// The Rust type of a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// A type of the codec; with a lifetime, if it borrows.
+    /// A type of the codec, with a lifetime if the type borrows.
     Plain(&'static str),
     /// A data field, with the tag of its Length field.
     Data(u32),
-    /// A code set: its name and what its codes are.
+    /// A code set: its name and the kind of its codes.
     Code(String, CodeKind),
     /// A list of codes.
     Codes(String, CodeKind),
 }
 
-/// The form of a set's codes on the wire.
+/// The kind of a set's codes on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CodeKind {
     /// One character.
@@ -27,7 +27,7 @@ pub(super) enum CodeKind {
 }
 
 impl CodeKind {
-    /// The codes of a field; nothing if it has none, or they say no more than the type.
+    /// Returns the kind of a field's codes; `None` without codes, or if the type suffices.
     pub(super) fn of(field: &Field) -> Option<Self> {
         use DataType as T;
         if field.codes.is_empty() {
@@ -50,7 +50,7 @@ impl CodeKind {
         }
     }
 
-    /// The type of a code.
+    /// Returns the Rust type of a code.
     pub(super) const fn rust(self) -> &'static str {
         match self {
             Self::Char => "u8",
@@ -59,7 +59,7 @@ impl CodeKind {
         }
     }
 
-    /// The lifetime parameter of the enum, if it has one.
+    /// Returns the lifetime parameter of the enum, if any.
     pub(super) const fn lifetime(self) -> &'static str {
         match self {
             Self::Char | Self::Int => "",
@@ -68,7 +68,7 @@ impl CodeKind {
     }
 }
 
-/// The type of values without codes.
+/// Returns the Rust type of values without codes.
 pub(super) const fn plain(data_type: DataType) -> &'static str {
     use DataType as T;
     match data_type {
@@ -90,7 +90,7 @@ pub(super) const fn plain(data_type: DataType) -> &'static str {
 }
 
 impl Type {
-    /// The type of a getter's value, for `'a`.
+    /// Returns the type of a getter's value, with lifetime `'a`.
     pub(super) fn read(&self, codes: &str) -> String {
         match self {
             Self::Plain(plain) => (*plain).to_owned(),
@@ -100,7 +100,7 @@ impl Type {
         }
     }
 
-    /// The type of a setter's value, for `'a`.
+    /// Returns the type of a setter's value, with lifetime `'a`.
     pub(super) fn write(&self, codes: &str) -> String {
         match self {
             Self::Codes(name, kind) => format!("&'a [{codes}{name}{}]", kind.lifetime()),

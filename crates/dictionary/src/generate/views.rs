@@ -1,4 +1,4 @@
-//! Writes the views: what reads a message, a component or a group entry.
+//! Generator of the views that read a message, a component or a group entry.
 
 use super::names::snake;
 use super::parts::{Item, Owner};
@@ -6,15 +6,16 @@ use super::plan::{Part, Plan, flat_tags};
 use super::text::Text;
 use crate::{Component, Member, Message};
 
-/// The imports of the modules of messages, components and groups from the whole module, `depth`
-/// levels above them.
+/// Writes the imports of a module for a message, component or group.
+///
+/// The root module is `depth` levels above.
 pub(super) fn uses(text: &mut Text, depth: usize) {
     let root = "super::".repeat(depth);
     text.line(format!("use {root}{{codes, components, t}};"));
 }
 
 impl<'d> Plan<'d> {
-    /// Views and modules of all components, header and trailer among them.
+    /// Writes views and modules of all components, including header and trailer.
     pub(super) fn component_views(&self, text: &mut Text) {
         text.doc("The components: parts that messages share.");
         text.open("pub mod components {");
@@ -35,7 +36,7 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// Header and trailer.
+    /// Returns header and trailer.
     fn frame_parts(&self) -> [(&'static str, &'d [Member]); 2] {
         let dictionary = self.dictionary;
         [("StandardHeader", dictionary.header()), ("StandardTrailer", dictionary.trailer())]
@@ -53,7 +54,7 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// A view over fields: of a component, or of a group entry.
+    /// Writes a view over the fields of a component or a group entry.
     fn fields_view(
         &self,
         text: &mut Text,
@@ -79,7 +80,8 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// Views and modules of the groups among the members; `depth` is that of the place.
+    /// Writes views and modules of the groups among the members; `depth` is the current module
+    /// depth.
     pub(super) fn group_views(&self, text: &mut Text, members: &'d [Member], depth: usize) {
         for item in self.items(members) {
             let Item::Group { named, module, members } = item else { continue };
@@ -99,7 +101,7 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// Views and modules of all messages.
+    /// Writes views and modules of all messages.
     pub(super) fn message_views(&self, text: &mut Text) {
         for Part { part: message, view, module } in &self.messages {
             self.message(text, message, view, module);
@@ -148,7 +150,7 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// The getters of members; `module` is the path of their groups, `fields` an expression.
+    /// Writes the getters of members; `module` is the path of their groups, `fields` an expression.
     fn getters(&self, text: &mut Text, members: &'d [Member], module: &str, fields: &str) {
         for item in self.items(members) {
             match item {

@@ -1,4 +1,4 @@
-//! Writes the writers: `Required`, the fields that must be there, and `Writer` for all others.
+//! Generator of the writers: `Required` for the required fields, and `Writer` for all others.
 
 use super::parts::{Item, Owner, Required};
 use super::plan::{Named, Plan};
@@ -7,12 +7,12 @@ use super::types::Type;
 use crate::{Component, Member};
 
 impl<'d> Plan<'d> {
-    /// The writer of a component: all of its members.
+    /// Writes the writer of a component, with all of its members.
     pub(super) fn component_writer(&self, text: &mut Text, component: &'d Component) {
         self.writer(text, &component.members, &[], 2);
     }
 
-    /// `Required` and `Writer` of a message, and `GroupWriter` too of a group.
+    /// Writes `Required` and `Writer` of a message or group, and `GroupWriter` of a group.
     pub(super) fn writers(
         &self,
         text: &mut Text,
@@ -58,7 +58,7 @@ impl<'d> Plan<'d> {
         self.writer(text, members, &required, depth);
     }
 
-    /// `Writer`, with a method for each member that is not in `Required`.
+    /// Writes `Writer`, with a method for each member that is not in `Required`.
     fn writer(
         &self,
         text: &mut Text,
@@ -125,7 +125,7 @@ fn anonymous(lifetime: &str) -> &'static str {
     if lifetime.is_empty() { "" } else { "<'_>" }
 }
 
-/// The struct of the required fields; returns its lifetime parameter.
+/// Writes the struct of the required fields; returns its lifetime parameter.
 fn required_struct(text: &mut Text, required: &[Required<'_, '_>]) -> &'static str {
     let fields: Vec<(&Named<'_>, String)> = required
         .iter()
@@ -151,7 +151,7 @@ fn required_struct(text: &mut Text, required: &[Required<'_, '_>]) -> &'static s
     lifetime
 }
 
-/// The head of a function that takes a closure for each required group.
+/// Writes the head of a function with a closure argument for each required group.
 fn begin(text: &mut Text, name: &str, arguments: &str, answer: &str, all: &[Required<'_, '_>]) {
     let groups = all.iter().filter_map(|required| match required {
         Required::Field(_) => None,
@@ -202,10 +202,10 @@ fn put(text: &mut Text, writer: &str, named: &Named<'_>, value: &str) {
     }
 }
 
-/// Writes a group by the closure `fill`; `module` is the path of its module.
+/// Writes a group with the closure `fill`; `module` is the path of the group's module.
 fn group(text: &mut Text, writer: &str, named: &Named<'_>, module: &str, fill: &str) {
     let (tag, view) = (named.field.tag, &named.pascal);
-    // The group's view stands beside its module.
+    // The group's view is next to its module.
     let beside = module.rsplit_once("::").map_or(String::new(), |(path, _)| format!("{path}::"));
     text.open(format!(
         "{writer}.group(t::Tag({tag}), <{beside}{view}<'_> as t::Entry<'_>>::MEMBERS, |group| {{"

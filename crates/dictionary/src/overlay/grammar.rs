@@ -1,4 +1,6 @@
-//! The grammar of an overlay: a misspelt element or attribute would change nothing, silently.
+//! Grammar check of overlays.
+//!
+//! Without this check, a misspelt element or attribute would silently change nothing.
 
 use roxmltree::Node;
 
@@ -6,7 +8,7 @@ use crate::nearest::nearest;
 use crate::xml::Source;
 use crate::{DictionaryError, Problem};
 
-/// An element: its attributes, and the elements that may stand in it.
+/// An element, with its permitted attributes and child elements.
 struct Rule {
     element: &'static str,
     attributes: &'static [&'static str],
@@ -16,7 +18,7 @@ struct Rule {
 const MEMBERS: &[&str] = &["field", "group", "component"];
 const MEMBER: &[&str] = &["name", "required", "requiredIf", "after", "before", "action"];
 
-/// Below the root, and where the lists of definitions are.
+/// Rules for the root and the lists of definitions.
 const LISTS: &[Rule] = &[
     Rule {
         element: "fix",
@@ -30,7 +32,7 @@ const LISTS: &[Rule] = &[
     Rule { element: "trailer", attributes: &[], children: MEMBERS },
 ];
 
-/// The elements of those lists.
+/// Rules for the definitions in these lists.
 const DEFINITIONS: &[Rule] = &[
     Rule {
         element: "field",
@@ -45,7 +47,7 @@ const DEFINITIONS: &[Rule] = &[
     },
 ];
 
-/// The elements of those.
+/// Rules for the parts of definitions.
 const PARTS: &[Rule] = &[
     Rule { element: "value", attributes: &["enum", "description", "action"], children: &[] },
     Rule { element: "field", attributes: MEMBER, children: &[] },
@@ -53,7 +55,7 @@ const PARTS: &[Rule] = &[
     Rule { element: "component", attributes: MEMBER, children: &[] },
 ];
 
-/// Refuses what means nothing below `root`, and values of `required` that are neither yes nor no.
+/// Rejects unknown elements and attributes below `root`, and invalid values of `required`.
 pub(super) fn check(root: Node<'_, '_>, source: &Source<'_>) -> Result<(), DictionaryError> {
     for node in root.descendants().filter(Node::is_element) {
         let parent = node.parent().filter(Node::is_element).map(|parent| parent.tag_name().name());
@@ -63,7 +65,7 @@ pub(super) fn check(root: Node<'_, '_>, source: &Source<'_>) -> Result<(), Dicti
             Some(_) => PARTS,
         };
         let name = node.tag_name().name();
-        // The parent has refused elements that it may not hold.
+        // The check of the parent has already rejected unknown elements.
         let Some(rule) = rules.iter().find(|rule| rule.element == name) else { continue };
         for attribute in node.attributes().map(|attribute| attribute.name()) {
             if !rule.attributes.contains(&attribute) {

@@ -1,4 +1,4 @@
-//! Overlays laid over FIX 4.4 and over dictionaries of their own.
+//! Overlays over FIX 4.4 and over custom dictionaries.
 
 use crate::{Category, Dictionary, DictionaryError, Draft, Flat, Member};
 
@@ -18,7 +18,7 @@ fn laid(overlay: &str) -> Result<Dictionary, DictionaryError> {
     base.overlay(&format!("<fix>\n{overlay}</fix>"), "over.xml")?.resolve()
 }
 
-/// `1* 3 10(2)`: tags, required ones with a star, groups with their members.
+/// Formats members as `1* 3 10(2)`: tags, a star for required members, groups with their members.
 fn shown(members: &[Member]) -> String {
     let all = Flat::of(members).map(|member| {
         let star = if member.required { "*" } else { "" };

@@ -1,8 +1,8 @@
-//! Tests of the reader of the QuickFIX family's layout, and of resolving what it read.
+//! Tests of the QuickFIX XML reader, and of resolving drafts.
 
 use crate::{DataType, Dictionary, Draft, Flat, MemberKind, Problem};
 
-/// A dictionary around these messages and components, with fields A(1) to D(4) and NoG(10).
+/// Returns a dictionary with these messages and components, and fields A(1) to D(4) and NoG(10).
 fn wrapped(messages: &str, components: &str) -> String {
     format!(
         "<fix major='4' minor='4'>\n<messages>\n{messages}\n</messages>\n\
@@ -93,7 +93,7 @@ fn groups_nest_and_components_are_shared() {
     assert!(std::ptr::eq(&raw const **outer, dictionary.component("Outer").unwrap()));
 }
 
-/// The error of a dictionary with these messages and components.
+/// Returns the error of a dictionary with these messages and components.
 fn error_of(messages: &str, components: &str) -> (u32, Problem, String) {
     let error = Dictionary::from_quickfix_xml(&wrapped(messages, components), "e.xml").unwrap_err();
     let shown = error.to_string();
@@ -148,7 +148,7 @@ fn what_is_wrong_is_refused_with_its_line() {
 
 #[test]
 fn what_doubles_itself_is_refused_by_its_size() {
-    // 60 lines of a million million fields; one with no field at all is walked over as often.
+    // 60 lines that expand to 10^12 fields; without any field, a walk takes as many steps.
     for end in ["<field name='A'/>", ""] {
         let doubled = |i: usize| {
             let next = format!("<component name='X{:03}'/>", i + 1);
@@ -195,7 +195,7 @@ fn written_and_read_again_it_is_the_same() {
     assert!(written.contains("\n  <message name='M' msgtype='M' msgcat='admin'>\n"), "{written}");
 }
 
-/// The peculiarities in files of QuickFIX C++, J, n and Go, and in those of venues.
+/// Peculiarities in files of QuickFIX C++, J, n and Go, and in files of venues.
 #[test]
 fn whole_files_of_the_family_load() {
     let files = [
@@ -208,8 +208,8 @@ fn whole_files_of_the_family_load() {
          <component name='Outer' required='Y'/></message></messages><header/><trailer/><fields>\
          <field number='1' name='A' type='STRING'/><field number='2' name='NoG' type='INT'/>\
          </fields></fix>",
-        // Wrapped values without descriptions, a repeated field, a header of its own in FIX 5,
-        // unknown attributes and elements.
+        // Wrapped values without descriptions, a repeated field, a header in FIX 5, unknown
+        // attributes and elements.
         "<fix type='FIX' major='5' minor='0' extra='1'><header><field name='A' required='Y'/>\
          </header><fields><field number='1' name='A' type='String' comment='x'><values>\
          <value enum='a'/></values></field><field number='1' name='A' type='String'>\
@@ -217,7 +217,7 @@ fn whole_files_of_the_family_load() {
          type='NumInGroup'/></fields><messages><message name='M' msgtype='M' msgcat='App'>\
          <group name='NoG'><field name='A' required='Y'/></group><note/></message></messages>\
          <notes/></fix>",
-        // No header, trailer or components at all; types as old or careless files have them.
+        // No header, trailer or components; type names of old or irregular files.
         "<fix major='4' minor='4'>\r\n<messages><message name='M' msgtype='M' msgcat='app'>\
          <group name='NoG' required='N'><field name='A' required='Y'/></group></message>\
          </messages><fields><field number='1' name='A' type='reserved100plus'/>\

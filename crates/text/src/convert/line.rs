@@ -1,14 +1,14 @@
-//! The objects that are read: messages, and lines of `transfix logs --json` and `transfix store
-//! export`, which have the message in them.
+//! Reader of JSON objects: messages, and lines of `transfix logs --json` and `transfix store
+//! export`, which contain the message.
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use transfix_codec::Tag;
 
 use crate::json::{self, JsonError, JsonProblem};
 
-/// Why a text is no such object.
+/// The reason why a text is not such an object.
 pub(super) struct Refusal {
-    /// Where, in bytes from the beginning of the text.
+    /// Offset of the error from the beginning of the text, in bytes.
     pub(super) at: usize,
     pub(super) problem: JsonProblem,
 }
@@ -19,14 +19,15 @@ impl From<JsonError> for Refusal {
     }
 }
 
-/// Members that a line may begin with, also after a program has sorted them. No message does.
+/// Members that may begin a line, even after sorting. No message begins with these names.
 const MEMBERS: [&str; 5] = ["time", "direction", "session", "message", "garbled"];
 
 const EXPECTED: JsonProblem =
     JsonProblem::Expected("a message, or a line as `transfix logs --json` writes it");
 
-/// Appends the message at the beginning of the text to `out`, nothing if the line has none; returns
-/// where the object ends.
+/// Appends the message at the beginning of the text to `out`; returns the end of the object.
+///
+/// A line without a message appends nothing.
 pub(super) fn read(
     text: &[u8],
     tag_of: impl Fn(&str) -> Option<Tag>,
@@ -64,7 +65,7 @@ impl Cursor<'_> {
                     .map_err(|JsonError { at, problem, .. }| self.refusal(at, problem))?;
                 self.at += length;
             } else {
-                // The log's own members are no fields of the message.
+                // Other members of the log line are not fields of the message.
                 self.value::<IgnoredAny>()?;
             }
             if self.takes(b'}') {

@@ -1,4 +1,4 @@
-//! The dictionaries that messages need, found by what each message says of its version.
+//! The dictionaries of messages, chosen by the version that each message states.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,50 +6,49 @@ use std::sync::Arc;
 use transfix_codec::{FieldIndex, Message, MsgType, Tag, data, tag};
 use transfix_dictionary::{Dictionary, Field, STANDARD, standard};
 
-/// The dictionary of the session layer and that of the application.
+/// The dictionaries of the session layer and the application.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// That of the session layer.
+    /// The dictionary of the session layer.
     pub session: Arc<Dictionary>,
-    /// That of the application.
+    /// The dictionary of the application.
     pub application: Arc<Dictionary>,
 }
 
 impl Pair {
-    /// Returns the message of that type.
+    /// Returns the message with this type.
     #[must_use]
     pub fn message(&self, msg_type: MsgType<'_>) -> Option<&transfix_dictionary::Message> {
         self.session.message(msg_type).or_else(|| self.application.message(msg_type))
     }
 
-    /// Returns the field of that tag.
+    /// Returns the field with this tag.
     #[must_use]
     pub fn field(&self, tag: u32) -> Option<&Field> {
         self.application.field(tag).or_else(|| self.session.field(tag))
     }
 }
 
-/// The dictionaries that the messages need, each read once.
+/// The dictionaries that messages need, each read once.
 #[derive(Debug, Default)]
 pub struct Dictionaries {
-    /// The one that the user has chosen.
+    /// The dictionary chosen by the user.
     chosen: Option<Arc<Dictionary>>,
     loaded: Vec<(&'static str, Arc<Dictionary>)>,
-    /// Names of session and application, and what they stand for.
+    /// Names of the session and application dictionaries, with the pair itself.
     pairs: Vec<([&'static str; 2], Pair)>,
-    /// The version that the last Logon(A) named.
+    /// The version named by the last Logon(A).
     default: Option<&'static str>,
 }
 
 impl Dictionaries {
-    /// Those of the standard, or the one that the user has chosen.
+    /// Uses the dictionary chosen by the user, or the standard dictionaries.
     #[must_use]
     pub fn new(chosen: Option<Arc<Dictionary>>) -> Self {
         Self { chosen, ..Self::default() }
     }
 
-    /// Returns the data fields that the chosen dictionary defines beside those of the standard,
-    /// each after its Length field.
+    /// Returns the custom data fields of the chosen dictionary, each after its Length field.
     #[must_use]
     pub fn data_fields(&self) -> Vec<(Tag, Tag)> {
         let pairs = self.chosen.iter().flat_map(|chosen| chosen.length_tags());
@@ -57,7 +56,7 @@ impl Dictionaries {
         pairs.filter(|pair| data::length_of(pair.1) != Some(pair.0)).collect()
     }
 
-    /// Returns memory for the index of messages, which knows these data fields.
+    /// Returns an empty message index that knows these data fields.
     #[must_use]
     pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
@@ -65,10 +64,10 @@ impl Dictionaries {
         index
     }
 
-    /// Returns the number of the message's pair; the same for all messages of its version.
+    /// Returns the number of the message's dictionary pair, equal for all messages of a version.
     ///
     /// # Errors
-    /// If a dictionary of the standard cannot be read.
+    /// If a standard dictionary cannot be read.
     pub fn find(&mut self, message: &Message<'_>) -> Result<usize, String> {
         let version = |tag| message.raw(tag).and_then(by_appl_ver_id);
         self.default = version(tag::DEFAULT_APPL_VER_ID).or(self.default);
@@ -94,27 +93,29 @@ impl Dictionaries {
         Ok(self.pairs.len() - 1)
     }
 
-    /// Returns the pair of that number, which [`Dictionaries::find`] has given.
+    /// Returns the pair with this number, as returned by [`Dictionaries::find`].
     #[must_use]
     pub fn pair(&self, number: usize) -> &Pair {
         &self.pairs[number].1
     }
 
-    /// Returns the tag of a field that some version names so. No two versions mean different fields
-    /// by one name.
+    /// Returns the tag of a field that any version names `name`.
+    ///
+    /// No name denotes different fields in two versions.
     pub fn tag_named(&mut self, name: &str) -> Option<u32> {
         let named = |dictionary: &Dictionary| dictionary.field_named(name).map(|field| field.tag);
         if let Some(tag) = self.chosen.as_deref().and_then(named) {
             return Some(tag);
         }
         let found = self.loaded.iter().find_map(|(_, loaded)| named(loaded));
-        // The newest have nearly all fields; the old ones have what was dropped since.
+        // The newest versions define nearly all fields; older versions define dropped fields.
         let mut others = STANDARD.iter().rev();
         found.or_else(|| others.find_map(|other| self.load(other).ok().and_then(|d| named(&d))))
     }
 
-    /// The MsgType(35) of the messages that some version calls so, or that is written so. No two
-    /// versions mean different messages by one name.
+    /// Returns the MsgType(35) of the message with this name in any version, or with this type.
+    ///
+    /// No name denotes different messages in two versions.
     pub(super) fn type_named(&mut self, word: &str) -> Option<String> {
         self.find_map(|known| known.message(word).map(|message| message.msg_type.clone())).or_else(
             || {
@@ -127,13 +128,13 @@ impl Dictionaries {
         )
     }
 
-    /// Returns the field of that tag, as the chosen dictionary or the newest version that has it
-    /// says.
+    /// Returns the field with this tag, from the chosen dictionary or the newest version that
+    /// defines the tag.
     pub fn field(&mut self, tag: u32) -> Option<Field> {
         self.find_map(|known| known.field(tag).cloned())
     }
 
-    /// Returns the values of the field whose codes some version names so, in any case.
+    /// Returns the values of the field's codes with this name in any version, ignoring case.
     pub fn codes_named(&mut self, tag: u32, name: &str) -> Vec<Vec<u8>> {
         let mut values = BTreeSet::new();
         let _ = self.find_map(|known| {
@@ -155,7 +156,7 @@ impl Dictionaries {
         names
     }
 
-    /// The names of the messages of all versions.
+    /// Returns the names of the messages of all versions.
     pub(super) fn message_names(&mut self) -> BTreeSet<String> {
         let mut names = BTreeSet::new();
         let _ = self.find_map(|known| {
@@ -165,7 +166,8 @@ impl Dictionaries {
         names
     }
 
-    /// The first that is found: in the user's dictionary, then from the newest version on.
+    /// Returns the first result, from the chosen dictionary, then from the newest to the oldest
+    /// version.
     fn find_map<T>(&mut self, mut found: impl FnMut(&Dictionary) -> Option<T>) -> Option<T> {
         if let Some(first) = self.chosen.as_deref().and_then(&mut found) {
             return Some(first);
@@ -183,7 +185,7 @@ impl Dictionaries {
     }
 }
 
-/// The dictionary of a version that has its own session layer; none for FIXT 1.1.
+/// Returns the dictionary of a version with its own session layer; `None` for FIXT 1.1.
 fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
     match begin_string {
         b"FIX.4.0" => Some("FIX40"),
@@ -195,7 +197,7 @@ fn by_begin_string(begin_string: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// The dictionary of an ApplVerID(1128).
+/// Returns the dictionary of an ApplVerID(1128).
 fn by_appl_ver_id(value: &[u8]) -> Option<&'static str> {
     match value {
         b"2" => Some("FIX40"),

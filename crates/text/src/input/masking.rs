@@ -1,4 +1,4 @@
-//! Stars in place of values that a [`Mask`] hides.
+//! Masking of values that a [`Mask`] hides.
 
 use std::borrow::Cow;
 
@@ -7,8 +7,9 @@ use transfix_store::journal::{Entry, Event, Message};
 
 use super::parse;
 
-/// Returns a message with stars; bytes that are no message are masked as far as they look like one.
-/// `index` is memory to work with.
+/// Returns a masked message; bytes that are not a message are masked as far as possible.
+///
+/// `index` is scratch memory.
 #[must_use]
 pub fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<'b, [u8]> {
     match parse(bytes, index, CheckSumPolicy::Ignore) {
@@ -17,7 +18,7 @@ pub fn covered<'b>(mask: &Mask, bytes: &'b [u8], index: &mut FieldIndex) -> Cow<
     }
 }
 
-/// Returns an entry of a store with stars.
+/// Returns a masked store entry.
 #[must_use]
 pub fn covered_entry(mask: Option<&Mask>, mut entry: Entry) -> Entry {
     if let Some(mask) = mask

@@ -1,10 +1,10 @@
-//! Opens a file of messages, compressed or not.
+//! Opening of message files, compressed or not.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
-/// Compressed formats: the first bytes, the name, and the command that reads the file.
+/// Compressed formats: the first bytes, the name, and the command that decompresses the file.
 const COMPRESSED: &[(&[u8], &str, &str)] = &[
     (b"\x1f\x8b", "gzip", "zcat"),
     (b"\xfd7zXZ\0", "xz", "xzcat"),
@@ -12,17 +12,17 @@ const COMPRESSED: &[(&[u8], &str, &str)] = &[
     (b"PK\x03\x04", "zip", "unzip -p"),
 ];
 
-/// The first bytes of a file of zstd.
+/// The first bytes of a zstd file.
 const ZSTD: &[u8] = b"\x28\xb5\x2f\xfd";
 
-/// Opens a file, and decompresses it if it is compressed with zstd.
+/// Opens a file, and decompresses zstd files.
 ///
 /// # Errors
-/// If it cannot be opened, or is compressed by something else.
+/// If the file cannot be opened, or has another compression.
 pub fn open(path: &Path) -> Result<Box<dyn Read>, String> {
     let unreadable = |error: io::Error| format!("{}: {error}", path.display());
     let mut file = File::open(path).map_err(unreadable)?;
-    // A pipe gives its bytes once only.
+    // A pipe cannot be rewound after reading its first bytes.
     if !file.metadata().map_err(unreadable)?.is_file() {
         return Ok(Box::new(file));
     }

@@ -1,7 +1,7 @@
-//! Finds the messages in captures and logs, whatever their delimiter.
+//! Detection of messages in captures and logs, with any delimiter.
 //!
-//! Invariants: each step but [`Step::More`] makes progress. Text around messages is skipped, such
-//! as the time at the beginning of a log's line. A step asks for at most [`MESSAGE_BYTES_MAX`].
+//! Invariants: each step except [`Step::More`] makes progress. Text around messages is skipped,
+//! such as the time at the beginning of a log line. A step asks for at most [`MESSAGE_BYTES_MAX`].
 
 use std::fmt;
 use std::sync::LazyLock;
@@ -11,11 +11,11 @@ use transfix_codec::{Garbled, Limits, SOH, frame, frame::Frame, shown};
 
 use super::within::restore;
 
-/// Longest message that is recognized, in bytes.
+/// Maximum length of a recognized message, in bytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 
 const START: &[u8] = b"8=FIX";
-/// The value of BeginString(8) is shorter.
+/// Maximum length of BeginString(8), in bytes.
 const BEGIN_STRING_MAX: usize = 16;
 
 /// The delimiter between the fields of a message.
@@ -32,7 +32,7 @@ pub enum Delimiter {
 }
 
 impl Delimiter {
-    /// Returns its bytes.
+    /// Returns the bytes of the delimiter.
     #[must_use]
     pub const fn text(self) -> &'static [u8] {
         match self {
@@ -44,33 +44,35 @@ impl Delimiter {
     }
 }
 
-/// The content at the start of the bytes.
+/// The finding at the start of the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// Nothing certain yet: read more and ask again.
+    /// Undecided. Read more bytes and call again.
     More,
-    /// No message in the first `bytes`; `wrong` if they are the remains of one.
+    /// No message in the first `bytes`; `wrong` is set for the remains of a message.
     Skip { bytes: usize, wrong: Option<Wrong> },
-    /// The first `bytes` are a message, now in [`Splitter::message`] as it was on the wire;
-    /// `wrong` if it does not hold what it says of itself.
+    /// The first `bytes` are a message, stored in [`Splitter::message`] as on the wire.
+    ///
+    /// `wrong` is set if BodyLength(9) or CheckSum(10) is wrong.
     Message { bytes: usize, wrong: Option<Wrong> },
     /// The first `bytes` are a message by its BodyLength(9), with `by` in place of SOH.
-    /// [`Splitter::take`] puts it into [`Splitter::message`].
+    ///
+    /// [`Splitter::take`] stores the message in [`Splitter::message`].
     Frame { bytes: usize, by: u8 },
 }
 
 /// The error of a message of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wrong {
-    /// It does not hold what it says of itself.
+    /// BodyLength(9), CheckSum(10) or another framing field is wrong.
     Garbled(Garbled),
-    /// The input ends within it.
+    /// The input ends within the message.
     Cut,
-    /// CheckSum(10) says that so many of its delimiters belong to values, but not which.
+    /// CheckSum(10) shows that `count` delimiters belong to values, but not which delimiters.
     Delimiter {
         /// The delimiter.
         by: u8,
-        /// How many belong to values.
+        /// Number of delimiters that belong to values.
         count: usize,
     },
 }
@@ -90,27 +92,29 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// Tells if more bytes may follow those at hand.
+/// The knowledge about further bytes: unknown, or nothing follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rest {
     Unknown,
     Nothing,
 }
 
-/// Takes messages out of a stream of bytes.
+/// Splits a stream of bytes into messages.
 pub(super) struct Splitter {
-    /// The delimiter that the user names; otherwise that of each message.
+    /// The delimiter given by the user; otherwise each message's own delimiter is detected.
     delimiter: Option<Delimiter>,
-    /// The message found last.
+    /// The last message found.
     pub(super) message: Vec<u8>,
-    /// True if the bytes skipped last were counted as garbled.
+    /// True if the last skipped bytes were counted as garbled.
     in_junk: bool,
-    /// Bytes that may be looked at for messages that are not where they say. Each byte that is
-    /// dealt with adds to it, so that lies within lies cost no more than a few looks at each byte.
+    /// Number of bytes that may be searched for messages with wrong lengths.
+    ///
+    /// Each processed byte adds to this budget. Nested wrong lengths therefore cost only a few
+    /// searches per byte.
     looks: usize,
 }
 
-/// Looks at each byte that damage may take, on average.
+/// Average number of searches per byte that damage may cost.
 const LOOKS: usize = 4;
 
 impl Splitter {
@@ -118,12 +122,12 @@ impl Splitter {
         Self { delimiter, message: Vec::new(), in_junk: false, looks: LOOKS * MESSAGE_BYTES_MAX }
     }
 
-    /// Looks at the start of `bytes`.
+    /// Classifies the start of `bytes`.
     pub(super) fn step(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let before = self.looks;
         let step = self.look(bytes, rest);
         self.looks = match step {
-            // Reading more costs as much.
+            // Reading more bytes restarts the step, so the budget is restored.
             Step::More => before,
             Step::Skip { bytes, .. } | Step::Message { bytes, .. } | Step::Frame { bytes, .. } => {
                 (self.looks + LOOKS * bytes).min(LOOKS * MESSAGE_BYTES_MAX)
@@ -156,7 +160,7 @@ impl Splitter {
         }
     }
 
-    /// Puts the frame into [`Splitter::message`] as it was on the wire.
+    /// Stores the frame in [`Splitter::message`] as on the wire.
     pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<Wrong> {
         self.message.clear();
         self.message.extend_from_slice(frame);
@@ -169,7 +173,7 @@ impl Splitter {
         restore(&mut self.message, frame, delimiter)
     }
 
-    /// Up to the next message; bytes that are no text are the remains of one.
+    /// Skips to the next message; bytes that are not text are the remains of a message.
     fn skip(&mut self, bytes: &[u8], rest: Rest) -> Step {
         let end = next_start(bytes, 0).unwrap_or_else(|| {
             let may_start = |n: &usize| bytes.ends_with(&START[..*n]);
@@ -180,14 +184,14 @@ impl Splitter {
             return Step::More;
         }
         let is_other = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n');
-        // Without a jump for each byte.
+        // The loop has no branch per byte.
         let is_junk = bytes[..end].iter().fold(false, |is_junk, b| is_junk | is_other(b));
         let wrong = (is_junk && !self.in_junk).then_some(Wrong::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
         Step::Skip { bytes: end, wrong }
     }
 
-    /// The delimiter after BeginString(8).
+    /// Returns the delimiter after BeginString(8).
     fn delimiter_of(&self, bytes: &[u8]) -> Option<Delimiter> {
         let value = &bytes[2..bytes.len().min(2 + BEGIN_STRING_MAX)];
         let delimiter = |at: usize| match value[at] {
@@ -201,7 +205,7 @@ impl Splitter {
         found.find(|found| self.delimiter.is_none_or(|only| only == *found))
     }
 
-    /// A message as it was on the wire.
+    /// Classifies a message with SOH as delimiter.
     fn raw(&mut self, bytes: &[u8], rest: Rest) -> Step {
         match frame::split(bytes, Limits { message_bytes_max: MESSAGE_BYTES_MAX }) {
             Frame::Whole(bytes) => Step::Frame { bytes, by: SOH },
@@ -218,7 +222,8 @@ impl Splitter {
         }
     }
 
-    /// A message of which a protocol log has made one line; answers with the length of the line.
+    /// Restores a message that a protocol log has escaped to one line; returns the length of the
+    /// line.
     fn unescaped(&mut self, bytes: &[u8]) -> Option<usize> {
         let near = &bytes[..bytes.len().min(self.looks)];
         let end = match memchr(b'\n', near) {
@@ -239,14 +244,15 @@ impl Splitter {
         Some(end)
     }
 
-    /// A message whose delimiter was made readable: a line, or more if a value holds a line break.
+    /// Classifies a message with a readable delimiter: one line, or more if a value contains line
+    /// breaks.
     fn text(&mut self, bytes: &[u8], delimiter: Delimiter, rest: Rest) -> Step {
         self.message.clear();
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let mut at = 0;
         let needed = needed(bytes, delimiter);
         loop {
-            // No message goes on behind what it says to be its length.
+            // A message never extends beyond its declared length.
             let within = bytes.len().min(needed.max(at));
             let is_short = within == bytes.len();
             let near = &bytes[at..within.min(at + self.looks)];
@@ -268,7 +274,7 @@ impl Splitter {
                     let bytes = source_length(bytes, delimiter, length);
                     return Step::Message { bytes, wrong };
                 }
-                // Half of a delimiter is none yet.
+                // The first half of the delimiter `^A` is not yet a delimiter.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
                 Frame::TooLong { .. } => {
                     return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::TooLong));
@@ -279,7 +285,7 @@ impl Splitter {
                 Frame::Partial if is_open => return Step::More,
                 Frame::Partial => {}
             }
-            // Some logs leave out the last delimiter.
+            // Some logs omit the last delimiter.
             self.message.push(SOH);
             if frame::split(&self.message, limits) == Frame::Whole(self.message.len()) {
                 let wrong = restore(&mut self.message, bytes, delimiter);
@@ -299,8 +305,10 @@ impl Splitter {
         }
     }
 
-    /// A message that lies about its length: up to the first CheckSum(10), if that comes before
-    /// the next message. Only what nothing follows is cut.
+    /// Recovers a message with a wrong length: up to its first CheckSum(10) before the next
+    /// message.
+    ///
+    /// A message counts as cut only if nothing follows.
     fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: Wrong) -> Step {
         let start = next_start(bytes, 1);
         let piece = &bytes[..start.unwrap_or(bytes.len())];
@@ -328,7 +336,7 @@ impl Splitter {
     }
 }
 
-/// Where the field `10=ddd` ends that closes the message, with its delimiter if it has one.
+/// Returns the end of the closing field `10=ddd`, including its delimiter if present.
 fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
     let by = delimiter.text();
     let mut from = 0;
@@ -344,13 +352,13 @@ fn check_sum_end(piece: &[u8], delimiter: Delimiter) -> Option<usize> {
     None
 }
 
-/// The next `8=FIX` from place `from` on.
+/// Returns the offset of the next `8=FIX` from `from` on.
 fn next_start(bytes: &[u8], from: usize) -> Option<usize> {
     static STARTS: LazyLock<memmem::Finder<'static>> = LazyLock::new(|| memmem::Finder::new(START));
     Some(from + STARTS.find(bytes.get(from..)?)?)
 }
 
-/// Appends `text` with its delimiters as on the wire.
+/// Appends `text` with its delimiters replaced by SOH.
 fn convert(text: &[u8], delimiter: Delimiter, message: &mut Vec<u8>) {
     let mut rest = text;
     while let Some(at) = find(rest, delimiter.text()) {
@@ -361,7 +369,7 @@ fn convert(text: &[u8], delimiter: Delimiter, message: &mut Vec<u8>) {
     message.extend_from_slice(rest);
 }
 
-/// How many bytes of `text` became `length` bytes.
+/// Returns how many bytes of `text` correspond to `length` converted bytes.
 fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     if delimiter.text().len() == 1 {
         return length;
@@ -373,8 +381,9 @@ fn source_length(text: &[u8], delimiter: Delimiter, length: usize) -> usize {
     at
 }
 
-/// The length of the message that the bytes begin with, if it is one by its BodyLength(9) and has
-/// `by` in place of SOH.
+/// Returns the length of the message at the start of `bytes`, with `by` in place of SOH.
+///
+/// `None` if BodyLength(9) does not lead to a CheckSum(10).
 fn framed(bytes: &[u8], by: u8) -> Option<usize> {
     let first = 2 + memchr(by, bytes.get(2..2 + BEGIN_STRING_MAX)?)?;
     let length = bytes[first + 1..].strip_prefix(b"9=")?;
@@ -394,7 +403,7 @@ fn framed(bytes: &[u8], by: u8) -> Option<usize> {
     is_trailer.then_some(trailer + TRAILER)
 }
 
-/// How many bytes a message that begins here has at most, with its delimiters made readable.
+/// Returns the maximum length of a message that begins here, with readable delimiters.
 fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
     let by = delimiter.text();
     let head = &bytes[..bytes.len().min(HEAD_MAX)];
@@ -408,11 +417,11 @@ fn needed(bytes: &[u8], delimiter: Delimiter) -> usize {
     HEAD_MAX + by.len() * (body + TRAILER)
 }
 
-/// BeginString(8) and BodyLength(9) are shorter.
+/// Maximum length of BeginString(8) and BodyLength(9) together, in bytes.
 const HEAD_MAX: usize = 64;
-/// Digits of BodyLength(9) of a message that is recognized.
+/// Maximum number of digits of BodyLength(9) of a recognized message.
 const LENGTH_DIGITS_MAX: usize = 8;
-/// Bytes of `10=ddd` and its delimiter.
+/// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER: usize = 7;
 
 fn find(bytes: &[u8], sought: &[u8]) -> Option<usize> {
@@ -425,7 +434,7 @@ mod tests {
 
     const WIRE: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
-    /// Splits `stream`, fed in chunks of every size: the messages, and what was garbled.
+    /// Splits `stream`, fed in chunks of every size; returns the messages and the errors.
     fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<Wrong>) {
         let whole = split_by(stream, delimiter, stream.len().max(1));
         for chunk in 1..stream.len() {
@@ -518,7 +527,7 @@ mod tests {
         assert_eq!(split(wire, Some(Delimiter::Pipe)).0, [b""; 0]);
     }
 
-    /// The steps to the end of the bytes, and how many messages they find.
+    /// Returns the number of steps to the end of the bytes, and the number of messages found.
     fn steps(bytes: &[u8]) -> (usize, usize) {
         let mut splitter = Splitter::new(None);
         let (mut begin, mut steps, mut found) = (0, 0, 0);

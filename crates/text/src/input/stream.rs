@@ -1,6 +1,6 @@
-//! Messages of a capture or a log, in the order in which they stand there.
+//! Messages of a capture or a log, in input order.
 //!
-//! Invariant: a reader goes on where it stopped, so that a file which grows can be followed.
+//! Invariant: a reader resumes where it stopped, so that a growing file can be followed.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,20 +14,20 @@ use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
 use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
 
-/// Tells if the input ends where nothing more can be read.
+/// The state of the input when no more bytes can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// A message that is not whole by then is damaged.
+    /// The input is complete: an incomplete message is damaged.
     Final,
-    /// More may be written.
+    /// More bytes may be written later.
     Open,
 }
 
-/// Reads the messages of one input, also of one that grows.
+/// Reader of the messages of one input, which may grow.
 pub struct Stream {
     splitter: Splitter,
     buffer: Vec<u8>,
-    /// Bytes of the buffer before this offset are done.
+    /// Bytes of the buffer before this offset are processed.
     begin: usize,
     at: Position,
     index: FieldIndex,
@@ -40,7 +40,8 @@ impl fmt::Debug for Stream {
 }
 
 impl Stream {
-    /// Stands at the beginning of an input, with this delimiter or that of each message.
+    /// Begins at the start of an input, with this delimiter or the detected delimiter of each
+    /// message.
     #[must_use]
     pub fn new(delimiter: Option<Delimiter>) -> Self {
         Self {
@@ -52,10 +53,10 @@ impl Stream {
         }
     }
 
-    /// Gives the sink all messages up to the end of the input.
+    /// Passes all messages up to the end of the input to the sink.
     ///
     /// # Errors
-    /// If the input cannot be read, and those of the sink.
+    /// If the input cannot be read, and the errors of the sink.
     pub fn read(
         &mut self,
         input: &mut dyn Read,
@@ -102,13 +103,14 @@ impl Stream {
                     bytes
                 }
             };
-            // Nothing in a message is the head of the next one, also behind a break in a value.
+            // Text of a message never becomes the head of the next message, even after a line break
+            // in a value.
             self.at.head.clear();
             self.begin += bytes;
         }
     }
 
-    /// Gives the sink the message in the splitter.
+    /// Passes the splitter's message to the sink.
     fn found(
         &mut self,
         wrong: Option<super::Wrong>,
@@ -125,38 +127,38 @@ impl Stream {
     }
 }
 
-/// Where a stream is read. Lines are counted when somebody asks for them.
+/// The current position in a stream. Lines are counted only on demand.
 #[derive(Default)]
 struct Position {
-    /// The line of the byte `counted` of the buffer.
+    /// The line at offset `counted` of the buffer.
     line: u64,
-    /// Bytes of the input before the buffer.
+    /// Number of input bytes before the buffer.
     byte: u64,
-    /// The bytes of the buffer whose lines are counted.
+    /// Number of bytes of the buffer whose lines are counted.
     counted: usize,
-    /// The bytes of the line so far.
+    /// The bytes of the current line so far.
     head: Vec<u8>,
 }
 
-/// The log's text before a message is shorter.
+/// Maximum length of the log text before a message, in bytes.
 const HEAD_BYTES_MAX: usize = 256;
 
 impl Position {
-    /// That of the byte `begin` of the buffer.
+    /// Returns the position of offset `begin` of the buffer.
     fn place(&mut self, buffer: &[u8], begin: usize) -> Place {
         self.line += memchr_iter(b'\n', &buffer[self.counted..begin]).count() as u64;
         self.counted = begin;
         Place::Stream { line: self.line, byte: self.byte + begin as u64 }
     }
 
-    /// The bytes leave the buffer.
+    /// Advances past bytes that are removed from the buffer.
     fn drain(&mut self, bytes: &[u8]) {
         self.place(bytes, bytes.len());
         self.byte += bytes.len() as u64;
         self.counted = 0;
     }
 
-    /// Passes over text between messages.
+    /// Processes text between messages.
     fn pass(&mut self, bytes: &[u8]) {
         let line = memrchr(b'\n', bytes);
         let last = &bytes[line.map_or(0, |at| at + 1)..];
@@ -174,8 +176,10 @@ impl Position {
 }
 
 impl Position {
-    /// The line ends behind these bytes. One such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>`
-    /// is the head of the message in the next line: so the screen logs of QuickFIX C++ and /Go.
+    /// Processes the end of a line.
+    ///
+    /// A line such as `<20261121-09:28:25, FIX.4.4:A->B, incoming>` is the head of the message in
+    /// the next line. The screen logs of QuickFIX C++ and QuickFIX/Go have this form.
     fn end_line(&mut self, bytes: &[u8]) {
         let begin = memrchr(b'\n', bytes);
         if begin.is_some() {
@@ -193,7 +197,7 @@ impl Position {
     }
 }
 
-/// The bytes of a head without what is no text.
+/// Returns the text of a head, without non-text bytes.
 fn text(head: &[u8]) -> Cow<'_, str> {
     let is_plain = |b: &u8| (b' '..0x7f).contains(b) && *b != b'\\';
     if let Ok(text) = std::str::from_utf8(head)

@@ -1,17 +1,19 @@
-//! Types of messages as users write them: MsgType(35) or the message's name.
+//! Message types as users write them: MsgType(35) or the message's name.
 
 use transfix_dictionary::nearest;
 
 use super::Dictionaries;
 
-/// Longest MsgType(35) that is taken for one although no dictionary has it: names are longer.
+/// Maximum length of an unknown MsgType(35), in bytes; longer unknown words count as names.
 const TYPE_MAX: usize = 3;
 
-/// Returns the values of MsgType(35) that these words stand for. `unknown` gets each type that no
-/// dictionary has, unless it begins with U, as the standard wants it of types of one's own.
+/// Returns the values of MsgType(35) that these words denote.
+///
+/// `unknown` receives each type that no dictionary defines, except types that begin with U, which
+/// the standard reserves for custom messages.
 ///
 /// # Errors
-/// If no dictionary has a message of that name.
+/// If no dictionary defines a message with this name.
 pub fn msg_types(
     words: &[String],
     dictionaries: &mut Dictionaries,
@@ -51,7 +53,7 @@ mod tests {
         check("d", Ok("d"));
         check("NewOrderSingle", Ok("D"));
         check("newordersingle", Ok("D"));
-        // Types that only FIXT 1.1 or an old version has.
+        // Types that only FIXT 1.1 or an old version defines.
         check("Logon", Ok("A"));
         check("ExecutionReport", Ok("8"));
         check("U7", Ok("U7"));

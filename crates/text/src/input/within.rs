@@ -1,21 +1,22 @@
-//! Delimiters that were made readable, and stand within values too.
+//! Readable delimiters that also occur within values.
 //!
-//! Where `;` or `|` stands for the byte 1, a value that holds it looks like two fields. The length
-//! of the message does not show that; CheckSum(10) does, since it counts the bytes of the wire.
+//! If `;` or `|` replaces SOH, a value that contains the delimiter looks like two fields.
+//! BodyLength(9) does not reveal this. CheckSum(10) does, because it covers the bytes of the wire.
 
 use transfix_codec::{SOH, raw};
 
 use super::split::{Delimiter, Wrong};
 
-/// More of them in one message are not looked for.
+/// Maximum number of delimiters within values that is searched for in one message.
 const WITHIN_MAX: usize = 8;
 
-/// Bytes of `10=ddd` and its delimiter.
+/// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER: usize = 7;
 
-/// Gives a message, whose delimiters in `source` have all become the byte 1, back those that
-/// belong to values: those that no tag follows, if CheckSum(10) is right then. Otherwise answers
-/// how many CheckSum(10) misses, if it is so that it can be explained.
+/// Restores delimiters within values of a message in which all delimiters became SOH.
+///
+/// A delimiter that no tag follows is restored if CheckSum(10) is then correct. Otherwise returns
+/// how many delimiters CheckSum(10) indicates, if a number explains the difference.
 pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Option<Wrong> {
     let &[by] = by.text() else { return None };
     let (covered, trailer) = message.split_at(message.len().checked_sub(TRAILER)?);
@@ -57,7 +58,7 @@ fn number(digits: &[u8]) -> Option<u32> {
 mod tests {
     use super::*;
 
-    /// Text(58) of a message, and how it is read back where `;` delimits its fields.
+    /// Checks how Text(58) is read back if `;` delimits the fields.
     fn check(text: &str, expected: &str, wrong: Option<Wrong>) {
         let body = format!("8=FIX.4.4\x019=9\x0135=B\x0158={text}\x0155=EU\x01");
         let sum = String::from_utf8(raw::check_sum(body.as_bytes()).to_vec()).unwrap();
@@ -75,7 +76,7 @@ mod tests {
         check("a;b", "a;b", None);
         check("a;b;;c;", "a;b;;c;", None);
         check("a;7", "a;7", None);
-        // Two fields just as well: nothing tells which of the delimiters it is.
+        // These could be two fields, so the delimiter is ambiguous.
         check("a;7=b", "a|7=b", within(1));
         check("a;7=b;8=c", "a|7=b|8=c", within(2));
         check("a;b;7=c", "a|b|7=c", within(2));

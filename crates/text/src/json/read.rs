@@ -1,7 +1,7 @@
-//! The way back: JSON text to the bytes of a message.
+//! Parser of JSON text into the bytes of a message.
 //!
-//! Invariants: no text makes it panic; objects and arrays nest up to [`DEPTH_MAX`]; after an error
-//! the output is as before.
+//! Invariants: no text causes a panic; objects and arrays nest up to [`DEPTH_MAX`]; after an error
+//! the output has its previous content.
 
 use std::fmt;
 use std::io::Write;
@@ -12,13 +12,13 @@ use transfix_codec::{SOH, Tag, data, raw, tag, value};
 
 use super::{BASE64, SECTIONS};
 
-/// Why a text is no message.
+/// The reason why a text is not a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct JsonError {
-    /// Where, in bytes from the beginning of the text.
+    /// Offset of the error from the beginning of the text, in bytes.
     pub at: usize,
-    /// The fault there.
+    /// The fault at this offset.
     pub problem: JsonProblem,
 }
 
@@ -48,8 +48,9 @@ pub enum JsonProblem {
 }
 
 impl JsonProblem {
-    /// The number of this problem, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this problem, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -67,8 +68,9 @@ impl JsonProblem {
 }
 
 impl JsonError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the code of this error, for logs and other languages.
+    ///
+    /// Codes never change; the page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         self.problem.as_u16()
@@ -110,7 +112,7 @@ impl fmt::Display for JsonProblem {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for JsonError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -119,24 +121,23 @@ impl fmt::Debug for JsonError {
 
 impl std::error::Error for JsonError {}
 
-/// How deeply objects and arrays may nest; no dictionary comes near.
+/// Maximum nesting depth of objects and arrays, far above the depth of any dictionary.
 const DEPTH_MAX: usize = 64;
 
-/// Appends the message at the beginning of `text` to `out` and answers where its object ends.
+/// Appends the message at the beginning of `text` to `out`; returns the end of its object.
 ///
-/// `tag_of` finds the tag of a name, such as [`tags_of`](super::tags_of) the dictionaries. Beside
-/// what [`Writer`](super::Writer) writes, numbers are taken as they are written, and `true` and
-/// `false` as `Y` and `N`. A BodyLength(9) or CheckSum(10) that is there is kept, right or wrong;
-/// one that is not is computed.
+/// `tag_of` returns the tag of a name, such as [`tags_of`](super::tags_of) the dictionaries. The
+/// input has the form that [`Writer`](super::Writer) writes. In addition, numbers are accepted as
+/// written, and `true` and `false` as `Y` and `N`. A present BodyLength(9) or CheckSum(10) is kept,
+/// correct or not; an absent field is computed.
 ///
-/// A value holds SOH only in a data field, as many bytes as its Length field right before it says.
-/// `data_fields` are such pairs of a dictionary beside those of the standard, as
-/// [`FieldIndex::set_data_fields`](transfix_codec::FieldIndex::set_data_fields) takes them. A
-/// Length field that says more is kept, unless the data field would take the fields after it for
-/// its own.
+/// Only a data field may contain SOH, if the preceding Length field states the length of the value.
+/// `data_fields` are custom pairs, as in
+/// [`FieldIndex::set_data_fields`](transfix_codec::FieldIndex::set_data_fields). A Length field
+/// that is too large is kept, unless the data field would swallow the following fields.
 ///
 /// # Errors
-/// If the text is no such object; `out` is then as before.
+/// If the text is not such an object; `out` then has its previous content.
 pub fn read(
     text: &[u8],
     tag_of: impl Fn(&str) -> Option<Tag>,
@@ -174,29 +175,29 @@ struct Reader<'t, 'o, N> {
     tag_of: N,
     data_fields: &'t [(Tag, Tag)],
     out: &'o mut Vec<u8>,
-    /// Where the message begins in `out`.
+    /// Offset of the message in `out`.
     begin: usize,
-    /// Where the second field begins.
+    /// Offset of the second field.
     body: usize,
-    /// Where the last field begins.
+    /// Offset of the last field.
     last: usize,
     last_tag: Tag,
-    /// The tags of the first fields.
+    /// The tags of the first three fields.
     head: [Tag; 3],
-    /// Fields so far.
+    /// Number of fields so far.
     count: usize,
-    /// Data fields that are shorter than said.
+    /// Data fields that are shorter than their Length field states.
     overlong: Vec<Overlong>,
 }
 
-/// A data field whose Length field says more than it has.
+/// A data field that is shorter than its Length field states.
 struct Overlong {
     tag: Tag,
-    /// Where its member begins in the text.
+    /// Offset of the member in the text.
     member_at: usize,
-    /// Where its value begins in the output.
+    /// Offset of the value in the output.
     value_at: usize,
-    /// How long it would be.
+    /// The stated length, in bytes.
     said: usize,
 }
 
@@ -214,7 +215,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
         let is_whole = self.count > 1 && self.out[self.last..].starts_with(b"10=");
         let end = if is_whole { self.last } else { self.out.len() };
-        // A reader of the message believes a Length field that ends before a delimiter.
+        // A parser accepts a Length field if the data would end at a delimiter.
         let is_believed = |field: &&Overlong| {
             let until = field.value_at.checked_add(field.said);
             until.and_then(|until| self.out[..end].get(until)) == Some(&SOH)
@@ -236,7 +237,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// The fields of an object.
+    /// Parses an object as fields.
     fn object(&mut self, depth: usize) -> Outcome {
         self.expect(b'{', "an object")?;
         if self.takes(b'}')? {
@@ -251,12 +252,12 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
     }
 
-    /// A name and what it stands for.
+    /// Parses a name with its value.
     fn member(&mut self, depth: usize) -> Outcome {
         let depth = depth.checked_sub(1).ok_or(JsonProblem::TooDeep)?;
         self.blank()?;
         let name_at = self.at;
-        // Names wait behind the message until they are known.
+        // The name is stored temporarily at the end of the output.
         let end = self.out.len();
         self.string()?;
         let name = std::str::from_utf8(&self.out[end..]).map_err(|_| JsonProblem::BadString)?;
@@ -296,7 +297,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// The value of the field before, if it is the Length field of the data field `tag`.
+    /// Returns the value of the previous field, if it is the Length field of the data field `tag`.
     fn length_of(&self, tag: Tag) -> Option<u64> {
         let is_pair = data::length_of(tag) == Some(self.last_tag)
             || self.data_fields.contains(&(self.last_tag, tag));
@@ -320,7 +321,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         }
     }
 
-    /// The entries of a group; their number comes before them.
+    /// Parses the entries of a group, and inserts their number before them.
     fn entries(&mut self, depth: usize) -> Outcome {
         let depth = depth.checked_sub(1).ok_or(JsonProblem::TooDeep)?;
         self.expect(b'[', "an array")?;
@@ -345,7 +346,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// A value that is not UTF-8.
+    /// Parses a base64 value.
     fn bytes(&mut self) -> Outcome {
         const ONLY: JsonProblem =
             JsonProblem::Expected("\"base64\"; the entries of a group are an array of objects");
@@ -365,14 +366,14 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         let begin = self.at + 1;
         self.string()?;
         self.out.truncate(end);
-        // Escapes are no base64.
+        // Base64 contains no escapes.
         let text = &self.text[begin..self.at - 1];
         STANDARD.decode_vec(text, self.out).map_err(|_| JsonProblem::Base64)?;
         self.out.push(SOH);
         self.expect(b'}', "the end of the object")
     }
 
-    /// A string, a number, true or false.
+    /// Parses a string, a number, true or false.
     fn scalar(&mut self) -> Outcome {
         let first = self.blank()?;
         if first == b'"' {
@@ -393,7 +394,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         Ok(())
     }
 
-    /// Appends what a string means.
+    /// Parses a string and appends its content.
     fn string(&mut self) -> Outcome {
         self.expect(b'"', "a string")?;
         loop {
@@ -459,7 +460,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
         number.ok_or(JsonProblem::BadString)
     }
 
-    /// The next byte that is no blank.
+    /// Skips blanks and returns the next byte.
     fn blank(&mut self) -> Outcome<u8> {
         let rest = &self.text[self.at..];
         let blanks = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
@@ -478,7 +479,7 @@ impl<N: Fn(&str) -> Option<Tag>> Reader<'_, '_, N> {
     }
 }
 
-/// A tag as [`Writer`](super::Writer) writes it.
+/// Parses a canonical tag, as [`Writer`](super::Writer) writes it.
 fn number(name: &str) -> Option<Tag> {
     let is_canonical = name.bytes().all(|b| b.is_ascii_digit()) && !name.starts_with('0');
     name.parse().ok().filter(|_| is_canonical).map(Tag)

@@ -1,7 +1,7 @@
-//! One condition on a field: a name or tag, an operator, and a value.
+//! Conditions on a field: a name or tag, an operator and a value.
 //!
-//! Invariant: values are compared as the data type of the field says: numbers and times by what
-//! they mean, all else byte by byte.
+//! Invariant: values are compared by the data type of the field: numbers and times by value, all
+//! other types byte by byte.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use transfix_dictionary::{DataType, Field, nearest};
 use super::quick::Quick;
 use crate::input::Dictionaries;
 
-/// How a value is compared.
+/// The comparison of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Operator {
     Equal,
@@ -26,7 +26,7 @@ pub(super) enum Operator {
     Contains,
 }
 
-/// The longer ones first.
+/// The operators, longer symbols first.
 const OPERATORS: &[(&str, Operator)] = &[
     ("!=", Operator::NotEqual),
     ("<=", Operator::LessOrEqual),
@@ -37,8 +37,10 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("~", Operator::Contains),
 ];
 
-/// A condition as the user writes it: a field by its name or tag, then = != < <= > >= or ~
-/// (contains), and a value.
+/// An unresolved condition as the user writes it.
+///
+/// The text is a field name or tag, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, or `~` for
+/// contains), and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Written {
     name: String,
@@ -46,7 +48,7 @@ pub struct Written {
     value: String,
 }
 
-/// Fails if there is no operator in the text.
+/// Fails if the text contains no operator.
 impl FromStr for Written {
     type Err = String;
 
@@ -64,7 +66,8 @@ impl FromStr for Written {
             );
         };
         let (name, value) = (&text[..at], &text[at + length..]);
-        // `Price >= 10` as well as `Price>=10`, which keeps a blank that belongs to the value.
+        // Accepts `Price >= 10` and `Price>=10`; the latter keeps a blank that belongs to the
+        // value.
         let value =
             if name.ends_with(' ') { value.strip_prefix(' ').unwrap_or(value) } else { value };
         Ok(Self { name: name.trim().to_owned(), operator, value: value.to_owned() })
@@ -74,22 +77,22 @@ impl FromStr for Written {
 /// The operand that values are compared with.
 #[derive(Clone, Debug)]
 enum Operand {
-    /// One of these, byte by byte; the first one for an order.
+    /// Alternatives, compared byte by byte; an ordering uses the first.
     Bytes(Vec<Vec<u8>>),
-    /// The same, where values are words between blanks.
+    /// Alternatives for values that are lists of words separated by blanks.
     Words(Vec<Vec<u8>>),
     Number(Decimal),
-    /// Nanoseconds since 1970, or since midnight.
+    /// Nanoseconds since 1970 or since midnight, with the parser of values.
     Moment(i64, fn(&[u8]) -> Option<i64>),
 }
 
-/// A condition on a field that is known.
+/// A condition on a known field.
 #[derive(Clone, Debug)]
 pub struct Condition {
     pub(super) tag: Tag,
     operator: Operator,
     operand: Operand,
-    /// True if values may hold SOH.
+    /// True if values may contain SOH.
     is_data: bool,
     pub(super) quick: Quick,
 }
@@ -98,7 +101,7 @@ impl Condition {
     /// Looks up the field of the condition.
     ///
     /// # Errors
-    /// If no dictionary has such a field, or the value is none of its type.
+    /// If no dictionary defines the field, or the value does not match its data type.
     pub fn of(written: &Written, dictionaries: &mut Dictionaries) -> Result<Self, String> {
         let Written { name, operator, value } = written;
         let tag = match name.parse::<u32>() {
@@ -115,14 +118,14 @@ impl Condition {
         Ok(Self { tag: Tag(tag), operator: *operator, operand, is_data, quick: Quick::field(tag) })
     }
 
-    /// The condition that MsgSeqNum(34) has this bound.
+    /// Creates a condition that bounds MsgSeqNum(34).
     pub(super) fn bound(tag: Tag, operator: Operator, number: u64) -> Self {
         let number = i64::try_from(number).unwrap_or(i64::MAX);
         let operand = Operand::Number(Decimal::new(number, 0));
         Self { tag, operator, operand, is_data: false, quick: Quick::field(tag.0) }
     }
 
-    /// Returns true if a value meets it.
+    /// Returns true if a value meets the condition.
     pub(super) fn holds(&self, value: &[u8]) -> bool {
         match (&self.operand, self.operator) {
             (Operand::Bytes(sought) | Operand::Words(sought), Operator::Contains) => {
@@ -146,10 +149,10 @@ impl Condition {
         }
     }
 
-    /// Returns true if a glance at a message that has `by` in place of SOH leaves it possible.
+    /// Returns false only if a message with `by` in place of SOH cannot meet the condition.
     pub(super) fn may_hold(&self, bytes: &[u8], by: u8) -> bool {
         let mut values = self.quick.values(bytes, by);
-        // Data may hold SOH: its value is seen in part only.
+        // A data value may contain SOH, so the quick search may see only part of the value.
         if self.is_data { values.next().is_some() } else { values.any(|value| self.holds(value)) }
     }
 }
@@ -168,7 +171,7 @@ impl Operator {
     }
 }
 
-/// The tag of a field's name; an error names the nearest one.
+/// Returns the tag of a field name; an error suggests the nearest name.
 pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32, String> {
     if let Some(tag) = dictionaries.tag_named(name) {
         return Ok(tag);
@@ -183,7 +186,7 @@ pub(super) fn tag_of(name: &str, dictionaries: &mut Dictionaries) -> Result<u32,
     Err(format!("no dictionary has a field '{name}'{near}"))
 }
 
-/// The codes whose name the value is, if it is no code itself.
+/// Returns the codes with the name `value`, unless `value` is a code itself.
 fn codes(
     field: Option<&Field>,
     tag: u32,
@@ -195,7 +198,7 @@ fn codes(
     if is_code { Vec::new() } else { dictionaries.codes_named(tag, value) }
 }
 
-/// Returns the operand for comparisons; `None` if the type has no such value.
+/// Returns the operand of a comparison; `None` if the value does not match the type.
 fn operand(
     data_type: Option<DataType>,
     operator: Operator,
@@ -239,7 +242,7 @@ fn operand(
             Some(Operand::Words(vec![bytes.to_vec()]))
         }
         Some(_) => Some(Operand::Bytes(vec![bytes.to_vec()])),
-        // A field of one's own: by value if the value is a number.
+        // A custom field is compared by value if the operand is a number.
         None => Some(
             Decimal::parse(bytes).map_or(Operand::Bytes(vec![bytes.to_vec()]), Operand::Number),
         ),
@@ -265,7 +268,7 @@ fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
     )
 }
 
-/// The order of two numbers by value: 64 bits of digits and up to 18 places fit into 128 bits.
+/// Compares two numbers by value: 64 bits of digits and up to 18 decimal places fit into 128 bits.
 fn order(a: Decimal, b: Decimal) -> Ordering {
     let scaled = |n: Decimal| n.mantissa() * 10_i128.pow(18 - u32::from(n.scale()));
     scaled(a).cmp(&scaled(b))
@@ -275,7 +278,7 @@ fn has_word(value: &[u8], sought: &[Vec<u8>]) -> bool {
     sought.iter().any(|one| one == value || value.split(|b| *b == b' ').any(|word| word == one))
 }
 
-/// A UTCTimestamp, or the midnight of a day.
+/// Parses a UTCTimestamp, or a day as its midnight.
 fn timestamp(value: &[u8]) -> Option<i64> {
     let day = || Timestamp::from_parts(Date::parse(value)?, TimeOfDay::default());
     Timestamp::parse(value).or_else(day).map(|time| time.0)

@@ -1,8 +1,7 @@
-//! Goes on with what is written later: into logs, over their rolling, into new ones, and into
-//! stores.
+//! Following of growing logs, including rolled logs, new logs, and stores.
 //!
-//! Invariant: a file is known by its number in the file system. A renamed file is not read twice,
-//! and a new file under an old name is read from its beginning.
+//! Invariant: a file is identified by its number in the file system. A renamed file is not read
+//! twice, and a new file under an old name is read from its beginning.
 
 use std::collections::HashSet;
 use std::fs::{self, File, Metadata};
@@ -18,28 +17,29 @@ use super::sources::{Kind, Source, Sources, natural};
 use super::{Reader as _, one};
 use crate::input::{self, Delimiter, End, Failure, Stream, is_segment};
 
-/// Looks at what is open before one at directories, and at stores, whose last segment is read again
-/// each time.
+/// Number of polls of open logs per scan of directories and stores.
+///
+/// A scan reads the last segment of each store again.
 const LOOKS_PER_SCAN: u32 = 5;
 
-/// A file while it exists, whatever its name.
+/// The identity of a file, independent of its name: device, inode and creation time.
 type Identity = (u64, u64, Option<SystemTime>);
 
 fn identity(metadata: &Metadata) -> Identity {
     (metadata.dev(), metadata.ino(), metadata.created().ok())
 }
 
-/// A log that is open.
+/// An open log.
 struct Open {
     source: Source,
     file: File,
     identity: Identity,
     stream: Stream,
-    /// Another file has its name.
+    /// True if another file has taken the log's name.
     is_replaced: bool,
 }
 
-/// A store, and what has been read of it.
+/// A store, with the position up to which it is read.
 struct Followed {
     source: Source,
     segment: PathBuf,
@@ -54,8 +54,10 @@ struct Follower<'a> {
     known: HashSet<Identity>,
 }
 
-/// Searches what is there, and then what comes, until as many messages are found as are wanted or
-/// `goes_on`, which waits, says so.
+/// Searches the existing messages, then new messages.
+///
+/// Ends when enough messages are found, or when `goes_on`, which waits between polls, returns
+/// false.
 pub(super) fn follow<W: Write>(
     paths: &[PathBuf],
     sources: Vec<Source>,
@@ -64,7 +66,7 @@ pub(super) fn follow<W: Write>(
 ) -> Result<(), Failure> {
     let (open, stores, known) = (Vec::new(), Vec::new(), HashSet::new());
     let mut follower = Follower { paths, delimiter, open, stores, known };
-    // Other files beside a named log are not asked for.
+    // Other files of a named log are marked as known, because the user has not named them.
     for source in follower.beside() {
         follower.known.extend(fs::metadata(&source.path).ok().map(|found| identity(&found)));
     }
@@ -93,7 +95,7 @@ pub(super) fn follow<W: Write>(
 }
 
 impl Follower<'_> {
-    /// Reads what a source has, and keeps it open.
+    /// Reads the content of a source, and keeps a log open.
     fn start<W: Write>(&mut self, source: Source, search: &mut Search<W>) -> Result<(), Failure> {
         if source.kind == Kind::Store {
             self.stores.push(Followed { source, segment: PathBuf::new(), offset: None });
@@ -122,13 +124,14 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// Reads what has been written; returns whether a file has a name that another one had.
+    /// Reads new bytes of the open logs; returns true if another file has taken a log's name.
     fn look<W: Write>(&mut self, search: &mut Search<W>) -> Result<bool, Failure> {
         let mut has_changed = false;
         for open in &mut self.open {
             let named = fs::metadata(&open.source.path).ok();
             let is_gone = named.is_none_or(|named| identity(&named) != open.identity);
-            // Read once more after its name was lost, what was written before that is all there.
+            // A log that has lost its name is read once more, because earlier writes are then
+            // complete.
             let end = if open.is_replaced { End::Final } else { End::Open };
             open.read(end, self.delimiter, search)?;
             has_changed |= is_gone;
@@ -137,10 +140,10 @@ impl Follower<'_> {
         Ok(has_changed)
     }
 
-    /// Takes up files that are new, and lets go of those that have lost their name.
+    /// Opens new logs, and closes logs that have lost their name.
     fn look_for_new<W: Write>(&mut self, search: &mut Search<W>) -> Result<(), Failure> {
         let found = self.found();
-        // A number that nobody has any more may be given to a new file.
+        // The file system may reuse the number of a deleted file, so unknown numbers are dropped.
         let present: HashSet<Identity> = found.iter().map(|(_, identity)| *identity).collect();
         let open: HashSet<Identity> = self.open.iter().map(|open| open.identity).collect();
         self.known.retain(|known| present.contains(known) || open.contains(known));
@@ -157,7 +160,7 @@ impl Follower<'_> {
         Ok(())
     }
 
-    /// The logs that there are now, in the order in which they are read.
+    /// Returns the current logs, in reading order.
     fn found(&self) -> Vec<(Source, Identity)> {
         let mut sources = Sources::of(self.paths).all;
         sources.retain(|source| source.kind == Kind::Stream && !source.is_standard_input());
@@ -170,7 +173,7 @@ impl Follower<'_> {
         identities.collect()
     }
 
-    /// The other files of the logs that are named: those that rolling makes.
+    /// Returns the other files of the named logs, as created by rolling.
     fn beside(&self) -> Vec<Source> {
         let mut all = Vec::new();
         for path in self.paths.iter().filter(|path| !path.is_dir()) {
@@ -222,7 +225,7 @@ impl Open {
 }
 
 impl Followed {
-    /// Reads the records that have come.
+    /// Reads the new records.
     fn read<W: Write>(&mut self, search: &mut Search<W>) -> Result<(), Failure> {
         let unread = |error: String| Failure::Read(format!("{}: {error}", self.source.name));
         let entries = fs::read_dir(&self.source.path).map_err(|error| unread(error.to_string()))?;

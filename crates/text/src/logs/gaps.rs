@@ -1,8 +1,7 @@
-//! Findings about sequence numbers: gaps, repeats, and the messages about them.
+//! Analysis of sequence numbers: gaps, repeats, and related messages.
 //!
 //! Invariants: numbers are compared within one log and one direction, from one CompID to another,
-//! so that nothing need be known of whose log it is. A message in two logs gives one line of the
-//! table.
+//! so the owner of the log need not be known. A message found in two logs gives a single event.
 
 use std::collections::HashMap;
 use std::collections::hash_map::{DefaultHasher, Entry};
@@ -20,74 +19,74 @@ use super::sources::{Source, Way};
 use super::{Reader, each};
 use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
 
-/// Directions of sessions, and lines of the table.
+/// Maximum number of lines, each one direction of a session in one log, and of events.
 const LINES_MAX: usize = 100_000;
 const EVENTS_MAX: usize = 1_000_000;
 
-/// The verdict on the numbers of all sessions.
+/// The overall result for the numbers of all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Each number has come.
+    /// Every number was received.
     Complete,
-    /// Some have not.
+    /// Numbers are missing.
     Missing,
-    /// There was no message.
+    /// No message was found.
     Unknown,
 }
 
-/// A finding about numbers.
+/// An event concerning sequence numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
-    /// When, as far as the log says.
+    /// The time according to the log, if known.
     pub time: Option<Timestamp>,
-    /// The session, our side first if it is known.
+    /// The session, with our side first if known.
     pub session: String,
-    /// The direction, as far as it is known.
+    /// The direction, if known.
     pub way: Option<Way>,
-    /// The finding, such as `gap 5..9 (5), came later`.
+    /// The text of the event, such as `gap 5..9 (5), came later`.
     pub what: String,
 }
 
-/// The numbers of one direction of a session, in one log.
+/// The sequence numbers of one direction of a session, in one log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionNumbers {
-    /// The session, our side first if it is known.
+    /// The session, with our side first if known.
     pub session: String,
-    /// The direction, as far as it is known.
+    /// The direction, if known.
     pub way: Option<Way>,
-    /// Messages.
+    /// Number of messages.
     pub messages: u64,
-    /// The first and the last number.
+    /// The first and the last sequence number.
     pub range: Option<(u64, u64)>,
-    /// Numbers that never came.
+    /// Number of sequence numbers that were never received.
     pub missing: u64,
-    /// The log, without what rolling adds to its name.
+    /// The log, without the suffix added by rolling.
     pub log: String,
 }
 
-/// The findings about all sessions.
+/// The result for all sessions.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct GapsFound {
-    /// Findings in the order of time.
+    /// Events in the order of time.
     pub findings: Vec<Finding>,
     /// Sessions in the order of their logs.
     pub sessions: Vec<SessionNumbers>,
-    /// The verdict on all of them.
+    /// The overall result.
     pub verdict: Verdict,
     /// The report.
     pub report: Report,
 }
 
-/// Follows the numbers of all sessions.
+/// Analysis of the sequence numbers of all sessions.
 #[derive(Debug)]
 pub struct Gaps {
     lines: Vec<Line>,
-    /// The line of the last message.
+    /// Index of the last message's line.
     last: usize,
-    /// The lines by log, version and CompIDs.
+    /// Indexes of the lines by log, version and CompIDs.
     places: HashMap<Vec<u8>, usize>,
     events: Vec<Event>,
     left_out: u64,
@@ -110,31 +109,31 @@ struct Line {
     target: Vec<u8>,
     way: Option<Way>,
     numbers: Numbers,
-    /// The event that a repeated number adds to.
+    /// Index of the event that further repeated numbers extend, with the next expected number.
     resent: Option<(usize, u64)>,
-    /// When the store began its numbers again, until a message shows the new ones.
+    /// Time of a number reset in the store, until a message follows.
     restarted: Option<Option<Timestamp>>,
 }
 
-/// A line of the table.
+/// A row of the result table.
 #[derive(Debug)]
 struct Event {
     time: Option<Timestamp>,
     line: usize,
-    /// The hash of the message that shows it; none if no message does.
+    /// Hash of the message that shows the event; `None` without such a message.
     shown_by: Option<u64>,
     what: What,
 }
 
 #[derive(Debug)]
 enum What {
-    /// Missing numbers; how many of them came later.
+    /// Missing numbers, with the number of later received numbers.
     Gap {
         first: u64,
         last: u64,
         filled: u64,
     },
-    /// Numbers that came again with PossDupFlag(43)=Y.
+    /// Numbers repeated with PossDupFlag(43)=Y.
     Resent {
         first: u64,
         last: u64,
@@ -143,7 +142,9 @@ enum What {
 }
 
 impl Gaps {
-    /// Follows the sessions that the query names. `index` is memory to work with.
+    /// Creates an analysis of the sessions that the query selects.
+    ///
+    /// `index` is scratch memory.
     #[must_use]
     pub fn new(query: Query, index: FieldIndex, mask: Option<Mask>, report: Report) -> Self {
         let [msg_seq_num, poss_dup, msg_type] = [34, 43, 35].map(Quick::field);
@@ -164,10 +165,10 @@ impl Gaps {
         }
     }
 
-    /// Reads these sources. One that cannot be read does not keep the others from it.
+    /// Reads these sources; an unreadable source does not stop the others.
     ///
     /// # Errors
-    /// None now: what cannot be read is in the report.
+    /// Currently none: read errors are in the report.
     pub fn read(
         &mut self,
         sources: &[Source],
@@ -178,8 +179,10 @@ impl Gaps {
         Ok(())
     }
 
-    /// Returns whether each number has come: as itself, again, or within a SequenceReset(4) that
-    /// fills a gap. Without a message nothing is known.
+    /// Returns whether every number was received.
+    ///
+    /// A number counts as received by its message, by a repetition, or by a SequenceReset(4) that
+    /// fills the gap. The result without any message is `Unknown`.
     fn verdict(&self) -> Verdict {
         let has_all = |line: &Line| line.numbers.missing == 0;
         match self.lines.is_empty() {
@@ -189,7 +192,7 @@ impl Gaps {
         }
     }
 
-    /// Returns the findings.
+    /// Returns the result.
     #[must_use]
     pub fn finish(mut self) -> GapsFound {
         let verdict = self.verdict();
@@ -220,7 +223,8 @@ impl Gaps {
         GapsFound { findings, sessions, verdict, report: self.report }
     }
 
-    /// Leaves out what another log shows by the same message; returns how many lines.
+    /// Removes events that another log shows by the same message; returns the number of removed
+    /// events.
     fn drop_repeats(&mut self) -> u64 {
         let (all, lines) = (self.events.len(), &self.lines);
         let mut first = HashMap::new();
@@ -228,7 +232,7 @@ impl Gaps {
             let Some(message) = event.shown_by else { return true };
             let line = &lines[event.line];
             match first.entry((message, line.way, event.what.text())) {
-                // One log may have the same message twice.
+                // One log may contain the same message twice.
                 Entry::Occupied(log) => *log.get() == &line.log,
                 Entry::Vacant(entry) => {
                     entry.insert(&line.log);
@@ -239,7 +243,7 @@ impl Gaps {
         (all - self.events.len()) as u64
     }
 
-    /// The line of the message.
+    /// Returns the index of the message's line, creating the line if needed.
     fn line(&mut self, bytes: &[u8], by: u8, head: &[u8]) -> Option<usize> {
         let ends = self.query.origins.ends(bytes, by);
         let is_it = |line: &Line| {
@@ -276,7 +280,7 @@ impl Gaps {
         Some(self.last)
     }
 
-    /// Adds a line to the table, which these bytes of a message show; returns its place.
+    /// Adds an event that the given message bytes show; returns its index.
     fn event(
         &mut self,
         time: Option<Timestamp>,
@@ -297,15 +301,17 @@ impl Gaps {
         self.events.len() - 1
     }
 
-    /// Says that a store began its numbers again, once: at the first message behind it, by which
-    /// other logs show the same.
+    /// Adds the event of a number reset in the store, once.
+    ///
+    /// The event belongs to the first message after the reset, so that other logs with the same
+    /// message match.
     fn tell_of_restart(&mut self, line: usize, bytes: Option<&[u8]>) {
         if let Some(time) = self.lines[line].restarted.take() {
             self.event(time, line, bytes, What::restart());
         }
     }
 
-    /// Records the event of a step of the numbers.
+    /// Adds the event of a step of the numbers.
     fn tell(
         &mut self,
         line: usize,
@@ -332,7 +338,7 @@ impl Gaps {
         self.event(time, line, Some(bytes), what);
     }
 
-    /// Numbers that came again fill the gaps that they are in.
+    /// Fills gaps with repeated numbers.
     fn resent(
         &mut self,
         line: usize,
@@ -359,7 +365,7 @@ impl Gaps {
         self.lines[line].resent = Some((place, last.saturating_add(1)));
     }
 
-    /// A message of the session layer that says something of numbers.
+    /// Adds the event of a session message that concerns numbers.
     fn said(&mut self, line: usize, message: &Message<'_>, bytes: &[u8], time: Option<Timestamp>) {
         let text = |tag: u32| {
             let value = message.raw(Tag(tag)).unwrap_or(b"?");
@@ -418,7 +424,7 @@ impl What {
     }
 }
 
-/// Types of messages that say something of numbers: Logon(A), ResendRequest(2), Reject(3),
+/// Types of messages that concern sequence numbers: Logon(A), ResendRequest(2), Reject(3),
 /// SequenceReset(4).
 const SAYING: [&[u8]; 4] = [b"A", b"2", b"3", b"4"];
 
@@ -438,7 +444,8 @@ impl Reader for Gaps {
 }
 
 impl Sink for Gaps {
-    /// Most messages are dealt with here: those that carry the next number, and say nothing else.
+    /// Handles most messages here: messages with the next number and no further meaning for
+    /// numbers.
     fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
         let Glance { bytes, by, head } = *glance;
         if self.query.glance(glance, &self.source) == Wanted::No {
@@ -483,7 +490,7 @@ impl Sink for Gaps {
         Ok(())
     }
 
-    /// Takes a mark of a store beside its messages: `reset`, and next numbers that were set.
+    /// Handles a store record that is not a message: `reset`, or a changed next number.
     fn mark(&mut self, text: &str) -> Result<(), Failure> {
         let mut words = text.split(' ');
         let (kind, number) = (words.next(), words.next().and_then(|word| word.parse::<u64>().ok()));
@@ -508,7 +515,7 @@ impl Sink for Gaps {
 }
 
 impl Gaps {
-    /// Follows the number of a message.
+    /// Processes the number of a message.
     fn follow(&mut self, message: &Message<'_>, found: &Found<'_>) {
         let head = found.head.as_bytes();
         let time = self.query.origins.time(found.bytes, WIRE, head);

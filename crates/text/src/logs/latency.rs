@@ -1,7 +1,7 @@
-//! The time from each request to its answer, by ClOrdID(11).
+//! Latency analysis: the time from each request to its answer, by ClOrdID(11).
 //!
-//! Invariants: both times are of one log, and so of one clock. A request that cannot be measured is
-//! counted and reported. Memory is bounded by the requests that wait for an answer, up to
+//! Invariants: both times are from the same log, and so from the same clock. An unmeasurable
+//! request is counted and reported. The requests without an answer bound the memory, up to
 //! [`OPEN_BYTES_MAX`].
 
 mod distribution;
@@ -23,21 +23,20 @@ use super::sources::{Source, Way};
 use crate::input::{Delimiter, Dictionaries, Failure, covered, parse};
 pub use distribution::Distribution;
 
-/// Bytes of the requests that wait for an answer, with what is kept beside them.
+/// Maximum memory of the requests without an answer, in bytes.
 const OPEN_BYTES_MAX: usize = 256 << 20;
-/// Bytes of a request beside its texts.
+/// Memory of a request besides its texts, in bytes.
 const OPEN_BYTES: usize = 256;
-/// Sessions and types of requests.
+/// Maximum number of lines, each a session with a request type.
 const LINES_MAX: usize = 100_000;
-/// So many of the slowest requests are reported, if nothing else is said.
+/// Default number of slowest requests in the result.
 pub const SLOWEST: u64 = 10;
 const SLOWEST_MAX: u64 = 1_000_000;
 
-/// The types that ask for something and have a ClOrdID(11): NewOrderSingle(D), NewOrderList(E),
-/// OrderCancelRequest(F), OrderCancelReplaceRequest(G), OrderStatusRequest(H),
-/// NewOrderMultileg(AB), MultilegOrderCancelReplace(AC), OrderMassActionRequest(CA),
-/// OrderMassCancelRequest(q), NewOrderCross(s), CrossOrderCancelReplaceRequest(t),
-/// CrossOrderCancelRequest(u).
+/// The request types with a ClOrdID(11): NewOrderSingle(D), NewOrderList(E), OrderCancelRequest(F),
+/// OrderCancelReplaceRequest(G), OrderStatusRequest(H), NewOrderMultileg(AB),
+/// MultilegOrderCancelReplace(AC), OrderMassActionRequest(CA), OrderMassCancelRequest(q),
+/// NewOrderCross(s), CrossOrderCancelReplaceRequest(t), CrossOrderCancelRequest(u).
 const REQUESTS: [&[u8]; 12] =
     [b"D", b"E", b"F", b"G", b"H", b"AB", b"AC", b"CA", b"q", b"s", b"t", b"u"];
 
@@ -45,7 +44,7 @@ const CL_ORD_ID: Tag = Tag(11);
 const REF_SEQ_NUM: Tag = Tag(45);
 const BUSINESS_REJECT_REF_ID: Tag = Tag(379);
 
-/// Looks at bytes for what may be a request or an answer.
+/// A quick test for messages that may be requests or answers.
 struct Wanted {
     cl_ord_id: Quick,
     msg_type: Quick,
@@ -67,17 +66,17 @@ impl Wanted {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct RequestLine {
-    /// The session, our side first if it is known.
+    /// The session, with our side first if known.
     pub session: String,
-    /// The direction of the requests, as far as it is known.
+    /// The direction of the requests, if known.
     pub way: Option<Way>,
     /// The type, such as `NewOrderSingle(D)`.
     pub request: String,
     /// The log.
     pub log: String,
-    /// The times to the answers.
+    /// The latencies of answered requests.
     pub answered: Distribution,
-    /// Requests without an answer.
+    /// Number of requests without an answer.
     pub unanswered: u64,
 }
 
@@ -85,13 +84,13 @@ pub struct RequestLine {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SlowRequest {
-    /// When it was asked.
+    /// The time of the request.
     pub time: Timestamp,
     /// The time to the answer, in nanoseconds.
     pub ns: u64,
-    /// Its line in [`Latencies::lines`].
+    /// Index of the request's line in [`Latencies::lines`].
     pub line: usize,
-    /// Its ClOrdID(11).
+    /// The ClOrdID(11).
     pub id: String,
     /// The type of the answer.
     pub answer: String,
@@ -103,15 +102,15 @@ pub struct SlowRequest {
 pub struct Latencies {
     /// Requests by log, session and type.
     pub lines: Vec<RequestLine>,
-    /// The slowest requests, the slowest first.
+    /// The slowest requests, slowest first.
     pub slowest: Vec<SlowRequest>,
-    /// Requests that have an answer.
+    /// Number of answered requests.
     pub answered: u64,
     /// The report.
     pub report: Report,
 }
 
-/// Measures the times from requests to their answers, by ClOrdID(11), log after log.
+/// Analysis of the time from requests to their answers, by ClOrdID(11), one log after another.
 #[derive(Debug)]
 pub struct Latency<W> {
     out: W,
@@ -120,20 +119,20 @@ pub struct Latency<W> {
     /// True if the log has a file for each direction.
     is_split: bool,
     lines: Vec<Line>,
-    /// The lines of this log by who asks whom, and by type.
+    /// Indexes of the lines of the current log, by sender, target and type.
     places: HashMap<Vec<u8>, usize>,
     open: HashMap<Vec<u8>, Open>,
     open_bytes: usize,
-    /// The requests of a MsgSeqNum(34), for a reject that names it.
+    /// The open requests by MsgSeqNum(34), for rejects that refer to that number.
     numbers: HashMap<Vec<u8>, Vec<Vec<u8>>>,
-    /// Answers of the present time that another file of the log has, and no request yet.
+    /// Answers at the current time that precede their request in another file of the log.
     early: HashMap<Vec<u8>, Early>,
-    /// Senders of requests that have any answer in this log.
+    /// Senders of requests with at least one answer in this log.
     answered: HashSet<Vec<u8>>,
     now: Option<Timestamp>,
     slowest: BinaryHeap<Reverse<Slow>>,
     slowest_max: usize,
-    /// Requests so far.
+    /// Number of requests so far.
     number: u64,
     unmeasured: Unmeasured,
     query: Query,
@@ -143,44 +142,44 @@ pub struct Latency<W> {
     index: FieldIndex,
 }
 
-/// Requests of one line.
+/// The requests of one line.
 #[derive(Debug)]
 struct Line {
-    /// Its key in `answered`.
+    /// The key of the sender in `answered`.
     asker: Vec<u8>,
     shown: RequestLine,
 }
 
 impl RequestLine {
-    /// Returns true if it has any request that was measured.
+    /// Returns true if any request of the line was measured.
     #[must_use]
     pub const fn is_measured(&self) -> bool {
         self.answered.count() + self.unanswered > 0
     }
 }
 
-/// A request that waits for its answer.
+/// A request without an answer so far.
 #[derive(Debug)]
 struct Open {
     time: Timestamp,
     number: u64,
     line: usize,
-    /// The ClOrdID(11) as it is shown.
+    /// The displayed ClOrdID(11).
     id: String,
-    /// The row of CSV.
+    /// The CSV row, with placeholders for the answer.
     row: String,
     /// The key in `numbers`.
     seq: Option<Vec<u8>>,
 }
 
-/// An answer before its request.
+/// An answer that precedes its request.
 #[derive(Debug)]
 struct Early {
     log: String,
     answer: String,
 }
 
-/// An answered request, as it is shown.
+/// An answered request, ordered by latency.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Slow {
     ns: u64,
@@ -191,7 +190,7 @@ struct Slow {
     answer: String,
 }
 
-/// Requests that are in no line, and why.
+/// Requests outside all lines, by reason.
 #[derive(Debug, Default)]
 struct Unmeasured {
     without_time: u64,
@@ -224,27 +223,28 @@ impl Unmeasured {
     }
 }
 
-/// The kind of a key.
+/// The kind of a request key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Key {
     Id,
     Number,
 }
 
-/// The key of a request: who asks whom, and its ID or number.
+/// Returns the key of a request: sender, target, and its ID or number.
 fn key(kind: Key, ends: Ends<'_>, value: &[u8]) -> Vec<u8> {
     let kind: &[u8] = if kind == Key::Id { b"11" } else { b"34" };
     [kind, ends.begin_string, ends.sender, ends.target, value].join(&SOH)
 }
 
-/// Numbers may have zeros before them.
+/// Removes leading zeros of a number.
 fn number(value: &[u8]) -> Option<String> {
     Some(std::str::from_utf8(value).ok()?.parse::<u64>().ok()?.to_string())
 }
 
 impl<W: Write> Latency<W> {
-    /// Measures the requests that the query seeks. With columns of CSV, each request is a row in
-    /// `out`.
+    /// Creates an analysis of the requests that the query selects.
+    ///
+    /// With CSV columns, each request is written to `out` as a row.
     pub fn new(
         (out, csv): (W, Option<Csv>),
         query: Query,
@@ -276,12 +276,12 @@ impl<W: Write> Latency<W> {
         }
     }
 
-    /// Reports so many of the slowest.
+    /// Sets the number of slowest requests in the result.
     pub fn show_slowest(&mut self, limit: u64) {
         self.slowest_max = usize::try_from(limit.min(SLOWEST_MAX)).unwrap_or(0);
     }
 
-    /// Reads these sources, the files of a log together.
+    /// Reads these sources, merging the files of each log.
     ///
     /// # Errors
     /// If the output cannot be written, or a dictionary cannot be read.
@@ -304,7 +304,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Goes on with another log, whose files are `is_split` by direction.
+    /// Begins the next log; `is_split` is true if each direction has its own file.
     fn begin(&mut self, log: &str, is_split: bool) -> Result<(), Failure> {
         log.clone_into(&mut self.log);
         self.is_split = is_split;
@@ -314,7 +314,7 @@ impl<W: Write> Latency<W> {
         }
     }
 
-    /// Takes the next message of the log.
+    /// Processes the next message of the log.
     fn take(&mut self, held: &Held) -> Result<(), Failure> {
         if self.now != held.time {
             self.now = held.time;
@@ -380,7 +380,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Takes down a request.
+    /// Stores a request until its answer.
     fn open(&mut self, id: Vec<u8>, open: Open, held: &Held) -> Result<(), Failure> {
         if self.open.contains_key(&id) {
             self.unmeasured.repeated += 1;
@@ -435,7 +435,7 @@ impl<W: Write> Latency<W> {
                 self.measured(&open, held.time, &answer)?;
             }
         }
-        // In another file a request may have the same time.
+        // Another file may contain a request with the same time.
         if self.is_split && !is_open && held.time.is_some() && self.early.len() < LINES_MAX {
             let answer = self.name(message)?;
             for key in keys {
@@ -446,7 +446,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// Takes a request out of those that wait.
+    /// Removes a request from the open requests.
     fn close(&mut self, id: &[u8]) -> Option<Open> {
         let open = self.open.remove(id)?;
         self.open_bytes -= open.bytes(id);
@@ -461,7 +461,7 @@ impl<W: Write> Latency<W> {
         Some(open)
     }
 
-    /// A request has its answer.
+    /// Records the latency of an answered request.
     fn measured(
         &mut self,
         open: &Open,
@@ -499,7 +499,7 @@ impl<W: Write> Latency<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// Closes the requests that have no answer at the end of a log, because none follows.
+    /// Counts the requests that are still unanswered at the end of a log.
     fn end(&mut self) -> Result<(), Failure> {
         let mut left: Vec<_> = self.open.drain().map(|(_, open)| open).collect();
         left.sort_by_key(|open| open.number);
@@ -522,7 +522,7 @@ impl<W: Write> Latency<W> {
         Ok(())
     }
 
-    /// The line of a request; none if there are too many.
+    /// Returns the index of a request's line; `None` if the log has too many lines.
     fn line(&mut self, message: &Message<'_>, held: &Held) -> Result<Option<usize>, Failure> {
         let ends = self.query.origins.ends(&held.bytes, WIRE);
         let place = key(Key::Id, ends, message.msg_type().as_bytes());
@@ -544,7 +544,7 @@ impl<W: Write> Latency<W> {
         Ok(Some(self.lines.len() - 1))
     }
 
-    /// The name of the message's type.
+    /// Returns the name of the message's type.
     fn name(&mut self, message: &Message<'_>) -> Result<String, Failure> {
         let pair = self.dictionaries.find(message).map_err(Failure::Read)?;
         Ok(name_of(&self.dictionaries, pair, message.msg_type().as_bytes()))
@@ -565,7 +565,7 @@ impl<W: Write> Latency<W> {
             count(answered, "request")
         ));
         self.out.flush()?;
-        // The slowest first: the order of what is reversed.
+        // `Reverse` reverses the order, so the slowest requests come first.
         let slowest = self.slowest.into_sorted_vec().into_iter().map(|Reverse(slow)| {
             let Slow { ns, time, line, id, answer, .. } = slow;
             SlowRequest { time, ns, line, id, answer }
@@ -577,7 +577,7 @@ impl<W: Write> Latency<W> {
 impl Open {
     fn bytes(&self, key: &[u8]) -> usize {
         let Self { id, row, seq, .. } = self;
-        // The number's key is there twice, and that of the ID too.
+        // The keys of the number and of the ID are both stored twice.
         let keys = key.len() + seq.as_ref().map_or(0, Vec::len);
         OPEN_BYTES + 2 * keys + id.len() + row.len()
     }

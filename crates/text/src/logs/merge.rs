@@ -1,8 +1,7 @@
-//! Reads the files of one log together, in the order of time: what was received and what was sent,
-//! if each has files of its own.
+//! Merging of the files of one log by time, if each direction has its own files.
 //!
-//! Invariants: a file keeps its own order. Received messages come before sent messages of the same
-//! time, as the engine logs them. Memory holds no more than a few batches of each log.
+//! Invariants: a file keeps its own order. Received messages precede sent messages of the same
+//! time, as in the engine's logs. Memory is bounded by a few batches of each log.
 
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -18,18 +17,18 @@ use super::sources::{Kind, Source, Way};
 use super::{Reader, one};
 use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
 
-/// Messages that are handed over at once, and batches that may wait.
+/// Maximum messages and bytes of a batch, and maximum number of queued batches.
 const BATCH: usize = 256;
 const BATCH_BYTES: usize = 1 << 20;
 const BATCHES: usize = 4;
 
-/// A message that waits for its turn.
+/// A message in a batch.
 pub(super) struct Held {
     pub(super) bytes: Vec<u8>,
     pub(super) head: String,
     pub(super) place: Place,
     pub(super) wrong: Option<Wrong>,
-    /// That of the line or the record; SendingTime(52) is of another clock.
+    /// The time of the log line or store record. SendingTime(52) is from another clock.
     pub(super) time: Option<Timestamp>,
     pub(super) source: Arc<Source>,
 }
@@ -41,7 +40,7 @@ impl Held {
     }
 }
 
-/// The name of the log without the direction that its files have in their names.
+/// Returns the name of the log, without the direction in the names of its files.
 pub(super) fn name_of(source: &Source) -> &str {
     let log = &*source.log;
     match (source.kind, source.way) {
@@ -51,7 +50,7 @@ pub(super) fn name_of(source: &Source) -> &str {
     }
 }
 
-/// The sources of each log: the files of each direction, the rolled ones first.
+/// Returns the sources of each log: the files of each direction, rolled files first.
 pub(super) fn logs(sources: Vec<Source>) -> Vec<(String, Vec<Vec<Source>>)> {
     let mut logs: Vec<(String, Vec<Vec<Source>>)> = Vec::new();
     for source in sources {
@@ -70,7 +69,7 @@ pub(super) fn logs(sources: Vec<Source>) -> Vec<(String, Vec<Vec<Source>>)> {
     logs
 }
 
-/// Gives `take` the messages of one log that `is_wanted`, by a look at their bytes.
+/// Passes the messages of one log to `take`; `is_wanted` preselects messages by their bytes.
 pub(super) fn read(
     log: Vec<Vec<Source>>,
     delimiter: Option<Delimiter>,
@@ -96,7 +95,7 @@ pub(super) fn read(
             });
         }
         let done = merged(&mut feeds, take);
-        // A reader whose messages nobody takes ends.
+        // Dropping the receivers ends readers that are still running.
         drop(feeds);
         for reader in readers {
             let said = reader.join().unwrap_or_else(|panic| resume_unwind(panic));
@@ -106,12 +105,12 @@ pub(super) fn read(
     })
 }
 
-/// The messages read from the files of one direction.
+/// The messages of one direction's files.
 struct Feed {
     receiver: Receiver<Vec<Held>>,
     batch: vec::IntoIter<Held>,
     next: Option<Held>,
-    /// That of `next`, or of the last message that had one.
+    /// The time of `next`, or of the last message with a time.
     time: Option<Timestamp>,
     way: Option<Way>,
 }
@@ -142,7 +141,7 @@ fn merged(
     }
 }
 
-/// Reads the files of one direction in a thread of its own.
+/// Reader of the files of one direction, in its own thread.
 struct Files<'w> {
     source: Arc<Source>,
     report: Report,
@@ -172,7 +171,7 @@ impl<'w> Files<'w> {
         for source in files {
             match one(source, delimiter, &mut all).and_then(|()| all.hand_over()) {
                 Ok(()) => {}
-                // Somebody else says why.
+                // The receiver has stopped, and reports the reason itself.
                 Err(Failure::Enough) => break,
                 Err(other) => return Err(other),
             }

@@ -1,39 +1,39 @@
-//! The numbers of the messages that go one way: which one comes next, and which ones are missing.
+//! Sequence numbers of one direction: the next expected number, and the missing numbers.
 
 /// The relation of a number to the numbers before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Step {
-    /// The one that was to come.
+    /// The expected number.
     Next,
-    /// Those from `first` to `last` are missing before it.
+    /// The numbers from `first` to `last` are missing before this number.
     Gap { first: u64, last: u64 },
-    /// One that was there already.
+    /// A sequence number seen before.
     Again { number: u64, expected: u64 },
-    /// Those from `first` to `last` were sent again, or filled.
+    /// The numbers from `first` to `last` were repeated or filled.
     Resent { first: u64, last: u64 },
-    /// They begin again at 1.
+    /// The numbers restart at 1.
     Restart,
 }
 
-/// Gaps that are open at the same time.
+/// Maximum number of simultaneously open gaps.
 const OPEN_MAX: usize = 10_000;
 
-/// Follows the numbers.
+/// Tracker of the sequence numbers of one direction.
 #[derive(Debug, Default)]
 pub(super) struct Numbers {
-    /// The one that is to come; none before the first message.
+    /// The next expected number; `None` before the first message.
     next: Option<u64>,
     pub(super) first: Option<u64>,
     pub(super) last: Option<u64>,
     pub(super) messages: u64,
-    /// Numbers that have not come.
+    /// Number of sequence numbers not yet received.
     pub(super) missing: u64,
-    /// First, last, and the caller's word for it.
+    /// First number, last number and caller's key of each open gap.
     open: Vec<(u64, u64, usize)>,
 }
 
 impl Numbers {
-    /// A message of this number.
+    /// Processes a message with this number.
     pub(super) fn message(&mut self, number: u64) -> Step {
         self.count(number);
         let next = self.next.unwrap_or(number);
@@ -44,7 +44,7 @@ impl Numbers {
         if number == next { Step::Next } else { Step::Gap { first: next, last: number - 1 } }
     }
 
-    /// A message with PossDupFlag(43)=Y.
+    /// Processes a message with PossDupFlag(43)=Y.
     pub(super) fn resent(&mut self, number: u64) -> Step {
         match self.next {
             Some(next) if number < next => {
@@ -55,7 +55,7 @@ impl Numbers {
         }
     }
 
-    /// A SequenceReset(4) of this number with GapFillFlag(123)=Y, in place of all up to `new`.
+    /// Processes a SequenceReset(4) with GapFillFlag(123)=Y that replaces the numbers below `new`.
     pub(super) fn fills(&mut self, number: u64, new: u64) -> Vec<Step> {
         self.count(number);
         let next = self.next.unwrap_or(number);
@@ -72,14 +72,14 @@ impl Numbers {
         steps
     }
 
-    /// A SequenceReset(4) without GapFillFlag(123)=Y.
+    /// Processes a SequenceReset(4) without GapFillFlag(123)=Y.
     pub(super) fn reset_to(&mut self, new: u64) {
         self.messages += 1;
         self.next = Some(new);
         self.open.clear();
     }
 
-    /// A Logon(A) with number 1.
+    /// Processes a Logon(A) with number 1.
     pub(super) fn logon(&mut self) -> Option<Step> {
         let is_restart = self.next.is_some_and(|next| next > 1);
         if is_restart {
@@ -90,18 +90,18 @@ impl Numbers {
         is_restart.then_some(Step::Restart)
     }
 
-    /// The numbers begin again.
+    /// Restarts the numbers at 1.
     pub(super) fn restart(&mut self) {
         self.next = Some(1);
         self.open.clear();
     }
 
-    /// The next number as a store says it; messages that it does not keep have counted too.
+    /// Applies the next number of a store record, which also counts messages that the store lacks.
     pub(super) fn set(&mut self, number: u64) {
         self.next = self.next.map(|next| next.max(number));
     }
 
-    /// Numbers are missing.
+    /// Opens a gap with the caller's key `word`.
     pub(super) fn open(&mut self, first: u64, last: u64, word: usize) {
         self.missing = self.missing.saturating_add((last - first).saturating_add(1));
         if self.open.len() < OPEN_MAX {
@@ -109,7 +109,7 @@ impl Numbers {
         }
     }
 
-    /// Numbers have come that were missing; returns for each gap its word and how many.
+    /// Removes received numbers from the open gaps; returns key and count for each affected gap.
     pub(super) fn fill(&mut self, first: u64, last: u64) -> Vec<(usize, u64)> {
         let (mut filled, mut left) = (Vec::new(), Vec::new());
         self.open.retain(|&(from, to, word)| {

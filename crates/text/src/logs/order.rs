@@ -1,6 +1,6 @@
-//! The life of an order: all messages that belong to it, over all sources, in the order of time.
+//! The life of an order: all of its messages in all sources, in the order of time.
 //!
-//! Invariant: the sources are read again until no further ID is found; memory is bounded by the
+//! Invariant: the sources are read again until no further ID is found. Memory is bounded by the
 //! messages of the order.
 
 use std::collections::hash_map::{Entry, HashMap};
@@ -22,43 +22,42 @@ use crate::input::{
     Delimiter, Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
 };
 
-/// The fields that tie the messages of an order together: ClOrdID(11), OrigClOrdID(41),
-/// OrderID(37).
+/// The fields that link the messages of an order: ClOrdID(11), OrigClOrdID(41), OrderID(37).
 const LINKS: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
 
-/// IDs and messages of one order; a market has fewer.
+/// Maximum number of IDs and of messages of one order.
 const IDS_MAX: usize = 10_000;
 const ROWS_MAX: usize = 1_000_000;
 
-/// Times that the sources are read.
+/// Maximum number of passes over the sources.
 const PASSES_MAX: usize = 100;
 
-/// Collects the messages of an order.
+/// Collector of the messages of an order.
 #[derive(Debug)]
 pub struct Order {
     ids: HashSet<Vec<u8>>,
-    /// An ID was found since the sources were read from their beginning.
+    /// True if an ID was found during the current pass.
     has_grown: bool,
     rows: Vec<Row>,
-    /// Where a message was met first: another log may have it too.
+    /// Number of the source that first contained a message, by hash and direction.
     seen: HashMap<(u64, Option<Way>), usize>,
     repeats: u64,
     quick: [Quick; LINKS.len()],
     query: Query,
     report: Report,
     source: Source,
-    /// Number of the source.
+    /// Number of the current source.
     number: usize,
-    /// The time of the last message, for those without one.
+    /// The time of the last message, used for messages without a time.
     last: Option<Timestamp>,
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
-    /// Shows the messages in another form than the table.
+    /// An output form that replaces the table.
     show: Option<Show<Vec<u8>>>,
-    /// The heading above them in that form.
+    /// The heading of that form.
     heading: Vec<u8>,
-    /// More belongs together than an order may have.
+    /// Description of an exceeded limit.
     excess: Option<String>,
 }
 
@@ -69,17 +68,17 @@ struct Row {
     shown: OrderRow,
 }
 
-/// How a message of an order is shown.
+/// The displayed form of an order's message.
 #[derive(Debug)]
 pub enum OrderRow {
-    /// A line of a table: time, session, direction, message, status, execution, quantity, price,
+    /// A row of a table: time, session, direction, message, status, execution, quantity, price,
     /// last, cumulated and left quantity, ClOrdID(11), OrigClOrdID(41), OrderID(37) / ExecID(17).
     Cells(Vec<String>),
-    /// In the form of [`Order::show_by`].
+    /// Text in the form of [`Order::show_by`].
     Text(Vec<u8>),
 }
 
-/// An order, as far as the sources have it.
+/// An order as found in the sources.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OrderFound {
@@ -92,8 +91,9 @@ pub struct OrderFound {
 }
 
 impl Order {
-    /// Collects the messages with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and those of
-    /// orders that replace it.
+    /// Creates a collector for the messages with this ClOrdID(11), OrigClOrdID(41) or OrderID(37).
+    ///
+    /// The messages of replacing orders are included.
     #[must_use]
     pub fn new(
         id: &str,
@@ -122,7 +122,7 @@ impl Order {
         }
     }
 
-    /// Shows the messages in another form than the table.
+    /// Replaces the table by another output form.
     ///
     /// # Errors
     /// None: the output is in memory.
@@ -133,17 +133,17 @@ impl Order {
         Ok(())
     }
 
-    /// Reads the sources, again and again until no further ID is found.
+    /// Reads the sources repeatedly, until no further ID is found.
     ///
     /// # Errors
-    /// If a dictionary cannot be read. [`Failure::Enough`] if more belongs together than an order
-    /// may have: [`Order::excess`] says what.
+    /// If a dictionary cannot be read. [`Failure::Enough`] if the order exceeds a limit;
+    /// [`Order::excess`] describes the limit.
     pub fn read(
         &mut self,
         mut sources: Vec<Source>,
         delimiter: Option<Delimiter>,
     ) -> Result<(), Failure> {
-        // The standard input can be read once only.
+        // The standard input can be read only once.
         let _spilled = spill(&mut sources)?;
         for pass in 1.. {
             each(&sources, delimiter, self)?;
@@ -155,13 +155,13 @@ impl Order {
         Ok(())
     }
 
-    /// Returns what there is too much of, if that ended the reading.
+    /// Returns the description of an exceeded limit, if reading ended for that reason.
     #[must_use]
     pub fn excess(&self) -> Option<&str> {
         self.excess.as_deref()
     }
 
-    /// Returns true if the sources must be read again; what was found so far is then forgotten.
+    /// Returns true if another pass is needed, and clears the results of the last pass.
     fn wants_more(&mut self) -> bool {
         let wants_more = std::mem::take(&mut self.has_grown);
         if wants_more {
@@ -183,25 +183,26 @@ impl Order {
             let repeats = self.repeats;
             self.report.note(format!("{repeats} more in other sources, byte by byte the same"));
         }
-        // The standard library's order keeps what stands side by side in one log.
+        // The sort is stable, so it keeps the order of adjacent messages in one log.
         self.rows.sort_by_key(|row| row.time);
         let rows = self.rows.into_iter().map(|row| row.shown).collect();
         OrderFound { heading: self.heading, rows, report: self.report }
     }
 
-    /// Returns true if one of the message's IDs is known.
+    /// Returns true if an ID of the message is known.
     fn is_of_order(&self, message: &Message<'_>) -> bool {
         LINKS.iter().any(|tag| message.all(*tag).any(|id| self.ids.contains(id)))
     }
 
-    /// Takes the other IDs of the message. One of several orders (a list, a mass action) ties none
-    /// of them together.
+    /// Adds the other IDs of the message.
+    ///
+    /// A message about several orders, such as a list or a mass action, links none of them.
     fn link(&mut self, message: &Message<'_>) -> Result<(), Failure> {
         if LINKS.iter().any(|tag| message.all(*tag).nth(1).is_some()) {
             return Ok(());
         }
         for id in LINKS.iter().filter_map(|tag| message.raw(*tag)) {
-            // Venues write these values for an unknown order.
+            // Venues send these values for an unknown order.
             let is_none = id.is_empty() || id.eq_ignore_ascii_case(b"NONE") || id == b"0";
             if !is_none && self.ids.insert(id.to_vec()) {
                 self.has_grown = true;
@@ -235,7 +236,7 @@ impl Order {
         Ok(())
     }
 
-    /// The line of the table.
+    /// Returns the row of the table.
     fn cells(
         &mut self,
         found: &Found<'_>,
@@ -271,7 +272,7 @@ impl Order {
             way.map_or("", Way::word).to_owned(),
             type_of(&self.dictionaries, pair, &message) + dup,
             word(39).unwrap_or_default(),
-            // ExecType(150), and ExecTransType(20) before FIX 4.3.
+            // ExecType(150); before FIX 4.3 ExecTransType(20).
             word(150).or_else(|| word(20)).unwrap_or_default(),
             text(38),
             text(44),
@@ -284,7 +285,7 @@ impl Order {
         ]))
     }
 
-    /// Returns true if another source had the same bytes, in the same direction.
+    /// Returns true if another source contained the same bytes in the same direction.
     fn is_repeat(&mut self, bytes: &[u8], way: Option<Way>) -> bool {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);

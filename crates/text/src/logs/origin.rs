@@ -1,12 +1,11 @@
-//! Where a message comes from: its time, its direction and its session, as far as the log, the
-//! names of files and the message itself say so.
+//! Origin of a message: its time, direction and session, from the log, file names and the message.
 
 use transfix_codec::{Date, SOH, TimeOfDay, Timestamp};
 
 use super::quick::Quick;
 use super::sources::{Source, Way};
 
-/// Reads what messages and heads say.
+/// Look-ups of origin data in messages and heads.
 #[derive(Debug)]
 pub(super) struct Origins {
     sending_time: Quick,
@@ -15,7 +14,7 @@ pub(super) struct Origins {
     begin_string: Quick,
 }
 
-/// The sender and the target of a message.
+/// The version, sender and target of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ends<'m> {
     pub(super) begin_string: &'m [u8],
@@ -29,7 +28,7 @@ impl Origins {
         Self { sending_time, sender, target, begin_string }
     }
 
-    /// That of the log's line, else SendingTime(52).
+    /// Returns the time of the log line, otherwise SendingTime(52).
     pub(super) fn time(&self, bytes: &[u8], by: u8, head: &[u8]) -> Option<Timestamp> {
         logged_time(head).or_else(|| Timestamp::parse(self.sending_time.value(bytes, by)?))
     }
@@ -43,20 +42,23 @@ impl Origins {
         }
     }
 
-    /// That of the log's line or of the file, else the one that the file's name tells of who is
-    /// who: QuickFIX calls its logs by its own CompID first.
+    /// Returns the direction stated by the log line or the file.
+    ///
+    /// Otherwise derives the direction from the file name: QuickFIX names a log with its own CompID
+    /// first.
     pub(super) fn way(&self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> Option<Way> {
         logged_way(head).or(source.way).or_else(|| self.ends(bytes, by).way(&source.file_name))
     }
 }
 
 impl Ends<'_> {
-    /// The direction in a log whose name begins with our CompID and that of the counterparty.
+    /// Returns the direction in a log whose name begins with our CompID, then the counterparty's
+    /// CompID.
     fn way(&self, file_name: &str) -> Option<Way> {
         let rest = file_name.as_bytes().strip_prefix(self.begin_string)?.strip_prefix(b"-")?;
         let begins = |ours: &[u8], theirs: &[u8]| {
             let rest = rest.strip_prefix(ours)?;
-            // SenderSubID(50) and SenderLocationID(142) may stand between.
+            // SenderSubID(50) and SenderLocationID(142) may be between the CompIDs.
             let at = memchr::memmem::find(rest, &[b"-", theirs].concat())?;
             (at == 0 || rest.starts_with(b"_")).then_some(at)
         };
@@ -67,12 +69,12 @@ impl Ends<'_> {
         }
     }
 
-    /// Returns true if the message says both CompIDs.
+    /// Returns true if the message states both CompIDs.
     pub(super) fn are_known(&self) -> bool {
         self.sender != UNKNOWN && self.target != UNKNOWN
     }
 
-    /// `FIX.4.4:VENUE->DESK`, our side first if it is known.
+    /// Returns the session as `FIX.4.4:VENUE->DESK`, with our side first if known.
     pub(super) fn session(&self, way: Option<Way>) -> String {
         let (ours, theirs) = match way {
             Some(Way::In) => (self.target, self.sender),
@@ -83,8 +85,10 @@ impl Ends<'_> {
         format!("{version}:{ours}->{theirs}")
     }
 
-    /// Returns true if the message is of the session that the user names. A name is one CompID, or
-    /// both with `-` or `->` between, in either order, with or without the version before them.
+    /// Returns true if the message belongs to the session with the given name.
+    ///
+    /// A name is one CompID, or both CompIDs in either order with `-` or `->` between. The version
+    /// may precede them.
     pub(super) fn is_of(&self, named: &[u8]) -> bool {
         if named == self.sender || named == self.target {
             return true;
@@ -101,10 +105,10 @@ impl Ends<'_> {
     }
 }
 
-/// In place of what a message does not say.
+/// Placeholder for missing values.
 const UNKNOWN: &[u8] = b"?";
 
-/// Characters that stand around words in heads of logs.
+/// Characters around words in log heads.
 const AROUND: &[u8] = b"<>()[],";
 
 fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
@@ -121,8 +125,10 @@ fn words(head: &[u8]) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-/// The time that a head says: `20261121-09:28:25.623` as most write it, `2026/11/21 09:28:25.623`
-/// as QuickFIX/Go, `2026-11-21 09:28:25,623` as loggers of other programs.
+/// Returns the time in a head.
+///
+/// Formats are `20261121-09:28:25.623` (most engines), `2026/11/21 09:28:25.623` (QuickFIX/Go) and
+/// `2026-11-21 09:28:25,623` (loggers of other programs).
 pub(super) fn logged_time(head: &[u8]) -> Option<Timestamp> {
     let mut words = words(head).peekable();
     while let Some(word) = words.next() {
@@ -137,14 +143,14 @@ pub(super) fn logged_time(head: &[u8]) -> Option<Timestamp> {
     None
 }
 
-/// `2026-11-21` or `2026/11/21` at the beginning of a word.
+/// Parses `2026-11-21` or `2026/11/21` at the beginning of a word.
 fn day(word: &[u8]) -> Option<Date> {
     let [y1, y2, y3, y4, first, m1, m2, second, d1, d2] = *word.first_chunk::<10>()?;
     let is_day = matches!((first, second), (b'-', b'-') | (b'/', b'/'));
     is_day.then(|| Date::parse(&[y1, y2, y3, y4, m1, m2, d1, d2])).flatten()
 }
 
-/// `09:28:25`, also with a fraction behind `.` or `,`, and a `Z`.
+/// Parses `09:28:25`, with an optional fraction after `.` or `,`, and an optional `Z`.
 fn time_of_day(word: &[u8]) -> Option<TimeOfDay> {
     let word = word.strip_suffix(b"Z").unwrap_or(word);
     match word.get(8) {
@@ -153,7 +159,7 @@ fn time_of_day(word: &[u8]) -> Option<TimeOfDay> {
     }
 }
 
-/// The direction that a head says.
+/// Returns the direction in a head.
 fn logged_way(head: &[u8]) -> Option<Way> {
     words(head).find_map(|word| match word.trim_ascii_end() {
         b"in" | b"IN" | b"In" | b"incoming" | b"INCOMING" | b"<-" | b"recv" | b"RECV" => {
@@ -166,7 +172,7 @@ fn logged_way(head: &[u8]) -> Option<Way> {
     })
 }
 
-/// The direction and time of a message that is on its own, as on the wire.
+/// The delimiter of messages in wire form.
 pub(super) const WIRE: u8 = SOH;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Messages as rows of an Apache Parquet file, for DuckDB, pandas and other programs of analysts.
+//! Messages as rows of an Apache Parquet file, for DuckDB, pandas and other analysis programs.
 //!
-//! Invariants: rows stand in the order in which the logs are read. `raw` has each message byte by
-//! byte, whatever the other columns contain. Memory is bounded by one group of rows.
+//! Invariants: rows are in the reading order of the logs. `raw` contains each message byte by byte,
+//! regardless of the other columns. Memory is bounded by one row group.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -22,8 +22,9 @@ use super::sources::{Source, Way};
 use super::{Reader, each};
 use crate::input::{Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, covered, parse};
 
-/// The columns. `fields` is a map from the tag to the values of the field, one for each time that
-/// it is there, as groups repeat fields.
+/// The columns of the table.
+///
+/// `fields` is a map from each tag to all values of the field, because groups repeat fields.
 const SCHEMA: &str = "message transfix {
   optional int64 time (TIMESTAMP(NANOS,true));
   optional binary direction (STRING);
@@ -44,14 +45,15 @@ const SCHEMA: &str = "message transfix {
   required binary file (STRING);
 }";
 
-/// Rows that are written together, and bytes of messages.
+/// Maximum number of rows and of message bytes of a row group.
 const GROUP_ROWS: usize = 122_880;
 const GROUP_BYTES: usize = 32 << 20;
 
 const CL_ORD_ID: Tag = Tag(11);
 
-/// Writes the messages of these sources as one table, and adds to the report. A source that cannot
-/// be read does not keep the others from it.
+/// Writes the messages of these sources as one table, and adds to the report.
+///
+/// An unreadable source does not stop the others.
 ///
 /// # Errors
 /// If a dictionary cannot be read, or the output cannot be written.
@@ -63,7 +65,7 @@ pub fn write(
     out: impl Write + Send,
 ) -> Result<(), Failure> {
     let mut table = Table::new(out, dictionaries, mask, std::mem::take(report))?;
-    // The rows read so far become a sound file, even if another source cannot be read.
+    // Writes the collected rows as a valid file, even if a source is unreadable.
     each(sources, delimiter, &mut table)?;
     table.flush()?;
     let Table { writer, report: done, .. } = table;
@@ -72,7 +74,7 @@ pub fn write(
     Ok(())
 }
 
-/// Why the output cannot be written; a closed pipe is told apart.
+/// Converts an output error; a closed pipe remains an IO error.
 fn unwritten(error: ParquetError) -> Failure {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {
@@ -83,7 +85,7 @@ fn unwritten(error: ParquetError) -> Failure {
     }
 }
 
-/// Values of a column of one group of rows, and how deep each of them is defined and repeated.
+/// The values of one column of a row group, with definition and repetition levels.
 #[derive(Default)]
 struct Column<T> {
     values: Vec<T>,
@@ -92,13 +94,13 @@ struct Column<T> {
 }
 
 impl<T> Column<T> {
-    /// The value of a row.
+    /// Adds the value of a row.
     fn push(&mut self, value: Option<T>) {
         self.defined.push(i16::from(value.is_some()));
         self.values.extend(value);
     }
 
-    /// A value within a map or a list, or the place of an empty one.
+    /// Adds a value within a map or list, or the placeholder of an empty map or list.
     fn push_at(&mut self, value: Option<T>, defined: i16, repeated: i16) {
         self.values.extend(value);
         self.defined.push(defined);
@@ -112,10 +114,10 @@ impl<T> Column<T> {
     }
 }
 
-/// Texts and bytes.
+/// A column of texts or bytes.
 type Texts = Column<ByteArray>;
 
-/// A group of rows.
+/// A row group.
 #[derive(Default)]
 struct Rows {
     count: usize,
@@ -145,7 +147,7 @@ struct Table<W: Write + Send> {
     dictionaries: Dictionaries,
     mask: Option<Mask>,
     index: FieldIndex,
-    /// The place of each tag in `fields`, which is cleared for each message.
+    /// Index of each tag in `fields`; cleared for each message.
     places: HashMap<Tag, usize>,
 }
 
@@ -173,7 +175,7 @@ impl<W: Write + Send> Table<W> {
         })
     }
 
-    /// Writes the rows so far.
+    /// Writes the collected rows.
     fn flush(&mut self) -> Result<(), Failure> {
         if self.rows.count > 0 {
             write_group(&mut self.writer, &self.rows).map_err(unwritten)?;
@@ -216,7 +218,7 @@ impl<W: Write + Send> Table<W> {
         }
     }
 
-    /// The columns that only a message has.
+    /// Adds the columns of a parsed message.
     fn message(&mut self, message: &Message<'_>) -> Result<(), Failure> {
         let msg_type = message.msg_type();
         let pair = self.dictionaries.find(message).map_err(Failure::Read)?;
@@ -234,7 +236,7 @@ impl<W: Write + Send> Table<W> {
 }
 
 impl Rows {
-    /// Bytes that are no message have none of its columns.
+    /// Adds empty columns for bytes that are not a message.
     fn no_message(&mut self) {
         self.msg_seq_num.push(None);
         self.msg_type.push(None);
@@ -245,8 +247,9 @@ impl Rows {
         self.values.push_at(None, 0, 0);
     }
 
-    /// The tags in the order in which they come, each with all its values. A field without a valid
-    /// tag is in `raw` alone.
+    /// Adds the tags in order of first occurrence, each with all values.
+    ///
+    /// A field without a valid tag is only in `raw`.
     fn fields(&mut self, message: &Message<'_>, places: &mut HashMap<Tag, usize>) {
         places.clear();
         let mut fields: Vec<(Tag, Vec<&[u8]>)> = Vec::new();
@@ -259,7 +262,7 @@ impl Rows {
             }
         }
         for (n, (tag, values)) in fields.into_iter().enumerate() {
-            // 0 begins a message, 1 a field, 2 a further value.
+            // Repetition levels: 0 begins a message, 1 a field, 2 a further value.
             let repeated = i16::from(n > 0);
             self.tags.push_at(Some(i32::try_from(tag.0).unwrap_or(i32::MAX)), 1, repeated);
             for (m, value) in values.into_iter().enumerate() {
@@ -283,7 +286,7 @@ impl Rows {
     }
 }
 
-/// Text as it is; what is not UTF-8 with `\xNN`.
+/// Returns a value as text; non-UTF-8 bytes are written as `\xNN`.
 fn text(value: &[u8]) -> ByteArray {
     match std::str::from_utf8(value) {
         Ok(_) => value.to_vec().into(),
@@ -291,7 +294,7 @@ fn text(value: &[u8]) -> ByteArray {
     }
 }
 
-/// Writes a group of rows, column by column.
+/// Writes a row group, column by column.
 fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
     rows: &Rows,

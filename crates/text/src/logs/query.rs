@@ -1,6 +1,6 @@
-//! Which messages are sought, decided from their bytes.
+//! Selection of messages by their bytes.
 //!
-//! Invariant: a glance may take a message that is not sought, and never leaves one out that is.
+//! Invariant: the quick check may accept a message that does not match, but never rejects a match.
 
 use memchr::memmem::Finder;
 use transfix_codec::{Message, SOH, Timestamp, raw, tag};
@@ -12,29 +12,29 @@ use super::report::{Report, count};
 use super::sources::{Source, Way};
 use crate::input::{Found, Glance, Wanted};
 
-/// Conditions of a search; a message must meet all of them.
+/// Criteria of a search; a message must meet all of them.
 #[derive(Clone, Debug, Default)]
 pub struct Sought {
-    /// Conditions of fields. In a group one entry is enough. A message without the field meets
-    /// none.
+    /// Conditions on fields. One occurrence in a group suffices. A message without the field meets
+    /// no condition.
     pub conditions: Vec<Condition>,
     /// Bytes anywhere in the message.
     pub text: Option<String>,
-    /// Values of MsgType(35); empty for all.
+    /// Values of MsgType(35); empty for all types.
     pub msg_types: Vec<String>,
-    /// The session: a CompID, or both as VENUE-DESK.
+    /// The session: a CompID, or both CompIDs such as VENUE-DESK.
     pub session: Option<String>,
     /// The direction.
     pub way: Option<Way>,
-    /// The first time: that of the log's line or the store's record, else SendingTime(52).
+    /// The earliest time: from the log line or store record, otherwise SendingTime(52).
     pub from: Option<Timestamp>,
-    /// The last time.
+    /// The latest time.
     pub to: Option<Timestamp>,
     /// The first and the last MsgSeqNum(34).
     pub seq: Option<(u64, Option<u64>)>,
 }
 
-/// Decides which messages are sought.
+/// A compiled search that selects messages.
 #[derive(Debug)]
 pub struct Query {
     conditions: Vec<Condition>,
@@ -46,17 +46,17 @@ pub struct Query {
     from: Option<Timestamp>,
     to: Option<Timestamp>,
     pub(super) origins: Origins,
-    /// Messages of which nothing says the direction that is asked for.
+    /// Number of messages skipped because their direction is unknown.
     pub(super) without_way: u64,
-    /// Messages of which nothing says the time.
+    /// Number of messages skipped because their time is unknown.
     pub(super) without_time: u64,
 }
 
-/// Bytes that are sought in messages.
+/// Bytes to find in messages.
 #[derive(Debug)]
 struct Text {
     exact: Finder<'static>,
-    /// The same where these stand in place of SOH.
+    /// The same bytes with `|` or `;` in place of SOH.
     pipe: Finder<'static>,
     semicolon: Finder<'static>,
 }
@@ -81,7 +81,7 @@ impl Text {
 }
 
 impl Query {
-    /// Prepares a search.
+    /// Compiles a search.
     #[must_use]
     pub fn new(sought: Sought) -> Self {
         let Sought { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
@@ -105,7 +105,7 @@ impl Query {
         }
     }
 
-    /// Reports how many messages were left out since nothing told of them what was asked for.
+    /// Reports the number of messages skipped because direction or time is unknown.
     pub(super) fn tell(&self, report: &mut Report) {
         let mut note = |messages: u64, text: &str| {
             if messages > 0 {
@@ -117,15 +117,15 @@ impl Query {
         note(self.without_time, "neither the log nor SendingTime(52) tells the time");
     }
 
-    /// Returns true if the user names this type.
+    /// Returns true if the search names this message type.
     pub(super) fn names_type(&self, msg_type: &[u8]) -> bool {
         self.msg_types.iter().any(|named| named.as_bytes() == msg_type)
     }
 
-    /// Decides by the bytes of a message of a stream, before the message is parsed.
+    /// Selects by the bytes of a message in a stream, before parsing.
     pub(super) fn glance(&mut self, glance: &Glance<'_>, source: &Source) -> Wanted {
         let Glance { bytes, by, head } = *glance;
-        // A wrong sum is damage, or a delimiter within a value: both want a closer look.
+        // A wrong sum means damage, or a delimiter within a value; both need the full check.
         if !is_sum_right(bytes, by) {
             return Wanted::Perhaps;
         }
@@ -136,7 +136,7 @@ impl Query {
         if is_wanted { Wanted::Perhaps } else { Wanted::No }
     }
 
-    /// Returns true if the message is sought.
+    /// Returns true if the message meets the search.
     pub(super) fn takes(
         &mut self,
         found: &Found<'_>,
@@ -150,7 +150,7 @@ impl Query {
         };
         let is_met = |condition: &Condition| match message {
             Some(message) => message.all(condition.tag).any(|value| condition.holds(value)),
-            // Text that is no message has only its bytes to search.
+            // Without a parsed message, the condition is applied to the bytes.
             None => condition.may_hold(bytes, WIRE),
         };
         self.takes_type(msg_type)
@@ -164,8 +164,9 @@ impl Query {
         self.msg_types.is_empty() || self.msg_types.iter().any(is_it)
     }
 
-    /// Returns true if session, direction and time are those that are sought. A message of which
-    /// nothing says them is counted.
+    /// Returns true if session, direction and time match.
+    ///
+    /// A message with unknown direction or time is counted and rejected.
     fn takes_origin(&mut self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> bool {
         let Self { origins, session, .. } = &*self;
         if session.as_ref().is_some_and(|session| !origins.ends(bytes, by).is_of(session)) {
@@ -192,10 +193,10 @@ impl Query {
     }
 }
 
-/// Bytes of `10=ddd` and its delimiter.
+/// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER: usize = 7;
 
-/// Returns true if CheckSum(10) is right if each `by` stands for SOH.
+/// Returns true if CheckSum(10) is correct with SOH in place of each `by`.
 pub(super) fn is_sum_right(bytes: &[u8], by: u8) -> bool {
     let (summed, trailer) = bytes.split_at(bytes.len() - TRAILER);
     let sum = raw::check_sum(summed);

@@ -1,22 +1,22 @@
-//! Finds the values of a field in the bytes of a message, without reading the fields before it.
+//! Quick search for a field's values in the bytes of a message, without parsing earlier fields.
 //!
-//! Invariant: each field of the message is found. A value within another one may be found too, so
-//! what is found here must be looked at again.
+//! Invariant: each field of the message is found. Text within another value may be found too, so
+//! results need a full check.
 
 use memchr::memchr;
 use memchr::memmem::Finder;
 use transfix_codec::SOH;
 
-/// Looks for one field.
+/// A quick search for one field.
 #[derive(Clone, Debug)]
 pub(super) struct Quick {
-    /// The bytes before the value: the delimiter, the tag and `=`, for each of the delimiters.
+    /// The bytes before the value, for each delimiter: the delimiter, the tag and `=`.
     finders: [Finder<'static>; DELIMITERS.len()],
-    /// `8=`, which no delimiter stands before.
+    /// `8=`, which has no preceding delimiter.
     start: Option<&'static [u8]>,
 }
 
-/// Bytes that may stand in place of SOH.
+/// Bytes that may replace SOH.
 const DELIMITERS: [u8; 3] = [SOH, b'|', b';'];
 
 impl Quick {
@@ -26,7 +26,7 @@ impl Quick {
         Self { finders: DELIMITERS.map(finder), start: (tag == 8).then_some(b"8=") }
     }
 
-    /// The values in a message that has `by` in place of SOH.
+    /// Iterates over the values in a message that has `by` in place of SOH.
     pub(super) fn values<'m>(
         &'m self,
         bytes: &'m [u8],
@@ -47,7 +47,7 @@ impl Quick {
         })
     }
 
-    /// The first of them.
+    /// Returns the first value.
     pub(super) fn value<'m>(&'m self, bytes: &'m [u8], by: u8) -> Option<&'m [u8]> {
         self.values(bytes, by).next()
     }

@@ -1,29 +1,28 @@
-//! The report of a search: messages read, damaged messages, and messages left out because they lack
-//! the needed data.
+//! Report of a search: messages read, damaged messages, and messages skipped for lack of data.
 
 use std::fmt;
 use std::sync::Arc;
 
 use crate::input::{Place, Wrong};
 
-/// Reasons that are listed before they are only counted.
+/// Maximum number of listed reasons; further reasons are only counted.
 const REASONS_MAX: usize = 5;
 
-/// Takes the error of a source that cannot be read.
+/// A callback for the error of an unreadable source.
 type OnFailure = Arc<dyn Fn(&str) + Send + Sync>;
 
-/// Counts what is read.
+/// Counts and notes of an analysis.
 #[derive(Clone, Default)]
 pub struct Report {
-    /// The prefix of places, if there are several sources.
+    /// Prefix of positions, if several sources are read.
     pub(crate) file: String,
     pub(crate) messages: u64,
     pub(crate) garbled: u64,
     reasons: Vec<String>,
     notes: Vec<String>,
-    /// Errors of sources that could not be read.
+    /// Errors of unreadable sources.
     failures: Vec<String>,
-    /// Gets each of them at once.
+    /// Receives each error immediately.
     on_failure: Option<OnFailure>,
 }
 
@@ -37,30 +36,30 @@ impl fmt::Debug for Report {
 }
 
 impl Report {
-    /// A report that tells of each source that cannot be read as soon as that is known.
+    /// Creates a report that passes each error of an unreadable source to `on_failure` immediately.
     #[must_use]
     pub fn telling(on_failure: impl Fn(&str) + Send + Sync + 'static) -> Self {
         Self { on_failure: Some(Arc::new(on_failure)), ..Self::default() }
     }
 
-    /// An empty report that tells the same.
+    /// Creates an empty report with the same callback.
     pub(super) fn another(&self) -> Self {
         Self { on_failure: self.on_failure.clone(), ..Self::default() }
     }
 
-    /// Returns how many messages were read.
+    /// Returns the number of messages read.
     #[must_use]
     pub const fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// Returns how many messages were damaged.
+    /// Returns the number of damaged messages.
     #[must_use]
     pub const fn garbled_messages(&self) -> u64 {
         self.garbled
     }
 
-    /// Something damaged was met.
+    /// Counts a damaged message.
     pub(crate) fn garbled(&mut self, place: Place, wrong: Wrong) {
         self.garbled += 1;
         if self.reasons.len() < REASONS_MAX {
@@ -68,14 +67,14 @@ impl Report {
         }
     }
 
-    /// Adds a line for the end, once.
+    /// Adds a note to the final report, once.
     pub fn note(&mut self, text: String) {
         if !self.notes.contains(&text) {
             self.notes.push(text);
         }
     }
 
-    /// Something that could not be read; told now, once.
+    /// Reports an unreadable source immediately, once.
     pub(super) fn failed(&mut self, text: &str) {
         if !self.failures.iter().any(|said| said == text) {
             if let Some(tell) = &self.on_failure {
@@ -85,13 +84,13 @@ impl Report {
         }
     }
 
-    /// Returns true if something could not be read.
+    /// Returns true if a source could not be read.
     #[must_use]
     pub const fn has_failed(&self) -> bool {
         !self.failures.is_empty()
     }
 
-    /// Takes what another reader has counted.
+    /// Adds the counts of another report.
     pub(super) fn add(&mut self, other: Self) {
         self.messages += other.messages;
         self.garbled += other.garbled;
@@ -101,20 +100,20 @@ impl Report {
         self.failures.extend(other.failures);
     }
 
-    /// Everything is read again from the beginning.
+    /// Resets the counts before all sources are read again.
     pub(super) fn restart(&mut self) {
         (self.messages, self.garbled) = (0, 0);
         self.reasons.clear();
     }
 
-    /// Returns `3 of 100 messages`.
+    /// Returns a text such as `3 of 100 messages`.
     #[must_use]
     pub fn share(&self, matches: u64) -> String {
         format!("{matches} of {}", count(self.messages, "message"))
     }
 }
 
-/// The lines for the end: what was damaged, and the notes.
+/// Formats the final report: damaged messages and notes.
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.garbled > 0 {
@@ -129,7 +128,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// `1 message`, `2 messages`.
+/// Formats a count such as `1 message` or `2 messages`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

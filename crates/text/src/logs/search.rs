@@ -1,6 +1,6 @@
-//! The search itself: each message is looked at, and shown if it is sought.
+//! The search: checks each message and writes the matches.
 //!
-//! Invariant: no more messages are kept in memory than are shown before one that is found.
+//! Invariant: memory holds at most the messages that may be shown before a match.
 
 use std::collections::VecDeque;
 use std::io::Write;
@@ -16,37 +16,37 @@ use super::sources::Source;
 use super::{Reader, each};
 use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
 
-/// Bytes of messages that are kept because they may be shown before one that is found.
+/// Maximum size of stored messages that may be shown before a match, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Searches source after source, and shows what is found.
+/// A search over sources, one after another, that writes its matches.
 #[derive(Debug)]
 pub struct Search<W> {
     pub(super) show: Show<W>,
     pub(super) query: Query,
     pub(super) report: Report,
     pub(super) source: Source,
-    /// So many were found.
+    /// Number of matches.
     pub matches: u64,
-    /// No more than so many are shown.
+    /// Maximum number of matches to show.
     pub limit: Option<u64>,
     around: Around,
-    /// True if a line with the source's name stands before the first message of it.
+    /// True to write a heading with the source's name before its first message.
     pub has_headings: bool,
     is_headed: bool,
     index: FieldIndex,
 }
 
-/// The messages before and after those that are found.
+/// The messages before and after the matches.
 #[derive(Debug, Default)]
 struct Around {
-    /// So many are shown.
+    /// Number of messages shown before and after a match.
     count: usize,
     before: VecDeque<Kept>,
     kept_bytes: usize,
-    /// So many of those that come are shown.
+    /// Number of following messages still to be shown.
     after: usize,
-    /// Messages were left out since the last one that was shown.
+    /// True if messages were skipped since the last shown message.
     has_gap: bool,
     has_shown: bool,
 }
@@ -61,7 +61,7 @@ struct Kept {
 }
 
 impl<W: Write> Search<W> {
-    /// Shows what the query seeks.
+    /// Creates a search that shows the messages selected by the query.
     pub fn new(show: Show<W>, query: Query, report: Report) -> Self {
         Self {
             index: show.new_index(),
@@ -77,14 +77,14 @@ impl<W: Write> Search<W> {
         }
     }
 
-    /// Shows so many messages before and after each that is found.
+    /// Shows `count` messages before and after each match.
     #[must_use]
     pub fn around(mut self, count: usize) -> Self {
         self.around.count = count;
         self
     }
 
-    /// Searches these sources. One that cannot be read does not keep the others from it.
+    /// Searches these sources; an unreadable source does not stop the others.
     ///
     /// # Errors
     /// If the output cannot be written, or a dictionary cannot be read.
@@ -99,12 +99,13 @@ impl<W: Write> Search<W> {
         or_enough(each(sources, delimiter, self))
     }
 
-    /// Searches what there is, and then what is written later, over the rolling of files, until as
-    /// many messages are found as are wanted. `goes_on` waits for a while and returns whether to go
-    /// on.
+    /// Searches the existing messages, then new messages, including rolled files.
+    ///
+    /// Ends when the limit of matches is reached. `goes_on` waits between polls and returns whether
+    /// to continue.
     ///
     /// # Errors
-    /// As of [`Search::read`].
+    /// As [`Search::read`].
     pub fn follow(
         &mut self,
         paths: &[PathBuf],
@@ -118,7 +119,7 @@ impl<W: Write> Search<W> {
         or_enough(follow(paths, sources, delimiter, (self, goes_on)))
     }
 
-    /// Writes what is still to be written; returns the output and the report.
+    /// Flushes the output; returns the output and the report.
     ///
     /// # Errors
     /// If the output cannot be written.
@@ -142,7 +143,7 @@ impl<W: Write> Search<W> {
         self.around.has_gap = true;
     }
 
-    /// Returns true if as many are found as are wanted.
+    /// Returns true if the limit of matches is reached and no following messages are due.
     fn is_enough(&self) -> bool {
         self.limit.is_some_and(|limit| limit <= self.matches) && self.around.after == 0
     }
@@ -167,7 +168,7 @@ impl<W: Write> Search<W> {
         self.show.message("> ", found, &self.source)
     }
 
-    /// A message that is not sought, but may stand beside one that is.
+    /// Handles a message that does not match but may be shown next to a match.
     fn passed(&mut self, found: &Found<'_>) -> Result<(), Failure> {
         let around = &mut self.around;
         if around.after > 0 {
@@ -205,7 +206,7 @@ impl<W: Write> Search<W> {
     }
 }
 
-/// The end of the search is no failure.
+/// Converts the end of the search to success.
 fn or_enough(done: Result<(), Failure>) -> Result<(), Failure> {
     match done {
         Err(Failure::Enough) => Ok(()),

@@ -1,4 +1,4 @@
-//! How messages that are found are shown: readable, as bytes, as CSV, as JSON, or not at all.
+//! Output forms of found messages: readable, bytes, CSV, JSON, or none.
 
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
@@ -14,7 +14,7 @@ use crate::convert::Objects;
 use crate::input::{Dictionaries, Failure, Found, covered, parse};
 use crate::print::{self, Palette};
 
-/// A column of CSV.
+/// A CSV column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
     Time,
@@ -22,11 +22,11 @@ enum Column {
     Session,
     File,
     Field(u32),
-    /// A column of the answer to a request, which comes later.
+    /// A column of the later answer to a request.
     Answer(Answer),
 }
 
-/// Columns about the answer to a request.
+/// Columns of the answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Time,
@@ -35,8 +35,9 @@ pub(super) enum Answer {
 }
 
 impl Answer {
-    /// Stands in a row until the answer comes. No cell has such a character, since what is hidden
-    /// is escaped.
+    /// Returns the placeholder in a row until the answer is known.
+    ///
+    /// No cell contains this character, because control characters are escaped.
     pub(super) const fn place(self) -> char {
         match self {
             Self::Time => '\u{1}',
@@ -46,7 +47,7 @@ impl Answer {
     }
 }
 
-/// The subject of rows of CSV.
+/// The subject of CSV rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rows {
     /// Messages.
@@ -55,7 +56,7 @@ pub enum Rows {
     Requests,
 }
 
-/// Names of columns that are no fields.
+/// Names of columns that are not fields.
 const COLUMNS: &[(&str, Column)] = &[
     ("time", Column::Time),
     ("direction", Column::Direction),
@@ -69,37 +70,40 @@ const COLUMNS: &[(&str, Column)] = &[
 /// A form of output.
 #[derive(Debug)]
 pub enum Form {
-    /// With the names of the dictionary.
+    /// Text with the names of the dictionary.
     Readable {
-        /// One line a message, without header and trailer.
+        /// Writes one line per message, without header and trailer.
         one_line: bool,
         /// The colours.
         palette: &'static Palette,
     },
-    /// The bytes of the message, and a line break.
+    /// The bytes of the message, followed by a line break.
     Raw,
-    /// Values of these columns.
+    /// The values of these columns.
     Csv(Csv),
-    /// An object a line: time, direction, session, and the message as these objects have it.
+    /// One JSON object per line: time, direction, session, and the message as [`Objects`] writes
+    /// it.
     Json(Box<Objects>),
-    /// Nothing.
+    /// No output.
     Count,
 }
 
-/// Columns of CSV, RFC 4180.
+/// CSV columns (RFC 4180).
 #[derive(Debug)]
 pub struct Csv {
     columns: Vec<Column>,
-    /// The line of names, until it is written.
+    /// The line of column names, until it is written.
     names: Option<String>,
 }
 
 impl Csv {
-    /// Looks up the columns: fields by name or tag, `time`, `direction`, `session`, `file`, and for
-    /// [`Rows::Requests`] `answer_time`, `answer` and `latency_ns`.
+    /// Looks up the columns.
+    ///
+    /// A column is a field name or tag, `time`, `direction`, `session` or `file`.
+    /// [`Rows::Requests`] also have `answer_time`, `answer` and `latency_ns`.
     ///
     /// # Errors
-    /// If one of them is no field.
+    /// If a column is unknown.
     pub fn of(
         words: &[String],
         rows: Rows,
@@ -122,7 +126,7 @@ impl Csv {
         Ok(Self { columns, names: Some(names) })
     }
 
-    /// Writes the names of the columns, once.
+    /// Writes the column names, once.
     pub(super) fn begin(&mut self, out: &mut impl Write) -> Result<(), Failure> {
         match self.names.take() {
             Some(names) => Ok(writeln!(out, "{names}")?),
@@ -130,7 +134,7 @@ impl Csv {
         }
     }
 
-    /// The row of a message.
+    /// Returns the row of a message.
     pub(super) fn row(
         &self,
         bytes: &[u8],
@@ -160,12 +164,12 @@ impl Csv {
     }
 }
 
-/// Why there is no such column.
+/// The reason why a column is invalid.
 #[derive(PartialEq, Eq)]
 pub enum ColumnError {
-    /// This one is about answers, and the rows are messages.
+    /// The column concerns answers, but the rows are messages.
     OfAnswers(String),
-    /// No dictionary has such a field: the text names the nearest one.
+    /// No dictionary defines the field; the text suggests the nearest name.
     Unknown(String),
 }
 
@@ -178,7 +182,7 @@ impl fmt::Display for ColumnError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats as [`fmt::Display`] does, so that an error returned by `main` prints as text.
 impl fmt::Debug for ColumnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -187,7 +191,7 @@ impl fmt::Debug for ColumnError {
 
 impl std::error::Error for ColumnError {}
 
-/// Writes messages in one form, with stars in place of what the mask hides.
+/// Writer of messages in one form, with asterisks in place of values that the mask hides.
 #[derive(Debug)]
 pub struct Show<W> {
     pub(super) out: W,
@@ -200,19 +204,19 @@ pub struct Show<W> {
 }
 
 impl<W: Write> Show<W> {
-    /// Writes to `out`.
+    /// Creates a writer to `out`.
     pub fn new(out: W, form: Form, dictionaries: Dictionaries, mask: Option<Mask>) -> Self {
         let index = dictionaries.index();
         let (origins, text) = (Origins::new(), String::new());
         Self { out, form, dictionaries, mask, origins, index, text }
     }
 
-    /// Returns memory for the index of messages.
+    /// Returns an empty message index.
     pub(super) fn new_index(&self) -> FieldIndex {
         self.dictionaries.index()
     }
 
-    /// Writes a message behind a mark.
+    /// Writes a message after the prefix `mark`.
     pub(super) fn message(
         &mut self,
         mark: &str,
@@ -281,7 +285,7 @@ impl<W: Write> Show<W> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
-    /// Writes the log's data about the message, and the object that `convert` writes.
+    /// Writes the log's data about the message, and the message's JSON object.
     fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
         let Form::Json(json) = &mut self.form else { return Ok(()) };
         let head = found.head.as_bytes();
@@ -312,7 +316,7 @@ impl<W: Write> Show<W> {
         Ok(writeln!(self.out, "{row}")?)
     }
 
-    /// Writes the names of the columns, if there are any and they are not there yet.
+    /// Writes the column names, unless they are written or the form has none.
     pub(super) fn names(&mut self) -> Result<(), Failure> {
         match &mut self.form {
             Form::Csv(csv) => csv.begin(&mut self.out),
@@ -321,7 +325,7 @@ impl<W: Write> Show<W> {
     }
 }
 
-/// A cell of CSV (RFC 4180).
+/// Returns a CSV cell (RFC 4180), quoted if needed.
 fn quoted(text: &str) -> Cow<'_, str> {
     if text.contains(['"', ',', '\n', '\r']) {
         return Cow::Owned(format!("\"{}\"", text.replace('"', "\"\"")));
@@ -329,7 +333,7 @@ fn quoted(text: &str) -> Cow<'_, str> {
     Cow::Borrowed(text)
 }
 
-/// A code in words, such as `FILLED (2)`; the value if the dictionary has none.
+/// Returns the name of a code, such as `FILLED`; the value if the dictionary lacks the code.
 pub(super) fn code_in_words(
     dictionaries: &Dictionaries,
     pair: usize,
@@ -343,7 +347,7 @@ pub(super) fn code_in_words(
     }
 }
 
-/// The name of a message and its type, such as `NewOrderSingle(D)`.
+/// Returns the name of a message with its type, such as `NewOrderSingle(D)`.
 pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8]) -> String {
     let pair = dictionaries.pair(pair);
     let known = std::str::from_utf8(msg_type).ok().and_then(|text| {
@@ -355,7 +359,7 @@ pub(super) fn name_of(dictionaries: &Dictionaries, pair: usize, msg_type: &[u8])
     format!("{}({})", known.as_deref().unwrap_or("?"), Shown::whole(msg_type))
 }
 
-/// The type of the message, as it is shown.
+/// Returns the name of the message with its type.
 pub(super) fn type_of(dictionaries: &Dictionaries, pair: usize, message: &Message<'_>) -> String {
     let msg_type = message.raw(tag::MSG_TYPE).unwrap_or_default();
     name_of(dictionaries, pair, msg_type)

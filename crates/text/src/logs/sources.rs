@@ -1,6 +1,6 @@
-//! Sources of a search: files, stores, and both within directories.
+//! Sources of a search: files and stores, directly or within directories.
 //!
-//! Invariant: rolled files of a log come before the one that is written.
+//! Invariant: rolled files of a log precede the current file.
 
 use std::cmp::Ordering;
 use std::fs;
@@ -11,7 +11,7 @@ use transfix_codec::shown::Shown;
 use super::report::{Report, count};
 use crate::input::{holds_store, is_segment, store_beside};
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Way {
     /// Received.
@@ -34,7 +34,7 @@ impl Way {
 /// The kind of a source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
-    /// A log or a capture, or the standard input.
+    /// A log, a capture, or the standard input.
     Stream,
     /// The directory of a store.
     Store,
@@ -42,28 +42,28 @@ pub(super) enum Kind {
     Segment,
 }
 
-/// One thing that is read: a file, a store, or a segment of one.
+/// A file, a store, or a store segment that is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// As it is shown.
+    /// The displayed name.
     pub(super) name: String,
-    /// The name of the file or directory alone.
+    /// The name of the file or directory, without its path.
     pub(super) file_name: String,
-    /// The direction that the name says.
+    /// The direction in the name.
     pub(super) way: Option<Way>,
-    /// The name without what rolling adds to it: the same for all files of one log.
+    /// The name without the suffix added by rolling, equal for all files of one log.
     pub(super) log: String,
 }
 
-/// Directories within directories that are looked into.
+/// Maximum depth of searched directories.
 const DEPTH_MAX: usize = 8;
 
-/// Endings of the names of logs and captures, before `.zst`.
+/// File extensions of logs and captures, before `.zst`.
 const ENDINGS: &[&str] = &["log", "in", "out", "fix", "messages", "txt"];
 
-/// Parts of names that say which piece of a log a file is.
+/// Parts of file names that rolling adds.
 const PIECES: &[&str] = &["log", "zst", "current", "backup"];
 
 impl Source {
@@ -99,24 +99,26 @@ impl Source {
     }
 }
 
-/// Digits, also with a `-` as in the time of a rolled log.
+/// Returns true if the part consists of digits and `-`, as in the time of a rolled log.
 fn is_number(part: &str) -> bool {
     !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit() || b == b'-')
 }
 
-/// All that paths name.
+/// The sources below given paths.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The sources in the order in which they are read.
+    /// The sources, in reading order.
     pub all: Vec<Source>,
-    /// Files in directories whose names are not those of logs.
+    /// Number of files in directories that are not logs by their names.
     pub others: u64,
-    /// Paths that cannot be read, and why.
+    /// Paths that cannot be read, with the reasons.
     pub unreadable: Vec<String>,
 }
 
 impl Sources {
-    /// Finds files, stores, and both within directories. `-` stands for the standard input.
+    /// Finds files and stores, directly or within directories.
+    ///
+    /// `-` means the standard input.
     #[must_use]
     pub fn of(paths: &[PathBuf]) -> Self {
         let mut sources = Self::default();
@@ -139,7 +141,7 @@ impl Sources {
         sources
     }
 
-    /// Reports what is not read of the paths.
+    /// Reports paths and files that are not read.
     pub fn tell(&self, report: &mut Report) {
         self.unreadable.iter().for_each(|error| report.failed(error));
         if self.others > 0 {
@@ -148,7 +150,7 @@ impl Sources {
         }
     }
 
-    /// Takes the directory if it is a store, and what it holds.
+    /// Adds a directory that is a store, and the content of the directory.
     fn dir(&mut self, dir: &Path, depth: usize) {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
@@ -172,14 +174,14 @@ impl Sources {
     }
 }
 
-/// Returns true if the file's name is that of a log or a capture.
+/// Returns true if the file name is the name of a log or a capture.
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let name = name.strip_suffix(".zst").unwrap_or(name);
     name.rsplit_once('.').is_some_and(|(_, ending)| ENDINGS.contains(&ending))
 }
 
-/// The order of names in which 9 comes before 10, and a rolled file before the one that is written.
+/// Compares names so that 9 precedes 10, and a rolled file precedes the current file.
 pub(super) fn natural(a: &Path, b: &Path) -> Ordering {
     let [mut a, mut b] = [a, b].map(|path| path.as_os_str().as_encoded_bytes());
     loop {

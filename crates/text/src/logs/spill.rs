@@ -1,4 +1,4 @@
-//! Puts the standard input into a file of its own, so that it can be read several times.
+//! Storage of the standard input in a temporary file, for repeated reading.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -8,17 +8,17 @@ use std::path::PathBuf;
 use super::sources::Source;
 use crate::input::Failure;
 
-/// A file that goes away with it.
+/// A file that is deleted when this value is dropped.
 pub(super) struct Spilled(PathBuf);
 
 impl Drop for Spilled {
     fn drop(&mut self) {
-        // It may be gone.
+        // The file may already be deleted.
         let _ = fs::remove_file(&self.0);
     }
 }
 
-/// Puts a file in the place of the standard input, if that is among the sources.
+/// Replaces the standard input among the sources by a temporary file.
 ///
 /// # Errors
 /// If the file cannot be written.

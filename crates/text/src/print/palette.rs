@@ -1,22 +1,22 @@
 //! The colours of a printed message.
 
-/// The escape sequences before each part of a message, for terminals that show colours.
+/// The escape sequences around each part of a message, for colour terminals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Palette {
-    /// Before the name of a message, or of a part of one.
+    /// The sequence before the name of a message or section.
     pub heading: &'static str,
-    /// Before the name of a field or group.
+    /// The sequence before the name of a field or group.
     pub name: &'static str,
-    /// Before a value.
+    /// The sequence before a value.
     pub value: &'static str,
-    /// Behind each of them.
+    /// The sequence after each part.
     pub end: &'static str,
 }
 
 impl Palette {
     /// No colours.
     pub const PLAIN: Self = Self { heading: "", name: "", value: "", end: "" };
-    /// The sequences of ANSI terminals (ECMA-48): bold, cyan, yellow.
+    /// ANSI escape sequences (ECMA-48): bold, cyan, yellow.
     pub const ANSI: Self =
         Self { heading: "\x1b[1m", name: "\x1b[36m", value: "\x1b[33m", end: "\x1b[0m" };
 }

@@ -1,5 +1,6 @@
-//! Values that speak of another message: RefTagID(371), RefMsgType(372), and the Text(58) of a
-//! reject, in which tags and types are shown with their names.
+//! Values that refer to another message: RefTagID(371), RefMsgType(372), and Text(58) of a reject.
+//!
+//! Tags and message types in these values are written with their names.
 
 use std::fmt::{self, Write};
 
@@ -7,14 +8,15 @@ use transfix_codec::{Field, Tag, tag, value};
 
 use super::{Names, write_value};
 
-/// Words behind which a text has a tag, as the engines of today write it.
+/// Phrases that precede a tag in the texts of common engines.
 const TAG_WORDS: [&str; 8] =
     ["tag ", "tag=", "tag (", "Tag ", "Tag=", "field ", "field=", "RefTagID="];
-/// Words behind which a text has a MsgType(35).
+/// Phrases that precede a MsgType(35).
 const TYPE_WORDS: [&str; 3] = ["MsgType ", "MsgType=", "MsgType(35)="];
 
-/// Writes the value with the names of what it speaks of; nothing and `false` if it speaks of
-/// nothing. `gap` stands before the number behind a name.
+/// Writes a referring value with names; writes nothing and returns false for other values.
+///
+/// `gap` is written between a name and its number.
 pub(super) fn write_referred(
     names: Names<'_>,
     field: Field<'_>,
@@ -59,7 +61,7 @@ fn write_type(
     Ok(true)
 }
 
-/// The text, with names before the numbers and types that stand behind such words.
+/// Writes the text, with names before the numbers and types that follow such phrases.
 fn write_text(names: Names<'_>, text: &str, out: &mut dyn Write) -> fmt::Result {
     let mut rest = text;
     loop {

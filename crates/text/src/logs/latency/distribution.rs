@@ -1,14 +1,14 @@
-//! How often each time was met.
+//! Distributions of times.
 //!
-//! Invariants: times are kept to four digits, rounded up, so that memory does not grow with their
-//! number; the greatest one is exact.
+//! Invariants: times are stored to four digits, rounded up, so that memory does not grow with the
+//! number of times; the maximum is exact.
 
 use std::collections::BTreeMap;
 
-/// Times below this are exact; above, four digits are.
+/// Times below this limit are exact, in nanoseconds; larger times have four digits.
 const EXACT_MAX: u64 = 10_000;
 
-/// Times in nanoseconds, kept to four digits.
+/// A distribution of times in nanoseconds, stored to four digits.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
     counts: BTreeMap<u64, u64>,
@@ -17,14 +17,14 @@ pub struct Distribution {
 }
 
 impl Distribution {
-    /// Adds a time.
+    /// Adds a time, in nanoseconds.
     pub fn record(&mut self, ns: u64) {
         *self.counts.entry(rounded_up(ns)).or_default() += 1;
         self.count += 1;
         self.max = self.max.max(ns);
     }
 
-    /// Adds all times of another one.
+    /// Adds all times of another distribution.
     pub fn add(&mut self, other: &Self) {
         for (ns, count) in &other.counts {
             *self.counts.entry(*ns).or_default() += count;
@@ -33,19 +33,19 @@ impl Distribution {
         self.max = self.max.max(other.max);
     }
 
-    /// Returns how many times there are.
+    /// Returns the number of times.
     #[must_use]
     pub const fn count(&self) -> u64 {
         self.count
     }
 
-    /// Returns the greatest time, in nanoseconds.
+    /// Returns the largest time, in nanoseconds.
     #[must_use]
     pub const fn max(&self) -> u64 {
         self.max
     }
 
-    /// Returns the time that so many of a thousand do not exceed; none if there is no time.
+    /// Returns the `part`/1000 quantile of the times, in nanoseconds; `None` without times.
     #[must_use]
     pub fn per_mille(&self, part: u64) -> Option<u64> {
         let wanted = (u128::from(self.count) * u128::from(part)).div_ceil(1000).max(1);
