@@ -1,4 +1,4 @@
-//! The administration of an engine: what its sessions are, and what operators do to them.
+//! The administration of an engine: the state of its sessions, and the actions of operators.
 
 use std::fmt;
 use std::io;
@@ -26,12 +26,12 @@ const PROGRAM_WAIT: Duration = Duration::from_secs(60);
 /// How long the thread of the logs may take to roll their files.
 const ROTATE_WAIT: Duration = Duration::from_secs(10);
 
-/// The administration of an engine, for all faces that an operator may have: a program of your
-/// own, a page in the browser, a command line. A clone is the same, and belongs to any thread.
+/// The administration of an engine, for every interface of an operator: a program, a page in the
+/// browser, a command line. Clones share one state and may be used from any thread.
 ///
-/// To look waits for no session. To act waits for the end of the session's turn: never act from a
-/// callback. Each action is told by the event `operated`, and where `audit_file` of `[engine]` is
-/// set, it is written there before it is begun, and again with its end.
+/// Reading waits for no session. An action waits for the end of the turn of the session: never act
+/// from a callback. The event `operated` reports each action. With `audit_file` of `[engine]`, the
+/// engine writes each action into that file before it begins, and again with its outcome.
 #[derive(Clone)]
 pub struct Admin {
     registry: Arc<Registry>,
@@ -44,7 +44,7 @@ impl fmt::Debug for Admin {
 }
 
 impl Engine {
-    /// The administration of this engine. It outlives a stop, and finds no session then.
+    /// Returns the administration of this engine. It outlives a stop, and then has no sessions.
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin { registry: Arc::clone(self.registry()) }
@@ -57,7 +57,7 @@ impl Engine {
 pub struct Done {
     /// The session before.
     pub before: SessionStatus,
-    /// The session afterwards. A logout, for instance, may still go on.
+    /// The session afterwards. A logout, for instance, may still be in progress.
     pub after: SessionStatus,
 }
 
@@ -121,25 +121,25 @@ impl fmt::Debug for AdminError {
 impl std::error::Error for AdminError {}
 
 impl Admin {
-    /// All sessions, in the order of their identities, as they are now. Waits for none.
+    /// Returns the status of all sessions, sorted by identity, without waiting.
     #[must_use]
     pub fn sessions(&self) -> Vec<SessionStatus> {
         self.handles().iter().map(SessionHandle::status).collect()
     }
 
-    /// Handles to all sessions, in the order of their identities.
+    /// Returns handles to all sessions, sorted by identity.
     #[must_use]
     pub fn handles(&self) -> Vec<SessionHandle> {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
     }
 
-    /// Returns true if it is the Argon2 hash of this password, as a PHC string. One thread of low
+    /// Returns true if `hash`, a PHC string, is the Argon2 hash of this password. One thread of low
     /// priority does all such checks of an engine, and those of Password(554) at a Logon(A), one
     /// after the other and in the same memory. Guesses therefore cost the sessions little. Each
-    /// address `from` which somebody asks has its turn. Waits for it.
+    /// address `from` gets its turn. The call waits for the result.
     ///
     /// # Errors
-    /// If the system has no further thread: nothing was checked.
+    /// The system has no further thread: nothing was checked.
     pub fn is_password_of(
         &self,
         hash: &str,
@@ -149,49 +149,50 @@ impl Admin {
         self.registry.is_password_of(hash, password, from)
     }
 
-    /// A handle to this session.
+    /// Returns a handle to this session.
     #[must_use]
     pub fn handle(&self, id: &SessionId) -> Option<SessionHandle> {
         self.registry.find(id).map(SessionHandle::of)
     }
 
-    /// A handle to the session whose identity is shown so, such as `FIX.4.4:VENUE->DESK`.
+    /// Returns a handle to the session whose identity is displayed as `id`, such as
+    /// `FIX.4.4:VENUE->DESK`.
     #[must_use]
     pub fn find(&self, id: &str) -> Option<SessionHandle> {
         let all = self.registry.all().into_iter();
         all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
     }
 
-    /// Returns true if the thread runs that accepts connections: `false` for an engine without a
-    /// listener, one that was stopped, and one whose thread has ended by a fault.
+    /// Returns true if the thread that accepts connections runs. False for an engine without a
+    /// listener, for a stopped engine, and after a fault of the thread.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.registry.accepts.load(Ordering::Acquire)
     }
 
-    /// Addresses that the engine listens at now: those of sessions that have come since the start
-    /// too, and none that has gone.
+    /// Returns the addresses at which the engine listens now, including those of sessions added
+    /// since the start.
     #[must_use]
     pub fn listening(&self) -> Vec<SocketAddr> {
         self.registry.listening.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// How often messages were rejected and connections ended, by reason.
+    /// Returns the counts of rejected messages and ended connections, by reason.
     #[must_use]
     pub fn reasons(&self) -> ReasonCounts {
         self.registry.reasons.now()
     }
 
-    /// The certificates that the engine shows to its counterparties.
+    /// Returns the certificates that the engine presents to its counterparties.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
         Certificates::of(&self.registry)
     }
 
-    /// Does this to a session, and writes it into the audit.
+    /// Applies an action to a session and writes it into the audit file.
     ///
     /// # Errors
-    /// [`AdminError`]: why it was not done.
+    /// [`AdminError`]: the action was not done.
     pub fn act(&self, actor: &Actor, id: &SessionId, action: &Action) -> Result<Done, AdminError> {
         let handle = self.handle(id).ok_or_else(|| AdminError::NoSession(id.to_string()))?;
         let what = action.shown(&handle.settings().mask());
@@ -204,11 +205,11 @@ impl Admin {
         done.map(|()| Done { before, after })
     }
 
-    /// Asks the program that has the engine for what only it can do, waits up to a minute, and
-    /// writes it into the audit. Returns what the program says of it.
+    /// Requests an action that only the program can do, and writes it into the audit file. Waits up
+    /// to a minute. Returns the answer of the program.
     ///
     /// # Errors
-    /// [`AdminError`]: why it was not done.
+    /// [`AdminError`]: the action was not done.
     pub fn request(&self, actor: &Actor, action: EngineAction) -> Result<String, AdminError> {
         if let EngineAction::RotateLogs = action {
             return self.rotate_logs(actor);
@@ -226,11 +227,11 @@ impl Admin {
         done
     }
 
-    /// Writes into the audit what the program does of its own, such as a reload that a signal asks
-    /// for: `act` is done if the audit takes it.
+    /// Writes an action of the program itself into the audit file, such as a reload on a signal.
+    /// `act` runs only if the audit file accepts the record.
     ///
     /// # Errors
-    /// [`AdminError::Audit`], or what `act` says.
+    /// [`AdminError::Audit`], or the error of `act`.
     pub fn audited(
         &self,
         actor: &Actor,
@@ -244,11 +245,11 @@ impl Admin {
         done
     }
 
-    /// Writes into the audit what somebody did that is no action on the engine, such as a log-in,
-    /// or what was refused to somebody. `outcome` is what came of it, or why it was refused.
+    /// Writes an act of a person that is no action on the engine into the audit file, such as a
+    /// login, or a refused request. `outcome` is the result, or the reason of the refusal.
     ///
     /// # Errors
-    /// [`AdminError::Audit`] if the audit does not take it.
+    /// [`AdminError::Audit`] if the audit file does not accept the record.
     pub fn note(
         &self,
         actor: &Actor,
@@ -270,12 +271,12 @@ impl Admin {
         })
     }
 
-    /// Begins new files of all protocol logs now, and of what the program has named by
-    /// [`Admin::rotate_also`]; files without a line stay. Returns what was done. Waits for the
-    /// thread that writes the logs, for ten seconds at most.
+    /// Starts new files of all protocol logs, and of the files that the program added by
+    /// [`Admin::rotate_also`]; empty files stay. Returns a report. Waits at most ten seconds for
+    /// the thread that writes the logs.
     ///
     /// # Errors
-    /// [`AdminError::Program`] with all that could not be rolled, or [`AdminError::Audit`].
+    /// [`AdminError::Program`] with all files that could not be rotated, or [`AdminError::Audit`].
     pub fn rotate_logs(&self, actor: &Actor) -> Result<String, AdminError> {
         self.audited(actor, &EngineAction::RotateLogs, || {
             let logs = match self.registry.logs.roll(ROTATE_WAIT) {
@@ -294,15 +295,15 @@ impl Admin {
         })
     }
 
-    /// Files of the program that are rolled with the protocol logs. `rotate` is called in the
-    /// thread of whoever asks, and returns what was rolled, or why it was not. The last one that is
-    /// set counts.
+    /// Adds files of the program that rotate together with the protocol logs. The engine calls
+    /// `rotate` in the requesting thread. `rotate` returns a report, or the reason of a failure. A
+    /// later call replaces `rotate`.
     pub fn rotate_also(&self, rotate: impl Fn() -> Result<String, String> + Send + Sync + 'static) {
         self.registry.requests.rotate_by(Arc::new(rotate));
     }
 
-    /// Hands requests of operators over to the program: see [`Admin::request`]. `take` is called in
-    /// the thread of whoever asks, and only passes the request on. The last one that is set counts.
+    /// Passes requests of operators to the program: see [`Admin::request`]. The engine calls `take`
+    /// in the requesting thread; `take` only forwards the request. A later call replaces `take`.
     pub fn take_requests(&self, take: impl FnMut(Request) + Send + 'static) {
         self.registry.requests.take_by(Box::new(take));
     }

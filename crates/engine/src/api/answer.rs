@@ -7,10 +7,10 @@ use transfix_session::BusinessReject;
 
 use crate::link::later::{Answer, Later};
 
-/// The answer to a message, to be given from any thread: see
+/// The answer to a message, which any thread may give: see
 /// [`SessionRef::answer_later`](crate::SessionRef::answer_later).
 ///
-/// Dropped without an answer, it says that the application is not available, as
+/// A dropped answer reports that the application is not available, as
 /// [`BusinessReject::not_available`] does. An answer has no effect if the session has been removed
 /// or restarted meanwhile. If the numbers of the session have been reset, a rejection has no
 /// RefSeqNum(45), and is not sent up to FIX 4.1.
@@ -25,7 +25,7 @@ impl MessageAnswer {
     }
 
     /// Gives the answer that [`Application::on_message`](crate::Application::on_message) would have
-    /// returned. The message counts as taken, and the next one comes.
+    /// returned. The message then counts as received, and the engine delivers the next one.
     pub fn give(mut self, answer: Result<(), BusinessReject>) {
         self.say(answer);
     }

@@ -1,13 +1,13 @@
-//! Messages that are sent together.
+//! Batches: messages that a handle sends together.
 
 use std::fmt;
 
 use transfix_codec::{Body, Misuse, Precision};
 use transfix_session::{SendError, Sent};
 
-/// Messages of one session that are sent together: made by
-/// [`SessionHandle::batch`](crate::SessionHandle::batch), sent by
-/// [`SessionHandle::send_batch`](crate::SessionHandle::send_batch), as often as wanted.
+/// Messages of one session that are sent together.
+/// [`SessionHandle::batch`](crate::SessionHandle::batch) makes a batch, and
+/// [`SessionHandle::send_batch`](crate::SessionHandle::send_batch) sends it, any number of times.
 #[derive(Clone)]
 pub struct Batch {
     bytes: Vec<u8>,
@@ -24,7 +24,7 @@ impl Batch {
     /// Adds an application message; `fill` writes its fields.
     ///
     /// # Errors
-    /// [`Misuse`]: the message is not added.
+    /// [`Misuse`]: the batch is unchanged.
     pub fn add(
         &mut self,
         msg_type: impl AsRef<[u8]>,
@@ -40,19 +40,19 @@ impl Batch {
         Ok(())
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Returns true if there are none.
+    /// Returns true if the batch has no message.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Takes all messages out. The memory is used again.
+    /// Removes all messages and keeps the memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
@@ -99,12 +99,13 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// The fate of the messages of a [`Batch`].
+/// The outcome of a [`Batch`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct BatchSent {
-    /// The fate of each message that was taken: the first ones of the batch.
+    /// The outcomes of the accepted messages: the first ones of the batch.
     pub sent: Vec<Sent>,
-    /// Why the one behind them was not taken; none that follows it was. `None` if all were taken.
+    /// The reason why the next message was refused; the messages after it were not tried. `None` if
+    /// all were accepted.
     pub refused: Option<SendError>,
 }

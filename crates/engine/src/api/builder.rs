@@ -1,5 +1,4 @@
-//! How an engine is put together where settings don't say it all: stores of the user's own,
-//! counterparties that no settings name.
+//! Construction of an engine, with stores of the user's own and unknown counterparties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,14 +21,15 @@ use crate::io::{Io, System};
 type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync>;
 
 impl Engine {
-    /// Opens the stores, binds the listeners and starts the threads. `application` is called once
-    /// for each session.
+    /// Opens the stores, binds the listeners and starts the threads. Calls `application` once for
+    /// each session.
     ///
-    /// A session whose store cannot be opened does not keep the others from starting: the log says
-    /// why, [`SessionHandle::store_failure`] too, and its store is tried again until it opens.
+    /// A session whose store cannot be opened does not stop the others from starting. The log and
+    /// [`SessionHandle::store_failure`] give the reason, and the engine retries until the store
+    /// opens.
     ///
     /// # Errors
-    /// [`EngineError`]; nothing is left running then.
+    /// [`EngineError`]: no part of the engine is running.
     pub fn start(
         settings: &Settings,
         application: impl FnMut(&SessionId) -> Box<dyn Application>,
@@ -37,7 +37,8 @@ impl Engine {
         Self::builder(settings).start(application)
     }
 
-    /// An engine that needs more than settings: stores of your own, or templates.
+    /// Returns a builder for an engine that needs more than settings: stores of your own, or
+    /// templates.
     ///
     /// ```
     /// # use transfix::{
@@ -67,21 +68,21 @@ impl Engine {
         EngineBuilder::new(settings)
     }
 
-    /// The handle of a session, to send from any thread.
+    /// Returns the handle of a session, to send from any thread.
     #[must_use]
     pub fn session(&self, id: &SessionId) -> Option<SessionHandle> {
         self.registry().find(id).map(SessionHandle::of)
     }
 
-    /// One more session while the engine runs, with its application: it connects, or may be
-    /// connected to, at once. An acceptor at a new address gets its listener. An acceptor whose
+    /// Adds a session to the running engine, with its application. The session connects, or accepts
+    /// connections, at once. An acceptor at a new address gets its listener. An acceptor whose
     /// `target_comp_id` is `*` is a template: it has no handle, and its application is not called.
-    /// A session of mode `pool` goes to the worker with the fewest; one of an engine that was
-    /// started without such sessions gets a thread of its own.
+    /// A session of mode `pool` goes to the worker with the fewest sessions; an engine started
+    /// without such sessions starts a thread for it.
     ///
     /// # Errors
-    /// [`EngineError`]; the engine is as it was then. So it is if there is a session of that
-    /// identity already, or its store cannot be opened.
+    /// [`EngineError`]: the engine is unchanged. Reasons include a session with the same identity,
+    /// and a store that cannot be opened.
     pub fn add(
         &mut self,
         session: &SessionSettings,
@@ -91,19 +92,19 @@ impl Engine {
         Ok(self.add_with(session, owner)?.map(SessionHandle::of))
     }
 
-    /// Ends a session while the engine runs: it logs out with this Text(58), as at
-    /// [`Engine::stop`], with as long to answer for its counterparty. Its store stays where it is,
-    /// with its numbers, and may be opened again as soon as this returns. The address of a last
-    /// acceptor is not listened at any more. Sessions that were made from a template stay when the
-    /// template goes.
+    /// Removes a session from the running engine. The session logs out with this Text(58), and the
+    /// counterparty has as long to answer as at [`Engine::stop`]. The store keeps its place and its
+    /// numbers, and may be opened again when this method returns. The engine stops listening at the
+    /// address of its last acceptor. Sessions made from a template stay when the template is
+    /// removed.
     ///
-    /// Handles of the session stay of use, and say that it is closed. Not to be called from a
-    /// callback of the session, which would wait for itself.
+    /// Handles of the session stay valid and report a closed session. Never call this method from a
+    /// callback of the session: the call would wait for itself.
     ///
-    /// Returns how it has ended: nothing for a template.
+    /// Returns the end of the session; `None` for a template.
     ///
     /// # Errors
-    /// [`OperateError::NoSession`] if there is none of that identity.
+    /// [`OperateError::NoSession`] if no session has this identity.
     pub fn remove(
         &mut self,
         id: &SessionId,
@@ -113,14 +114,14 @@ impl Engine {
         self.remove_with(id, text, deadline).ok_or(OperateError::NoSession)
     }
 
-    /// Handles of all sessions: those of the settings in their order, then those made from
-    /// templates in the order of their identities.
+    /// Returns the handles of all sessions: first those of the settings in their order, then those
+    /// made from templates, sorted by identity.
     pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
         self.all().map(SessionHandle::of)
     }
 }
 
-/// An engine in the making; see [`Engine::builder`].
+/// Builds an engine; see [`Engine::builder`].
 #[must_use = "nothing runs before `start`"]
 pub struct EngineBuilder<'a> {
     settings: &'a Settings,
@@ -135,11 +136,12 @@ impl<'a> EngineBuilder<'a> {
         Self { settings, admit: None, open_store: None, has_fd: false, io: None }
     }
 
-    /// Templates (`target_comp_id = "*"`) need it: `admit` is called when a counterparty that no
-    /// settings name logs on, and answers with its application, or `None` to close the connection.
-    /// The function runs in a thread of its own, several at once if several counterparties log on.
-    /// [`Application::judge_logon`] runs there too for a counterparty without a session: a refused
-    /// counterparty gets none. A call that is slow, or panics, costs that connection alone.
+    /// Sets the function that admits unknown counterparties; templates (`target_comp_id = "*"`)
+    /// need it. The engine calls `admit` when a counterparty logs on that no settings name. `admit`
+    /// returns its application, or `None` to close the connection. The function runs in a thread of
+    /// its own, several at once if several counterparties log on. [`Application::judge_logon`] runs
+    /// there too for a counterparty without a session: a refused counterparty gets none. A slow or
+    /// panicking call affects that connection alone.
     pub fn admit(
         mut self,
         admit: impl Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync + 'static,
@@ -148,12 +150,13 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
-    /// Stores of your own: `open` is called for each session with its settings and the time, in UTC
-    /// nanoseconds since 1970. `None` leaves the session to the store that its settings ask for.
-    /// Sessions made from templates have theirs opened in the thread that judges them.
+    /// Sets the function that opens stores of your own. The engine calls `open` for each session
+    /// with its settings and the time, in UTC nanoseconds since 1970. `None` leaves the session to
+    /// the store of its settings. For sessions made from templates, `open` runs in the thread that
+    /// judges the Logon(A).
     ///
-    /// `transfix_testkit::laws` checks the laws that every store obeys; `own_store` among the
-    /// examples shows one.
+    /// `transfix_testkit::laws` checks the laws of every store; the example `own_store` shows a
+    /// store.
     pub fn stores(
         mut self,
         open: impl Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError>
@@ -165,9 +168,9 @@ impl<'a> EngineBuilder<'a> {
         self
     }
 
-    /// Lets a program with an event loop of its own wait for its sessions of mode `polled` at
-    /// [`Engine::poll_fd`]. Without this, such a program calls [`Engine::poll`] again and again: it
-    /// uses a whole CPU, and saves the wake-up of the thread for each message.
+    /// Lets a program with its own event loop wait for its `polled` sessions at
+    /// [`Engine::poll_fd`]. Without it the program calls [`Engine::poll`] in a loop, which uses a
+    /// whole CPU but saves the wake-up of the thread for each message.
     pub fn with_poll_fd(mut self) -> Self {
         self.has_fd = true;
         self

@@ -1,4 +1,4 @@
-//! The engine's own certificates, as a program can read them.
+//! The status of the engine's own certificates.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use crate::drive::certificates::{OwnCertificates, days_left};
 use crate::drive::registry::Registry;
 use crate::engine::Engine;
 
-/// The certificates that an engine shows to its counterparties. A clone is the same.
+/// The certificates that an engine presents to its counterparties. Clones share one state.
 #[derive(Clone)]
 pub struct Certificates(Arc<OwnCertificates>);
 
@@ -19,23 +19,24 @@ impl fmt::Debug for Certificates {
     }
 }
 
-/// A certificate of our own, as it was read last.
+/// A certificate of the engine, as last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CertificateStatus {
-    /// Its file.
+    /// The file of the certificate.
     pub file: PathBuf,
-    /// The owners of it: addresses of acceptors, and sessions of initiators.
+    /// The users of the certificate: addresses of acceptors, and sessions of initiators.
     pub shown_by: Vec<String>,
-    /// Its owner, such as `C=DE, O=Bank, CN=fix.bank.example`.
+    /// The subject, such as `C=DE, O=Bank, CN=fix.bank.example`.
     pub subject: String,
     /// SHA-256 of the whole certificate, in lower-case hexadecimal digits.
     pub sha256: String,
     /// The last second at which it is valid, in Unix time.
     pub not_after_s: i64,
-    /// Whole days until then; negative once it has ended.
+    /// Whole days until `not_after_s`; negative after it.
     pub days_left: i64,
-    /// Why a file that has changed is of no use, so that what was read before is shown on.
+    /// The reason why a changed file is refused; the engine then presents the certificate that it
+    /// read before.
     pub refused: Option<String>,
 }
 
@@ -44,7 +45,7 @@ impl Certificates {
         Self(Arc::clone(&registry.certificates))
     }
 
-    /// All of them, those that end first at the beginning. Waits for no file and for no session.
+    /// Returns all certificates, the earliest end first. Waits for no file and no session.
     #[must_use]
     pub fn all(&self) -> Vec<CertificateStatus> {
         let now_s = self.0.now_s();
@@ -74,11 +75,11 @@ impl Certificates {
 }
 
 impl Engine {
-    /// The certificates that it shows to its counterparties, for a program that watches over their
-    /// ends; it may outlive the engine.
+    /// Returns the certificates that the engine presents to its counterparties, for a program that
+    /// monitors their ends. The value may outlive the engine.
     ///
-    /// The log tells of those that end within 30, 7 and 1 days, and of those that have ended. It
-    /// does so at the start, before a connection, and by a look once an hour.
+    /// The log reports certificates that end within 30, 7 and 1 days, and those that have ended: at
+    /// the start, before a connection, and once an hour.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
         Certificates::of(self.registry())

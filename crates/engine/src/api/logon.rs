@@ -1,4 +1,4 @@
-//! A counterparty that wants to log on, and the answer to it.
+//! A logon attempt of a counterparty, and the answer of the application.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::api::handle::SessionHandle;
 use crate::drive::registry::Registry;
 use crate::drive::session_waker::SessionWaker;
 
-/// A counterparty that wants to log on, while [`Application::judge_logon`] is asked.
+/// A logon attempt of a counterparty, for [`Application::judge_logon`].
 ///
 /// [`Application::judge_logon`]: crate::Application::judge_logon
 pub struct LogonAttempt<'a> {
@@ -30,26 +30,27 @@ impl<'a> LogonAttempt<'a> {
         Self { id, peer, sessions, later: None }
     }
 
-    /// The session that it wants; one of a template may not be made yet.
+    /// Returns the session that the counterparty asks for; a session of a template may not exist
+    /// yet.
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         self.id
     }
 
-    /// Where it connects from; behind a proxy that says so by the PROXY protocol, what that says.
-    /// `None` where nobody knows.
+    /// Returns the address of the counterparty. Behind a proxy with the PROXY protocol, this is the
+    /// address that the proxy reports. `None` if the address is unknown.
     #[must_use]
     pub const fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// Another session of the same engine.
+    /// Returns a handle to another session of the same engine.
     #[must_use]
     pub fn other(&self, id: &SessionId) -> Option<SessionHandle> {
         self.sessions.find(id).map(SessionHandle::of)
     }
 
-    /// Lets the counterparty wait, for the answer of a directory for instance:
+    /// Defers the answer, for example until a directory has answered:
     ///
     /// ```
     /// use transfix::{LogonAttempt, LogonRefusal, Message, tag};
@@ -71,9 +72,10 @@ impl<'a> LogonAttempt<'a> {
     /// }
     /// ```
     ///
-    /// The value that `judge_logon` returns then is no answer yet, unless it is an error. No thread
-    /// of the engine is held up, no message of the counterparty is taken before the answer, and
-    /// after `logon_answer` of the settings it is refused as "not available".
+    /// After `answer_later` an `Ok` from `judge_logon` is no answer; an error is. No thread of the
+    /// engine waits, and the engine processes no message of the counterparty before the answer.
+    /// After the time `logon_answer` of the settings the engine refuses the logon as "not
+    /// available".
     #[must_use = "dropped without an answer, it refuses"]
     pub fn answer_later(&mut self) -> LogonAnswer {
         let (sender, answer) = channel();
@@ -92,10 +94,10 @@ impl<'a> LogonAttempt<'a> {
     }
 }
 
-/// The answer to a Logon(A), to be given from any thread: see [`LogonAttempt::answer_later`].
+/// The answer to a Logon(A), which any thread may give: see [`LogonAttempt::answer_later`].
 ///
-/// Dropped without an answer, it refuses as "not available". After the time limit, or when the
-/// connection has gone meanwhile, an answer has no effect.
+/// A dropped answer refuses the logon as "not available". An answer after the time limit, or after
+/// the end of the connection, has no effect.
 pub struct LogonAnswer {
     /// None once the answer is given.
     sender: Option<Sender<Answer>>,
@@ -103,12 +105,12 @@ pub struct LogonAnswer {
 }
 
 impl LogonAnswer {
-    /// The counterparty may log on.
+    /// Accepts the logon.
     pub fn accept(self) {
         self.give(Ok(()));
     }
 
-    /// The counterparty is sent a Logout(5), and its connection is closed.
+    /// Refuses the logon: the counterparty gets a Logout(5), and the connection is closed.
     pub fn refuse(self, refusal: LogonRefusal) {
         self.give(Err(refusal));
     }

@@ -1,16 +1,16 @@
-//! How a message is sent, where it is not sent as usual.
+//! Options for sending a message.
 
 use transfix_codec::{Body, tag};
 use transfix_session::{HeaderChange, SendError, Sent, SessionId};
 
 use crate::api::version::MessageVersion;
 
-/// How a [`SessionHandle`](crate::SessionHandle) sends a message.
+/// Options of a [`SessionHandle`](crate::SessionHandle) for sending a message.
 ///
 /// ```
 /// use transfix::{SendError, SendOptions, Sent, SessionHandle, msg_type, tag};
 ///
-/// /// Passes news on, which may have been passed on before, and returns when they are safe.
+/// /// Forwards news, possibly again, and returns when the store has them.
 /// fn pass_on(to: &SessionHandle, text: &str) -> Result<Sent, SendError> {
 ///     let options = SendOptions { poss_resend: true, stored: true, ..SendOptions::default() };
 ///     to.send_with(options, msg_type::NEWS, |news| _ = news.str(tag::TEXT, text))
@@ -22,33 +22,33 @@ pub struct SendOptions<'a> {
     pub version: MessageVersion<'a>,
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
-    /// True if the call returns when the message is safe in the store, with its number where there
-    /// is a logon or `offline = "store"`. No crash loses the message, as far as the store's
-    /// `durability` goes. A program that passes messages on from one session to another needs this:
-    /// the message counts as taken there when the callback returns. The call waits for the end of
-    /// the session's turn, and for the disk; [`Sent::Queued`] says that the message waits in the
-    /// store for a logon (`offline = "queue"`).
+    /// True if the call returns only when the store has the message. The message has its number if
+    /// the session is logged on or `offline = "store"`; otherwise [`Sent::Queued`] reports that it
+    /// waits in the store for a logon (`offline = "queue"`). No crash loses the message, as far as
+    /// the `durability` of the store goes. A program that forwards messages from one session to
+    /// another needs this option, because the first session counts a message as received when the
+    /// callback returns. The call waits for the end of the turn of the session, and for the disk.
     pub stored: bool,
-    /// Called once, when the message has its number and before any answer can arrive: what is
-    /// noted here is there when a rejection comes. A message that waits in the store for a logon
-    /// without a number is reported too ([`Sent::Queued`]). With an error after the call the store
-    /// may have the message, or not. The message is sent as with `stored`.
+    /// A function that the engine calls once, when the message has its number and before any answer
+    /// can arrive. Data stored here is available when a rejection arrives. The function is also
+    /// called for a message that waits in the store for a logon without a number
+    /// ([`Sent::Queued`]). After an error that follows the call, the store may have the message or
+    /// not. The message is sent as with `stored`.
     ///
-    /// The call comes while the thread holds the session: it must not call anything of a session,
-    /// which could wait for ever, and a panic in it ends the session.
+    /// The thread holds the session during the call. The function must not call any method of a
+    /// session, which could wait forever. A panic in it ends the session.
     pub note: Option<&'a mut dyn FnMut(Sent)>,
 }
 
-/// How a callback sends a message by its [`SessionRef`](crate::SessionRef).
+/// Options of a [`SessionRef`](crate::SessionRef) for sending a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnswerOptions<'a> {
     /// The version of the message.
     pub version: MessageVersion<'a>,
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
-    /// Another header than the next in turn. With a MsgSeqNum(34) of its own it is no new message:
-    /// it is not stored, and the next number stays as it is. Only for repair, and for tests of a
-    /// counterparty.
+    /// A changed header. A message with its own MsgSeqNum(34) is not new: it is not stored, and the
+    /// next number stays the same. Use this only for repair, and for tests of a counterparty.
     pub header: Option<HeaderChange>,
 }
 

@@ -1,4 +1,4 @@
-//! Other settings for an engine that runs.
+//! New settings for a running engine.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,7 +14,7 @@ use crate::drive::outcome::SessionOutcome;
 use crate::engine::Engine;
 use crate::error::EngineError;
 
-/// The changes from some settings to others.
+/// The differences between old and new settings.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Changes {
@@ -22,20 +22,20 @@ pub struct Changes {
     pub added: Vec<SessionId>,
     /// Sessions that only the old settings have.
     pub removed: Vec<SessionId>,
-    /// Sessions that both have, with the keys that differ: each logs out and begins anew.
+    /// Sessions in both settings, with the keys that differ: each logs out and restarts.
     pub changed: Vec<(SessionId, Vec<&'static str>)>,
-    /// Keys of `[engine]` that differ: they count from the next start of the engine.
+    /// Keys of `[engine]` that differ: they take effect at the next start of the engine.
     pub of_engine: Vec<&'static str>,
-    /// Keys of `[admin]` that differ, if one has it and the other has not all of them: they count
-    /// from the next start of the program.
+    /// Keys of `[admin]` that differ, or that one of the settings lacks: they take effect at the
+    /// next start of the program.
     pub of_admin: Vec<&'static str>,
-    /// Keys of `[events]` that differ: they count from the next start of the program, but for
-    /// `levels`.
+    /// Keys of `[events]` that differ: all but `levels` take effect at the next start of the
+    /// program.
     pub of_events: Vec<&'static str>,
 }
 
 impl Changes {
-    /// The changes from one to the other.
+    /// Returns the differences between these settings.
     #[must_use]
     pub fn between(from: &Settings, to: &Settings) -> Self {
         let before: HashMap<_, _> = from.sessions.iter().map(|one| (one.id(), one)).collect();
@@ -68,7 +68,7 @@ impl Changes {
         changes
     }
 
-    /// Returns true if both say the same.
+    /// Returns true if the settings do not differ.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -108,36 +108,36 @@ impl fmt::Display for Changes {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// The wanted changes.
+    /// The differences between the settings.
     pub changes: Changes,
-    /// How the sessions have ended that were removed or begin anew.
+    /// The ends of the sessions that were removed or restarted.
     pub ended: Vec<SessionOutcome>,
-    /// Sessions that could not begin with their new settings, mostly since their stores could not
-    /// be opened. One that was there before goes on with its old ones, if it can.
+    /// Sessions that could not start with their new settings, mostly because a store could not be
+    /// opened. An existing session continues with its old settings if possible.
     pub failed: Vec<(SessionId, EngineError)>,
-    /// The settings in force, as `from` of the next reload. `[engine]` is as it was at the start. A
-    /// session that could not begin has its old settings, or none if it is not there. So the next
-    /// reload tries these again.
+    /// The settings in force, for `from` of the next reload. `[engine]` is as at the start. A
+    /// session that could not start has its old settings, or is missing, so that the next reload
+    /// tries it again.
     pub settings: Settings,
 }
 
 impl Engine {
-    /// Goes over from some settings to others while the engine runs. Sessions that only the old
-    /// ones have are removed. Those whose keys differ log out and begin anew from their stores. New
-    /// ones are added. The others go on and hear nothing of it. Templates count as sessions; those
-    /// made from them stay, unless the new settings name them. Differences in `[engine]` count from
-    /// the next start on.
+    /// Changes the settings of the running engine. Sessions that only `from` has are removed.
+    /// Sessions whose keys differ log out and restart from their stores. Sessions that only `to`
+    /// has are added. All other sessions continue without any effect. Templates count as sessions.
+    /// Sessions made from templates stay, unless the new settings name them. Differences in
+    /// `[engine]` take effect at the next start.
     ///
-    /// `from` are the settings of the start, or those that the last reload has returned:
-    /// [`Changes::between`] says what will be done. `application` is called for each session that
-    /// is added or begins anew. Counterparties, all at the same time, have `deadline`
-    /// from now on to answer a Logout(5).
+    /// `from` are the settings of the start, or those that the last reload returned:
+    /// [`Changes::between`] shows the effects in advance. The engine calls `application` for each
+    /// session that is added or restarted. All counterparties together have `deadline` from now on
+    /// to answer a Logout(5).
     ///
-    /// Sessions that [`Engine::add`] has added, and that neither of the settings has, go on too.
+    /// Sessions added by [`Engine::add`] that neither of the settings has continue too.
     ///
     /// # Errors
-    /// [`EngineError`] if anything in `to` is wrong, an address is taken, a file is missing, or a
-    /// session that only `to` has was added to the engine before. Nothing is changed then.
+    /// [`EngineError`] if `to` is wrong, an address is in use, a file is missing, or a session that
+    /// only `to` has was added to the engine before. The engine is unchanged.
     pub fn reload(
         &mut self,
         from: &Settings,

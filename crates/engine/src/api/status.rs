@@ -1,4 +1,4 @@
-//! The state of a session as seen from outside, in one piece.
+//! A snapshot of the state of a session.
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
@@ -12,58 +12,63 @@ use transfix_session::{SessionId, State};
 use crate::api::handle::SessionHandle;
 pub use transfix_observe::published::LastEnd;
 
-/// A session as an operator sees it. Each value is right by itself; two of them may be of two
-/// turns.
+/// A session as an operator sees it. Each value is correct by itself; two values may be of two
+/// different turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionStatus {
-    /// Identity of the session.
+    /// The identity of the session.
     pub id: SessionId,
-    /// Where it stands.
+    /// The state of the session.
     pub state: State,
-    /// Since when; `None` if it has stood there since the engine was started.
+    /// The time of the last change of `state`; `None` if it has not changed since the start of the
+    /// engine.
     pub since: Option<Timestamp>,
-    /// True if an operator lets it be connected: [`Action::LogOut`](crate::Action::LogOut) says no.
+    /// True if an operator allows connections; [`Action::LogOut`](crate::Action::LogOut) forbids
+    /// them.
     pub enabled: bool,
-    /// True if an operator holds back what is sent, by
+    /// True if an operator holds outbound messages back, by
     /// [`Action::HoldSending`](crate::Action::HoldSending).
     pub holds_sending: bool,
-    /// True if its store takes nothing now: [`SessionHandle::store_failure`] says why.
+    /// True if the store of the session accepts nothing now: [`SessionHandle::store_failure`] gives
+    /// the reason.
     pub store_has_failed: bool,
-    /// MsgSeqNum(34) that the next message of the counterparty must have.
+    /// MsgSeqNum(34) that the session expects next from the counterparty.
     pub next_num_in: u64,
-    /// MsgSeqNum(34) that our next message will have.
+    /// MsgSeqNum(34) of the next message that the session sends.
     pub next_num_out: u64,
-    /// HeartBtInt(108) that was agreed at the last logon; `None` before the first one.
+    /// HeartBtInt(108) of the last logon; `None` before the first one.
     pub heart_bt_int: Option<Duration>,
-    /// When the last whole message came; `None` before the first one since the engine was started.
+    /// The time of the last whole message received; `None` before the first one since the start of
+    /// the engine.
     pub last_received: Option<Timestamp>,
-    /// When the last new message was written; `None` before the first one.
+    /// The time of the last new message written; `None` before the first one.
     pub last_sent: Option<Timestamp>,
-    /// Bytes of messages that were handed over and have no number yet.
+    /// Bytes of accepted messages that have no number yet.
     pub queued_bytes: usize,
-    /// Messages that wait for an application in threads of its own, and their bytes.
+    /// The number and the bytes of messages that wait for an application with threads of its own.
     pub waiting_for_application: (usize, usize),
-    /// True if its counterparty reads too slowly: the setting `slow_consumer`.
+    /// True if the counterparty reads too slowly: the setting `slow_consumer`.
     pub slow_consumer: bool,
-    /// The callback of its application that has not returned after `slow_callback`.
+    /// The callback of the application that has not returned within `slow_callback`.
     pub held_up_by: Option<&'static str>,
     /// The stages whose p99 has left its usual range, as of the end of the last window of
-    /// `latency_window`. The log has the times: `a latency is unusual`.
+    /// `latency_window`. The event `a latency is unusual` has the times.
     pub unusual_latency: Vec<LatencyStage>,
-    /// Where an initiator is connected, or has tried last, as `host:port`; `None` for an acceptor.
+    /// The address that an initiator is connected to or tried last, as `host:port`; `None` for an
+    /// acceptor.
     pub destination: Option<String>,
-    /// The other end of its connection, as TCP knows it (of an initiator that connects through a
-    /// proxy: the proxy); `None` without a connection.
+    /// The other end of the TCP connection: the proxy, if an initiator connects through one. `None`
+    /// without a connection.
     pub peer: Option<SocketAddr>,
-    /// Its counters since the engine was started.
+    /// The counts of the session since the start of the engine.
     pub counters: Counters,
-    /// How its last connection has ended.
+    /// The end of the last connection.
     pub last_end: Option<LastEnd>,
 }
 
 impl SessionHandle {
-    /// All that is known of the session without waiting for anything.
+    /// Returns a snapshot of the session, without waiting.
     #[must_use]
     pub fn status(&self) -> SessionStatus {
         let published = &self.shared.published;

@@ -3,8 +3,8 @@
 use transfix_codec::{Body, tag};
 use transfix_session::{ApplVerId, BeginString, SendError, SessionId};
 
-/// The version of a message that is sent on a FIXT.1.1 session; the default is that of the session.
-/// FIXT 1.1, "ApplVerID".
+/// The version of a message on a FIXT.1.1 session; the default is that of the session. FIXT 1.1,
+/// "ApplVerID".
 ///
 /// ```
 /// use transfix::{ApplVerId, MessageVersion};
