@@ -1,7 +1,8 @@
 //! The FIX session layer as a pure state machine: FIX.4.0 to FIX.4.4 and FIXT.1.1, both roles.
 //!
-//! The crate has no IO, clock, thread or store. Bytes come in as a [`Message`], time as a [`Now`].
-//! Frames to be sent go into an [`Outbox`] that the caller owns. The contract of the driver:
+//! The crate has no IO, clock, thread or store. The driver passes received bytes as a [`Message`]
+//! and the current time as a [`Now`]. The session writes outbound frames into an [`Outbox`] that
+//! the caller owns. The contract of the driver:
 //!
 //! ```text
 //! loop {
@@ -18,19 +19,19 @@
 //! }
 //! ```
 //!
-//! Invariants: numbers go back only by a reset that both sides agreed on; each outbound number is
-//! used once; an application message is delivered once, in the order of MsgSeqNum(34).
+//! Invariants: sequence numbers decrease only by a reset. Each outbound number is used once. Each
+//! application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
-// The path of units in `settings_table`, here and in other crates.
+// `settings_table!` names units by this path, both in this crate and in other crates.
 extern crate self as transfix_session;
 
 mod admin;
 mod answers;
 mod before_admin;
 mod config;
-// The session with all that waits around it. `transfix` carries out what it decides; nobody else
-// is promised anything.
+// The session with its queues. The module is hidden because only the crate `transfix` uses it; its
+// interface is not stable.
 #[doc(hidden)]
 pub mod core;
 mod gap;
