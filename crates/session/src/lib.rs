@@ -19,8 +19,9 @@
 //! }
 //! ```
 //!
-//! Invariants: sequence numbers decrease only by a reset. Each outbound number is used once. Each
-//! application message is delivered once, in the order of MsgSeqNum(34).
+//! Invariants: the session lowers a sequence number only in a reset, or to accept a low Logon(A)
+//! (`too_low_at_logon`). Between two resets, each journalled outbound message has its own number.
+//! Each application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
 // `settings_table!` names units by this path, both in this crate and in other crates.
