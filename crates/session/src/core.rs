@@ -112,7 +112,8 @@ impl LinkOptions {
 pub struct Core {
     pub session: Session,
     pub out: Outbox,
-    /// Numbered messages that are stored but not written: they await a ResendRequest(2).
+    /// Numbered messages that are neither stored yet nor written: the counterparty requests them
+    /// after the next logon.
     pub late: Outbox,
     /// True if a message was added to `late` after our Logon(A) was sent.
     stored_at_logon: bool,
@@ -155,7 +156,7 @@ pub struct Core {
     logout_text: Option<Vec<u8>>,
     /// The remaining budget for searches in garbled messages.
     search_budget: SearchBudget,
-    /// True if other sessions of the thread have had turns since this session's last turn. The
+    /// True if other sessions of the thread have had turns since the last turn of this session. The
     /// memory of this session is then no longer in the processor's cache.
     pub was_away: bool,
     /// Time at which unused memory is released, on the monotonic clock.
@@ -280,8 +281,8 @@ impl Core {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.await_idle())
     }
 
-    /// Returns true if another turn must follow at once: messages remain to be sent, readable bytes
-    /// are left (`has_left`), or an awaited call of the application has ended.
+    /// Returns true if another turn must follow at once. Messages remain to be sent, the turn has
+    /// left readable bytes (`has_left`), or an awaited call of the application has ended.
     #[inline(always)]
     pub fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
@@ -309,7 +310,8 @@ impl Core {
         has_left && !self.is_behind()
     }
 
-    /// Returns the MsgSeqNum(34) of the current message, or of the last message.
+    /// Returns the number that was expected before the current or the last message. For a delivered
+    /// message this is its MsgSeqNum(34).
     pub const fn handled(&self) -> u64 {
         self.expected
     }
@@ -352,8 +354,8 @@ impl Core {
         self.stored_at_logon = false;
         self.judging = Judging::default();
         self.ending = None;
-        // An acceptor refreshes its store after the check of the Logon(A). A stranger must not take
-        // the store from the process that holds the store.
+        // An acceptor refreshes its store after the check of the Logon(A). Otherwise a stranger
+        // could lock the store, which another process may hold.
         if !self.options.refresh_on_logon {
             self.open_window(now, since_ns);
         } else if self.session.config().role == Role::Initiator {
@@ -412,8 +414,8 @@ impl Core {
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    /// Begins a tick. Returns false if the connection is about to end, because the session then
-    /// takes no part in the tick.
+    /// Begins a tick. Returns true if the session layer takes part in the tick, and false if the
+    /// connection is about to end.
     pub fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
@@ -449,9 +451,9 @@ impl Core {
         }
     }
 
-    /// Ends the connection for this reason. The connection ends later if the store must first make
-    /// the last bytes safe, or if a resend is not complete; otherwise the method returns the reason
-    /// as an error.
+    /// Ends the connection for this reason. Returns the reason as an error if the connection can
+    /// end now. Otherwise the connection ends later: the store must make the last bytes safe, or a
+    /// resend must finish.
     pub fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // The connection has waited long enough, or has nothing left to write.
         if self.ending.is_some() || !self.has_last_words(reason) {

@@ -63,8 +63,8 @@ pub(crate) struct Gap {
     /// The highest number known to be missing; 0 = no gap.
     missing_to: u64,
     /// Numbers of early messages that were handled at once: the Logon(A) and each ResendRequest(2).
-    /// They count when their turn comes, and are not requested again. Otherwise two sides with
-    /// closed ranges could request each other's requests forever.
+    /// These messages count as soon as the gap below them is closed, and are not requested again.
+    /// Otherwise two sides with closed ranges could request each other's requests forever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
     /// Lowest BeginSeqNo(7) of all requests for this gap; 0 = no request. Answers to earlier
@@ -151,7 +151,7 @@ impl Gap {
     }
 
     /// Notes that the early message `seq` was handled at once, and need not be requested. Returns
-    /// true if the number is remembered.
+    /// true if there was room to remember the number.
     pub(crate) fn settle(&mut self, seq: u64) -> bool {
         let room = self.settled.len() < SETTLED_MAX;
         if room {

@@ -15,8 +15,9 @@ use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
     /// Handles a garbled frame with a correct BodyLength(9). A frame with the expected
-    /// MsgSeqNum(34) is answered with Reject(3), and its number counts. For a higher number, the
-    /// missing messages and the frame itself are requested. All other garbled frames are skipped.
+    /// MsgSeqNum(34) is answered with Reject(3), and its number counts. A higher number reveals a
+    /// gap: the session requests the missing messages and the frame itself. All other garbled
+    /// frames are skipped.
     pub fn receive_garbled(
         &mut self,
         now: Now,
@@ -32,7 +33,8 @@ impl Session {
 
     /// Handles a valid message that is too long to be parsed: only its first fields, `head`, are
     /// available. The message is answered as in [`Session::receive_garbled`]. Unlike a garbled
-    /// frame, a message without a number, or with a number that is too low, ends the session.
+    /// frame, a message without a number ends the session. So does a number that is too low, unless
+    /// `too_low` or PossDupFlag(43)=Y prevents the end.
     pub fn receive_too_long(&mut self, now: Now, head: &[u8], out: &mut Outbox) -> Verdict {
         match (self.state, number_of(head)) {
             (State::Active, Some(seq)) => {

@@ -9,11 +9,11 @@
 //!     connected(now, outbox)                       when a link is up
 //!     receive(now, message, outbox) -> Verdict     for each message, in the order of arrival
 //!         LogonOffered       ask the application, then call accept_logon() or deny_logon()
-//!         Deliver            give it to the application, then call receive for the next
-//!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
+//!         Deliver            pass the message to the application
+//!         Resend{begin,end}  read the store; resend() each message, gap_fill() each gap
 //!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
 //!     take_held()                                  after each receive, until it returns None
-//!     take_remark()                                the same; what it returns is for the log
+//!     take_remark()                                after each receive and tick, for the log
 //!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
 //!     store outbox.entries() and stored_num_in(), then write outbox.bytes() to the link
 //! }
@@ -31,8 +31,8 @@ mod admin;
 mod answers;
 mod before_admin;
 mod config;
-// The session with its queues. The module is hidden because only the crate `transfix` uses it; its
-// interface is not stable.
+// The session with its queues. The module is hidden because only the crate `transfix` may use it;
+// the interface is not stable.
 #[doc(hidden)]
 pub mod core;
 mod gap;

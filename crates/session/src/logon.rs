@@ -217,7 +217,7 @@ impl Session {
 
     /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). An answer to
     /// our reset counts as usual. A request for a reset resets both numbers and ends the
-    /// connection: our number 1 would belong to the answering Logon(A), and no Logon(A) may follow
+    /// connection. Our number 1 would belong to the answering Logon(A), but no Logon(A) may follow
     /// our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {

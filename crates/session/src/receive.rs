@@ -301,7 +301,7 @@ impl Session {
                 Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
                 Ok(Some(resend)) => return resend,
                 // The request is invalid or not answered: the session rejects or skips the request
-                // when its turn comes.
+                // after the gap is closed.
                 Ok(None) | Err(_) => {
                     self.gap.unsettle(seq);
                     self.keep(now, seq, message);

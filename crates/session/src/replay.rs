@@ -228,8 +228,8 @@ mod tests {
         assert!(replay.pending.len() <= PENDING_MAX);
     }
 
-    /// An old request must not be answered with messages after the reset: the answer would precede
-    /// the reset itself (simulated worlds, resets, seeds 1014744 and 5073915).
+    /// An old request must not be answered with messages after the reset, because the answer would
+    /// precede the reset itself. Simulated worlds, resets, seeds 1014744 and 5073915.
     #[test]
     fn a_reset_ends_a_replay() {
         let mut replay = Replay::default();

@@ -1,5 +1,5 @@
-//! The rules that validate the messages of a session: the rules of the session's version, and on a
-//! FIXT session the rules of the version that a message names.
+//! The rules that validate the messages of a session. On a FIXT session a message may name its own
+//! version, and is validated by the rules of that version.
 
 use std::fmt;
 use std::sync::Arc;

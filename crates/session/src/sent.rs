@@ -3,8 +3,8 @@
 /// How `SessionHandle::send` has processed an accepted message.
 ///
 /// "Stored" means committed. A store may report a commit as pending (`Committed::Pending`). Until
-/// the batch is safe, a crash of the process may lose the message, but no byte of the message has
-/// been written to the socket.
+/// the batch is safe, a crash of the process may lose the message. No byte of the message has been
+/// written to the socket before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sent {

@@ -87,7 +87,7 @@ pub struct Session {
     pub(crate) asked: (u64, u64, u32),
     /// MaxMessageSize(383) of the counterparty in bytes: limits our application messages.
     pub(crate) message_bytes_max: usize,
-    /// The hook that sees our administrative messages before they are encoded.
+    /// The hook that receives our administrative messages before they are encoded.
     pub(crate) before_admin: Option<Arc<dyn BeforeAdmin>>,
     /// True if the hook has vetoed a message in this connection. The veto ends the connection.
     pub(crate) is_vetoed: bool,
@@ -271,7 +271,7 @@ impl Session {
         Ok(())
     }
 
-    /// Sets the hook that sees each new administrative message of ours before encoding. Resent
+    /// Sets the hook that receives each of our new administrative messages before encoding. Resent
     /// messages and the gap fills between them bypass the hook.
     pub fn set_before_admin(&mut self, look: Option<Arc<dyn BeforeAdmin>>) {
         self.before_admin = look;
@@ -354,7 +354,8 @@ impl Session {
     }
 
     /// Writes a new application message and returns its MsgSeqNum(34). `fill` adds the fields after
-    /// the standard header; further header fields, such as SenderSubID(50), must come first.
+    /// the standard header. Further header fields, such as SenderSubID(50), must be the first of
+    /// these fields.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written.

@@ -3,6 +3,9 @@
 //! A session is [`Disconnected`](State::Disconnected) until a link is up. The initiator then sends
 //! its Logon(A) and enters [`LogonSent`](State::LogonSent). The acceptor waits for the Logon(A) in
 //! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
+//! [`Active`](State::Active). A side that sends Logout(5) is in [`LogoutSent`](State::LogoutSent)
+//! until the link is closed. A lost link leads from every state to `Disconnected`.
+//! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
 //! [`Active`](State::Active). A side that sends Logout(5) enters [`LogoutSent`](State::LogoutSent),
 //! and leaves this state on the answer or a timeout. A lost link leads from every state to
 //! `Disconnected`.

@@ -2,9 +2,8 @@
 //!
 //! Heartbeat(0) is due up to 10 ms before HeartBtInt(108) has passed without a sent message.
 //! TestRequest(1) is due when nothing was received for HeartBtInt(108) plus a margin. The
-//! disconnection is due when nothing is received for the same time again, at most 20 s by default.
-//! FIX Session leaves the margin, "reasonable transmission time", to both sides: our default is 20
-//! %.
+//! disconnection is due after the same silence again, at most 20 s by default. FIX Session leaves
+//! the margin, "reasonable transmission time", to both sides: our default is 20 %.
 
 use std::time::Duration;
 
@@ -102,8 +101,8 @@ impl Timers {
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
     }
 
-    /// Returns the time of the next Heartbeat(0), if nothing else is sent before: up to 10 ms
-    /// before the interval ends.
+    /// Returns the time of the next Heartbeat(0), up to 10 ms before the interval ends. Each sent
+    /// message postpones this time.
     pub(crate) fn heartbeat_at(&self) -> Option<u64> {
         let at = self.last_sent.saturating_add(self.heart_bt_int);
         (self.heart_bt_int > 0).then_some(at - at % HEARTBEAT_STEP)

@@ -91,8 +91,8 @@ impl BeginString {
         self >= Self::Fix42
     }
 
-    /// Returns true if the version's code set of SessionRejectReason(373) includes `reason`: up to
-    /// 11 in FIX 4.2, up to 17 in FIX 4.3, up to 17 and 99 in FIX 4.4.
+    /// Returns true if the version's code set of SessionRejectReason(373) includes `reason`. The
+    /// code set ends at 11 in FIX 4.2 and at 17 in FIX 4.3; FIX 4.4 has 0 to 17 and 99.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,

@@ -75,7 +75,8 @@ impl<const NS: u64> Unit<NS> {
         Duration::from_nanos(NS).saturating_mul(count)
     }
 
-    /// Returns the number of units of a duration, rounded up: only a zero duration gives 0.
+    /// Returns the number of units of a duration, rounded up: the result is 0 only for a zero
+    /// duration.
     #[must_use]
     pub fn count(time: Duration) -> u64 {
         u64::try_from(time.as_nanos().div_ceil(u128::from(NS))).unwrap_or(u64::MAX)
@@ -120,9 +121,9 @@ pub type Days = Unit<86_400_000_000_000>;
 /// a key that may contain a password. Fields after `and` are not keys of the file.
 ///
 /// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` declares a time. The file has
-/// this key, with a whole number of this unit; the default and the bounds use the same unit. A time
-/// that is created in code may be finer: the session uses the exact time, and the output and the
-/// check of its key round up. The longest time is 4,294,967,295 units.
+/// this key, with a whole number of this unit; the default and the bounds use the unit too. A time
+/// that is created in code may be finer. The session uses the exact time; the output and the range
+/// check of the key round up. The longest time is 4,294,967,295 units.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {

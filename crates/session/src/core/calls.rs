@@ -55,8 +55,8 @@ impl Core {
         self.has_calls() || !self.events.is_empty()
     }
 
-    /// Returns the amount of work left at the end of the engine. The value decreases from call to
-    /// call of the application.
+    /// Returns the amount of work left when the engine stops. The value decreases with each call of
+    /// the application.
     pub fn unsettled(&self) -> usize {
         self.outgoing.unsettled() + self.calls.len()
     }
@@ -70,8 +70,8 @@ impl Core {
         self.calls.pop_front()
     }
 
-    /// Drops the queued events after a panic of the application, because the actions of this turn
-    /// are undone. Notices remain queued.
+    /// Drops the queued events after a panic of the application, because the actions of the session
+    /// before the panic are undone. Notices remain queued.
     #[cold]
     pub fn forget_event_calls(&mut self) {
         self.calls.retain(|call| !call.is_event());

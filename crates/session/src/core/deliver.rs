@@ -44,7 +44,7 @@ impl Numbers {
     }
 }
 
-/// The next step for a message whose turn has come.
+/// The next step for a message at the head of the queue.
 pub enum Step<'m> {
     /// Call the application.
     Call,
@@ -132,7 +132,7 @@ impl Core {
         why
     }
 
-    /// Returns the next step for a message whose turn has come.
+    /// Returns the next step for a message at the head of the queue.
     #[inline(always)]
     pub fn step<'m>(
         &mut self,

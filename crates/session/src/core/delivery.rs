@@ -18,14 +18,14 @@ const MS: u64 = 1_000_000;
 /// Time until a message is offered again to a busy session, in nanoseconds.
 const SOON_NS: u64 = MS / 5;
 
-/// How a message is handled when its turn comes.
+/// How a message at the head of the queue is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
     /// The application receives the message.
     Offer,
     /// The message is rejected, because a limit (`throttle`) was exceeded. The rejection waits for
-    /// the turn of the message. If a new logon comes first, the message is resent together with the
-    /// earlier messages, and then accepted.
+    /// all earlier messages. If a new logon precedes the rejection, the counterparty resends all
+    /// these messages, and the session accepts them.
     Reject,
 }
 
@@ -307,7 +307,8 @@ impl Delivery {
     }
 
     /// Returns the number of the message that an application in its own thread is handling, if the
-    /// message is not counted yet. The session must have processed all earlier results.
+    /// message does not count as delivered. The session must have processed the results of all
+    /// earlier calls.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.handed.as_ref().and_then(Handed::running_seq)
     }

@@ -35,7 +35,8 @@ pub enum CoreEvent {
         next_in: u64,
         next_out: u64,
     },
-    /// Messages with these numbers were stored without a logon, and can no longer be sent.
+    /// Messages with these numbers were stored without a logon, and a reset of the numbers prevents
+    /// their resend.
     StoredGone {
         first: u64,
         last: u64,

@@ -41,7 +41,7 @@ struct Untold {
 /// Messages that wait to be sent.
 pub struct Outgoing {
     options: QueueSettings,
-    /// Messages taken from the queue of other threads, and not sent yet.
+    /// Messages moved from the queue of other threads, and not sent yet.
     backlog: Backlog,
     /// Returned messages that the application has not received, oldest first.
     untold: VecDeque<Untold>,
@@ -356,7 +356,8 @@ impl Outgoing {
         self.backlog.first_uncommitted().map(|(_, seq)| seq)
     }
 
-    /// Returns true if that message may be this frame, which the store has with the same number.
+    /// Returns true if the first sent message that is not safe may be `frame`, which the store has
+    /// under its number.
     pub fn may_be_stored_as(&self, frame: &[u8]) -> bool {
         self.backlog.first_uncommitted().is_some_and(|(message, _)| {
             let mut found = frame.windows(message.body.len().max(1));
@@ -364,7 +365,7 @@ impl Outgoing {
         })
     }
 
-    /// Forgets that message, because the store has it.
+    /// Forgets the first sent message that is not safe, because the store has the message.
     pub fn forget_first_uncommitted(&mut self) {
         self.backlog.forget_first_uncommitted();
     }
@@ -385,9 +386,9 @@ impl Outgoing {
         all.into_iter().map(|left| (left, why)).collect()
     }
 
-    /// Returns messages later, after the store is reopened: messages that the store may contain,
-    /// and messages sent last. Until then it is unknown whether they were sent. The result is the
-    /// number of bytes of the messages sent last.
+    /// Schedules the return of messages for the time after the store is reopened: messages that the
+    /// store may contain, and messages sent last. Until then it is unknown whether they were sent.
+    /// The result is the number of bytes of the messages sent last.
     pub fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
         self.backlog.uncommitted_bytes()
@@ -407,8 +408,8 @@ impl Outgoing {
         all.into_iter().map(|left| (left, SendError::Closed)).collect()
     }
 
-    /// Returns all waiting messages after the store is reopened. Otherwise the store would fail at
-    /// the same message again.
+    /// Schedules the return of all waiting messages for the time after the store is reopened.
+    /// Otherwise the store would fail at the oversized message again.
     pub fn return_too_large(&mut self) {
         self.returns.get_or_insert(SendError::Failed);
     }

@@ -117,7 +117,8 @@ impl Core {
         self.panicked
     }
 
-    /// Replaces the parts that a panic may have left inconsistent. The numbers come from the store.
+    /// Replaces the parts that a panic may have left inconsistent. `numbers` are the next numbers
+    /// of the store.
     pub fn renew(&mut self, numbers: (u64, u64)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();

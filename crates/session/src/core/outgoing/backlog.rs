@@ -1,4 +1,4 @@
-//! Messages taken from the queue and not sent yet, oldest first.
+//! Messages moved from the queue and not sent yet, oldest first.
 //!
 //! Invariants: messages that were put into the store precede messages that were not. The next
 //! commit stores the numbers of sent messages together with the removal of their records. A sent
@@ -309,7 +309,7 @@ impl Backlog {
         Some((record::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
     }
 
-    /// Forgets the first of these messages, which the store has although it has failed.
+    /// Forgets the first sent message that is not safe: the store has failed, but has the message.
     pub(super) fn forget_first_uncommitted(&mut self) {
         self.sent.forget(1);
     }
