@@ -216,7 +216,8 @@ impl Gap {
         }
     }
 
-    /// Returns the number of kept messages that were covered since the last call.
+    /// Returns the number of kept messages that a SequenceReset(4) or a reset has covered since the
+    /// last call.
     pub(crate) const fn take_passed_over(&mut self) -> u64 {
         std::mem::replace(&mut self.passed_over, 0)
     }

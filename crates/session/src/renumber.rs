@@ -43,9 +43,9 @@ impl Session {
         if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
-    /// Returns true until the counterparty has proven that it has applied our reset. Until then the
-    /// number expected next may belong to the old numbering, which must not outlive the connection:
-    /// the store keeps 1 in its place.
+    /// Returns true while the counterparty has not proven that it has applied our reset. During
+    /// this time the number expected next may belong to the old numbering, which must not outlive
+    /// the connection: the store keeps 1 in its place.
     #[must_use]
     pub fn awaits_reset(&self) -> bool {
         match self.resets.state() {

@@ -161,7 +161,7 @@ impl RuleSet {
     /// # Errors
     /// The tag that names a version without rules.
     fn named(&self, names: &Names<'_>, agreed: Agreed<'_>) -> Result<Option<&Arc<Rules>>, Tag> {
-        // FIXT: CstmApplVerID(1129) is more specific than ApplVerID(1128), and takes precedence.
+        // FIXT: CstmApplVerID(1129) is more specific than ApplVerID(1128), and has precedence.
         if let Some(custom) = names.custom {
             return match self.listed(custom) {
                 None if agreed.cstm_appl_ver_id != Some(custom) => Err(tag::CSTM_APPL_VER_ID),

@@ -18,7 +18,7 @@ pub enum Sent {
     /// Queued for the session's worker, which assigns the number. Without a logon (`offline =
     /// "queue"`) the message is also in the store.
     Queued {
-        /// Bytes in the queue, including this message.
+        /// Bytes in the queue now.
         bytes: usize,
     },
 }

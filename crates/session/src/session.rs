@@ -291,8 +291,8 @@ impl Session {
         self.scratch = Scratch::default();
     }
 
-    /// Reports that a link is up: the initiator writes its Logon(A), and the acceptor waits for a
-    /// Logon(A).
+    /// Begins a connection after the link is up: the initiator writes its Logon(A), and the
+    /// acceptor waits for a Logon(A).
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
         self.timers.link_up(now, self.config.protocol.heart_bt_int);
         self.resets.begins_at_ns = None;
@@ -327,10 +327,10 @@ impl Session {
         }
     }
 
-    /// Reports that the link is closed: stops the timers and drops the contents of `out`. Messages
-    /// kept above a gap are dropped too, and requested again after the next logon. If the end of
-    /// the connection resets the numbers, `out` then holds the reset, to be journalled with the
-    /// next numbers.
+    /// Ends the connection after the link is closed: stops the timers and drops the contents of
+    /// `out`. Messages kept above a gap are dropped too, and requested again after the next logon.
+    /// If the end of the connection resets the numbers, `out` then holds the reset, to be
+    /// journalled with the next numbers.
     pub fn disconnected(&mut self, out: &mut Outbox) {
         self.lose_reset();
         self.transition(Event::LinkClosed);

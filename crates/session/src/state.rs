@@ -5,10 +5,6 @@
 //! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
 //! [`Active`](State::Active). A side that sends Logout(5) is in [`LogoutSent`](State::LogoutSent)
 //! until the link is closed. A lost link leads from every state to `Disconnected`.
-//! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
-//! [`Active`](State::Active). A side that sends Logout(5) enters [`LogoutSent`](State::LogoutSent),
-//! and leaves this state on the answer or a timeout. A lost link leads from every state to
-//! `Disconnected`.
 //!
 //! Gaps and unanswered TestRequest(1)s are not states: they may begin and end while the session is
 //! `Active` or `LogoutSent`.

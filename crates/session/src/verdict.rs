@@ -11,7 +11,7 @@ use crate::logon_fault::LogonFault;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// An application message whose turn it is: pass the message to the application.
+    /// An application message in order: pass the message to the application.
     Deliver,
     /// An application message above a configured limit. Answer the message with
     /// [`Session::refuse_throttled`] after the application has handled all earlier messages.

@@ -23,7 +23,7 @@ impl Core {
         match *verdict {
             // The turn continues with the Logon(A) when the application has answered.
             Verdict::LogonOffered => {}
-            // These messages are delivered elsewhere, or wait.
+            // Other code delivers, rejects or keeps these messages.
             Verdict::Deliver | Verdict::Throttled | Verdict::Held => {}
             // The application does not receive duplicates and rejected messages.
             Verdict::Handled if message.msg_type().is_application() => {}

@@ -87,7 +87,7 @@ impl Core {
     pub fn count_answer(&mut self) {
         let Some((_, seq)) = self.answering.open.take() else { return };
         let counts = self.delivery.count(seq);
-        // The connection ended during the call: otherwise the message would be requested again.
+        // If the connection ended during the call, the message would be requested again.
         if counts && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
         }

@@ -70,8 +70,8 @@ impl Core {
         self.calls.pop_front()
     }
 
-    /// Drops the queued events after a panic of the application, because the actions of the session
-    /// before the panic are undone. Notices remain queued.
+    /// Drops the queued `SessionEvent` calls after a panic of the application, because the actions
+    /// of the session before the panic are undone. Notices remain queued.
     #[cold]
     pub fn forget_event_calls(&mut self) {
         self.calls.retain(|call| !call.is_event());

@@ -118,7 +118,8 @@ impl Core {
 
     /// Counts the message with this number as delivered; 0 = the number is no longer valid.
     pub fn note_had(&mut self, seq: u64) {
-        // The numbers differ if the connection ended before.
+        // The numbers are equal if the connection ended before, and the message would be requested
+        // again.
         if seq > 0 && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
         }

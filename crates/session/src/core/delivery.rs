@@ -258,8 +258,8 @@ impl Delivery {
         }
     }
 
-    /// Returns true if the application must now receive again the message for which it was not
-    /// available.
+    /// Returns true if a call that was halted is due now: the application was not available for its
+    /// message. Ends the halt.
     pub fn has_more_work(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;

@@ -41,7 +41,7 @@ pub enum CoreEvent {
         first: u64,
         last: u64,
     },
-    /// Messages are being resent.
+    /// Our messages `begin` to `end` are being resent.
     Resending {
         begin: u64,
         end: u64,

@@ -459,7 +459,7 @@ mod tests {
         std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
     }
 
-    /// Returns three messages to the application, of which the store has the first two.
+    /// Creates a queue that has returned three messages, of which the store has the first two.
     fn given_back() -> Outgoing {
         let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
         let options = QueueSettings { unsent: Unsent::Return, ..options };

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 
 use crate::{ApplicationSettings, WhenFull};
 
-/// Number of calls, and bytes, above which a burst is assumed to leave unused memory. `trim` keeps
-/// this capacity.
+/// Number of calls, and bytes, above which a burst is assumed to leave unused memory.
+/// `Handed::trim` keeps room for `CALLS_KEPT` calls.
 const CALLS_KEPT: usize = 256;
 const BYTES_KEPT: usize = 32 << 10;
 
@@ -229,7 +229,8 @@ impl Handed {
         self.calls.iter().take(begun).map(|call| call.seq).filter(|seq| *seq > 0).max()
     }
 
-    /// Discards the first `begun` calls. The last of them stays, without effect, if it still runs.
+    /// Discards the first `begun` calls. If the last of these calls still runs (`runs`), the call
+    /// stays without effect.
     pub(super) fn undo(&mut self, begun: usize, runs: bool) {
         for _ in 0..begun - usize::from(runs) {
             if let Some(first) = self.calls.pop_front() {
