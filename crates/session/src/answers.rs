@@ -23,7 +23,7 @@ impl LogonRefusal {
     }
 }
 
-/// Whether a requested message is resent.
+/// The application's decision about a message that the counterparty requests again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resend {

@@ -257,8 +257,8 @@ impl Session {
     }
 
     /// Sets further fields of each of our Logon(A)s, besides the configured fields. Call this
-    /// method before [`Session::connected`]; an acceptor may call the method until the Logon(A) is
-    /// received.
+    /// method before [`Session::connected`]. An acceptor may call the method until
+    /// [`Session::accept_logon`].
     ///
     /// # Errors
     /// The first [`Misuse`]; the fields are unchanged.

@@ -22,6 +22,7 @@ pub enum Verdict {
     Handled,
     /// A valid Logon(A). Ask the application, then call [`Session::accept_logon`] or
     /// [`Session::deny_logon`]. Pass no other message to the session before.
+    ///
     /// [`Session::accept_logon`]: crate::Session::accept_logon
     /// [`Session::deny_logon`]: crate::Session::deny_logon
     LogonOffered,

@@ -70,7 +70,7 @@ pub enum SlowConsumer {
     Disconnect,
 }
 
-/// What happens to a message that is sent without a connection.
+/// The treatment of a message that is sent without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -85,7 +85,7 @@ pub enum Offline {
     Queue,
 }
 
-/// What happens to messages that wait to be sent when the connection ends.
+/// The treatment of messages that still wait to be sent when the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

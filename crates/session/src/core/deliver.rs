@@ -28,7 +28,7 @@ pub enum Delivered {
     Busy,
 }
 
-/// Whether the numbers are unchanged since a message was received.
+/// The validity of a message's number since the message was received.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Hold,

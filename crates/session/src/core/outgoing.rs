@@ -19,7 +19,7 @@ use record::Queued;
 /// A message that is not sent, and the reason.
 pub type GivenBack = (Left, SendError);
 
-/// What happens to a returned message if the store fails before the return is safe.
+/// The treatment of a returned message if the store fails before the return is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfLost {
     /// The message waits as before.

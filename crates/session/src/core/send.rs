@@ -15,7 +15,7 @@ use crate::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 /// of the store if a callback never stops sending.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
-/// Whether waiting messages are sent, or only stored for a later resend.
+/// The treatment of waiting messages: they are sent, or only stored for a later resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOrStore {
     Send,
