@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-/// Why a Logon(A) was refused, except for faults by the dictionary and refusals by the application.
+/// Why a Logon(A) was refused, apart from what the dictionary and the application have against it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogonFault {

@@ -52,7 +52,7 @@ pub enum Verdict {
     Disconnect(Disconnect),
 }
 
-/// A fact for the operator that neither a verdict nor an answer on the wire reports.
+/// A fact for the operator that no verdict and no answer on the wire tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
@@ -320,7 +320,7 @@ impl fmt::Display for Disconnect {
     }
 }
 
-/// Why the session rejects a message to be sent; nothing was written and no number was used.
+/// A message that the session did not take; nothing was written and no number was used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
@@ -432,7 +432,7 @@ impl From<Misuse> for SendError {
     }
 }
 
-/// Why a session refuses the request of an operator; nothing has changed.
+/// Why a session does not do what an operator asks of it; nothing has changed then.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperateError {
