@@ -1,4 +1,4 @@
-//! The administrative messages that a session writes, each after the look at it.
+//! The administrative messages that a session writes, each after a call of the hook.
 //!
 //! Invariant: a veto ends the connection. The message uses no number and is not stored.
 
@@ -12,7 +12,7 @@ use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 
 impl Session {
-    /// Writes an administrative message of our own making, which cannot be wrong.
+    /// Writes one of our administrative messages, which must be valid.
     pub(crate) fn write_admin(
         &mut self,
         now: Now,
@@ -23,7 +23,7 @@ impl Session {
         self.write_own(now, (msg_type, Kind::Admin), out, fill);
     }
 
-    /// The same for a message that is sent again as those of the application are.
+    /// Writes one of our administrative messages, with the treatment `kind` on a resend.
     pub(crate) fn write_own(
         &mut self,
         now: Now,
@@ -41,7 +41,7 @@ impl Session {
         assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
-    /// The fields of a message after the look at it; `None` if it is vetoed.
+    /// Returns the fields of a message after the call of the hook, or `None` after a veto.
     fn look_at_admin(
         &mut self,
         now: Now,
@@ -53,7 +53,7 @@ impl Session {
         let encoded = Body::detached(&mut body, self.precision, fill);
         assert!(encoded.is_ok(), "an administrative message of ours is wrong: {encoded:?}");
         let encoded = Body::detached(&mut time, self.precision, |time| {
-            // Any field of the type UTCTimestamp.
+            // The tag is arbitrary: any field of the type UTCTimestamp gives the same text.
             time.timestamp(tag::TRANSACT_TIME, now.utc);
         });
         assert!(encoded.is_ok(), "a time of ours is wrong: {encoded:?}");

@@ -1,4 +1,4 @@
-//! The answers of the application.
+//! Answers of the application to messages of the counterparty.
 
 use std::borrow::Cow;
 
@@ -6,34 +6,35 @@ use transfix_codec::{Reject, RejectReason};
 
 use crate::SendError;
 
-/// Why the application does not let the counterparty log on.
+/// Why the application refuses a Logon(A).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogonRefusal {
-    /// Text(58) of the Logout(5).
+    /// Text(58) of the Logout(5) that refuses the Logon(A).
     pub text: Cow<'static, str>,
 }
 
 impl LogonRefusal {
-    /// A refusal with this Text(58). Say no more than the counterparty may know.
+    /// Creates a refusal with this Text(58). The counterparty can read the text: include no
+    /// internal details.
     #[must_use]
     pub fn new(text: impl Into<Cow<'static, str>>) -> Self {
         Self { text: text.into() }
     }
 }
 
-/// The fate of a message that the counterparty asks for again.
+/// The application's decision about a message that the counterparty requests again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Resend {
-    /// It is sent with PossDupFlag(43)=Y.
+    /// The message is resent with PossDupFlag(43)=Y.
     #[default]
     Send,
-    /// It is left out: a gap fill covers its number.
+    /// The message is omitted: a gap fill covers its number.
     Skip,
 }
 
-/// Which way a frame went.
+/// The direction of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the counterparty.
@@ -42,7 +43,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// Why the application does not take a message that the session layer found sound.
+/// Why the application refuses a message that the session layer accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusinessReject {
@@ -50,43 +51,43 @@ pub struct BusinessReject {
     pub reason: u16,
     /// Text(58).
     pub text: Cow<'static, str>,
-    /// For the log of this side alone: why no answer could be sent.
+    /// Why the answer could not be sent. Only the log of this side has the cause.
     pub cause: Option<SendError>,
-    /// A field of the message is wrong: Reject(3) answers it.
+    /// The invalid field of the message, which Reject(3) names in the answer.
     pub fault: Option<Reject>,
 }
 
 impl BusinessReject {
-    /// A refusal with this BusinessRejectReason(380), of the standard or, from 100 on, of your own,
-    /// and this Text(58).
+    /// Creates a refusal with this BusinessRejectReason(380) and Text(58). Values from 100 are
+    /// user-defined.
     #[must_use]
     pub fn new(reason: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { reason, text: text.into(), cause: None, fault: None }
     }
 
-    /// The value of BusinessRejectReason(380).
+    /// Returns the value of BusinessRejectReason(380).
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         self.reason
     }
 
-    /// Reason 3: the application does not take this MsgType(35).
+    /// Creates reason 3: the application does not support this MsgType(35).
     #[must_use]
     pub const fn unsupported() -> Self {
         let text = Cow::Borrowed("Unsupported message type");
         Self { reason: 3, text, cause: None, fault: None }
     }
 
-    /// Reason 4: what the application needs is not available. By the settings the message is
-    /// offered again, rejected, or passed over.
+    /// Creates reason 4: the application is not available. The settings decide whether the message
+    /// is offered again, rejected or skipped.
     #[must_use]
     pub const fn not_available() -> Self {
         let text = Cow::Borrowed("Application not available");
         Self { reason: 4, text, cause: None, fault: None }
     }
 
-    /// Returns true if nothing is sent for it: the answer failed for a reason that is not the
-    /// program's. The program may have executed the message, so that a rejection would be wrong.
+    /// Returns true if the counterparty receives no rejection, because the program's own answer
+    /// could not be sent. The program may have executed the message, so a rejection would be wrong.
     pub const fn is_silent(&self) -> bool {
         matches!(
             self.cause,
@@ -104,17 +105,17 @@ impl BusinessReject {
         self.reason == 4
     }
 
-    /// Reason 0, explained by `text`.
+    /// Creates reason 0, explained by `text`.
     #[must_use]
     pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(0, text)
     }
 }
 
-/// A message that lacks a field, or has a wrong value in it: a typed getter says so. The message is
-/// answered by Reject(3) with RefTagID(371) and SessionRejectReason(373). A Reject(3) must name the
-/// message by its number: if the numbers have begun again since it came, it is answered by
-/// BusinessMessageReject(j) with this reason.
+/// Converts the error of a typed getter: a field of the message is missing or has a wrong value.
+/// The message is answered with Reject(3), which has RefTagID(371) and SessionRejectReason(373).
+/// Reject(3) must name the number of the message. If the numbers were reset since,
+/// BusinessMessageReject(j) with this reason is sent instead.
 impl From<Reject> for BusinessReject {
     fn from(fault: Reject) -> Self {
         let missing = fault.reason == RejectReason::RequiredTagMissing;
@@ -124,10 +125,10 @@ impl From<Reject> for BusinessReject {
     }
 }
 
-/// `?` may stand behind a `send` in `Application::on_message`. A mistake of the program, such as
-/// [`SendError::Misuse`], refuses the message for another reason (0). Any other failure sends
-/// nothing: the program may have executed the message. An event of the log reports both, and the
-/// counterparty learns no details.
+/// Allows `?` after a `send` in `Application::on_message`. A mistake of the program, such as
+/// [`SendError::Misuse`], rejects the message with reason 0. After any other failure no rejection
+/// is sent, because the program may have executed the message. A log event reports the error in
+/// both cases, and the counterparty receives no details.
 impl From<SendError> for BusinessReject {
     fn from(error: SendError) -> Self {
         let text = Cow::Borrowed("The answer could not be sent");

@@ -1,26 +1,28 @@
-//! A look at the administrative messages that a session is about to write.
+//! A hook for the administrative messages that a session is about to write.
 
 use std::fmt;
 
 use transfix_codec::MsgType;
 
-/// A new administrative message of ours that is about to be encoded.
+/// One of our new administrative messages, before encoding.
 #[derive(Debug)]
 pub struct NewAdmin<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
-    /// MsgSeqNum(34), as it is sent.
+    /// MsgSeqNum(34) of the message.
     pub msg_seq_num: u64,
-    /// SendingTime(52), digit for digit as it is sent.
+    /// SendingTime(52), exactly as sent.
     pub sending_time: &'a str,
-    /// The fields behind the header, each ended by its delimiter. They may be changed; they must
-    /// stay whole fields, none of which the session layer writes itself.
+    /// The encoded fields after the header, each with its delimiter. The hook may change them. They
+    /// must remain complete fields, and must not include fields that the session layer writes
+    /// itself.
     pub body: &'a mut Vec<u8>,
 }
 
-/// Looks at each new administrative message of a session before it is encoded, and may change it.
+/// Receives each new administrative message of a session before encoding, and may change the
+/// message.
 pub trait BeforeAdmin: fmt::Debug + Send + Sync {
-    /// Returns whether the message is sent. If it is not, it uses no number, and the connection
-    /// ends by [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
+    /// Returns true to send the message. If the method returns false, the message uses no number,
+    /// and the connection ends with [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
     fn before_admin(&self, message: NewAdmin<'_>) -> bool;
 }

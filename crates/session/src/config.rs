@@ -1,4 +1,4 @@
-//! The configuration of a session: identity, role, times and limits. It is set before the start.
+//! The configuration of a session: identity, role, times and limits, fixed at the start.
 
 mod application;
 mod identity;
@@ -36,33 +36,32 @@ pub use timing::TimingConfig;
 pub use unavailable::{Unavailable, UnavailableAction};
 pub use unread::{GarbledPolicy, TooLongPolicy};
 
-/// The side that opens the connection.
+/// The role of this side in the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Connects and sends the first Logon(A).
+    /// This side connects and sends the first Logon(A).
     #[default]
     Initiator,
-    /// Listens and answers the Logon(A).
+    /// This side listens and answers the Logon(A).
     Acceptor,
 }
 
-/// The highest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
-/// for thirty years do not reach it; a number near the end of 64 bits would leave no number to go
-/// on with.
+/// The highest accepted MsgSeqNum(34) and NewSeqNo(36). A million messages a second for thirty
+/// years do not reach this limit. A number near the end of 64 bits would leave no further numbers.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
-/// The moment of a call, taken by the driver: one clock for the wire, one for timing.
+/// The time of a call, read by the driver: a wall clock for the wire, a monotonic clock for timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall clock, for SendingTime(52).
     pub utc: Timestamp,
-    /// Monotonic clock in nanoseconds from any start, for timers.
+    /// Monotonic clock in nanoseconds since an arbitrary start, for timers.
     pub monotonic_ns: u64,
 }
 
-/// Nanoseconds of a time, two hundred years at most, so that a moment of the monotonic clock can be
-/// added to them.
+/// Converts a duration to nanoseconds, at most two hundred years. The limit prevents an overflow
+/// when the result is added to a time of the monotonic clock.
 #[must_use]
 pub const fn nanos(time: Duration) -> u64 {
     const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
@@ -70,30 +69,30 @@ pub const fn nanos(time: Duration) -> u64 {
     if ns < MAX { ns as u64 } else { MAX as u64 }
 }
 
-/// Everything that a session is told at its start.
+/// The configuration of one session.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Version, CompIDs and all else that tells this session from others.
+    /// The identity: version, CompIDs and all other distinguishing fields.
     pub id: SessionId,
-    /// The role: this side connects, or it listens.
+    /// The role of this side.
     pub role: Role,
-    /// Heartbeats, resets, limits, timeouts.
+    /// Heartbeats, resets, limits and timeouts.
     pub protocol: ProtocolConfig,
     /// Fields of the Logon(A).
     pub logon: LogonConfig,
-    /// Numbers that are not the expected ones.
+    /// The treatment of unexpected sequence numbers.
     pub numbers: NumbersConfig,
-    /// How lost messages are asked for, and how much is sent again.
+    /// Requests for missing messages, and resends of our messages.
     pub resend: ResendConfig,
-    /// Heartbeats and silence.
+    /// Heartbeats and the check for silence.
     pub timing: TimingConfig,
-    /// The time zone `reset_at_zone`: from each of these seconds on, its clocks are so many seconds
-    /// ahead of UTC. In order; empty for UTC.
+    /// The offsets of the time zone `reset_at_zone`, in ascending order: start in seconds since
+    /// 1970, and offset from UTC in seconds. An empty list means UTC.
     pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
 impl Config {
-    /// The defaults for a session.
+    /// Creates a configuration with the default settings.
     #[must_use]
     pub fn new(id: SessionId, role: Role) -> Self {
         Self {
@@ -108,14 +107,14 @@ impl Config {
         }
     }
 
-    /// The precision of the times that the session sends.
+    /// Returns the precision of the timestamps that the session sends.
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
     }
 
-    /// Further fields of the header of each message of ours: SubIDs and LocationIDs that the
-    /// version has, and the fields of the settings.
+    /// Returns the constant further header fields of our messages, encoded: SubIDs, LocationIDs if
+    /// the version has them, and the fields of the settings.
     #[must_use]
     pub fn own_header(&self) -> String {
         let (version, ids) = (self.id.begin_string, &self.id.sub_ids);

@@ -1,9 +1,9 @@
-//! One session with all that waits around it: messages for the application, messages to be sent,
-//! and what is not safe in the store yet. It decides, and knows no socket, no store and no
-//! application: whoever has it carries out what it decides.
+//! One session with its queues: messages for the application, messages to be sent, and bytes that
+//! are not safe in the store yet. The core decides, and has no socket, store or application. The
+//! executor of the engine carries out the decisions.
 //!
-//! Invariant: calls of the application, and events, are queued in the order in which they came
-//! about, and carried out outside of the core.
+//! Invariant: calls of the application and events are queued in the order of their causes, and
+//! carried out outside of the core.
 
 mod act;
 mod answering;
@@ -44,24 +44,25 @@ use crate::{
     nanos,
 };
 
-/// Answers of the session layer that may wait beyond the limit of applications.
+/// Bytes of session-layer answers that may be queued beyond the limit for applications.
 const STALLED_BYTES: usize = 4 << 20;
-/// Bytes that the send buffer keeps when a burst is over. It grows up to the limit of queued bytes.
+/// Capacity of the send buffer after a burst, in bytes. The buffer grows up to the limit of queued
+/// bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
-/// Its size at first: a few messages, which is all that an idle session has at a time.
+/// Initial capacity of the send buffer, in bytes: a few messages, enough for an idle session.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
-/// How long a connection that is to end may wait for the store, which has still to make safe what
-/// is the last word on it.
+/// Longest time that an ending connection waits for the store to make its last messages safe, in
+/// nanoseconds.
 pub const ENDING_NS_MAX: u64 = 10_000_000_000;
 
-/// Which messages a store keeps.
+/// The messages that a store keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps {
     pub outbound: bool,
     pub inbound: bool,
 }
 
-/// How much is stored and written at once.
+/// Limits of one batch that is stored and written at once.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     pub messages_max: u64,
@@ -74,32 +75,32 @@ pub struct LinkOptions {
     pub limits: Limits,
     pub check_sum: CheckSumPolicy,
     pub garbled: GarbledPolicy,
-    /// True if a message is looked for within the bytes of a garbled one.
+    /// True if the bytes of a garbled message are searched for a message.
     pub search_garbled: bool,
     pub too_long: TooLongPolicy,
     pub turn_messages_max: u32,
-    /// `None`: all that one turn has.
+    /// Limits of a batch; `None` = everything of one turn.
     pub batch: Option<BatchLimits>,
-    /// Without such limits, a turn that nobody waits for writes before its end: a commit costs
-    /// next to nothing.
+    /// True if a turn without waiting callers may write before its end, because a commit is almost
+    /// free. The option applies only if `batch` is `None`.
     pub writes_early: bool,
     pub keeps: Keeps,
     pub queue: QueueSettings,
-    /// True if somebody else may have written the store since the last connection.
+    /// True if another process may have written to the store since the last connection.
     pub refresh_on_logon: bool,
     pub unavailable: Unavailable,
-    /// True if messages for third parties are passed on.
+    /// True if messages for third parties are passed to other sessions.
     pub routes: bool,
-    /// How long the application may take to answer a Logon(A).
+    /// Longest time for the application to answer a Logon(A).
     pub logon_answer: Duration,
-    /// Data fields that the dictionaries define, each after its Length field.
+    /// Data fields of the dictionaries, each after its Length field.
     pub data_fields: Vec<(Tag, Tag)>,
-    /// After so long without a turn the next one leaves no memory.
+    /// Time without a turn after which the next turn releases its memory, in nanoseconds.
     pub rest_after_ns: u64,
 }
 
 impl LinkOptions {
-    /// Memory for the index of messages of this session.
+    /// Returns an empty index for the messages of this session.
     pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
         index.set_data_fields(self.data_fields.iter().copied());
@@ -107,70 +108,71 @@ impl LinkOptions {
     }
 }
 
-/// One session without its socket: the session layer, and what its messages need on their way.
+/// One session without its socket: the session layer and the queues of its messages.
 pub struct Core {
     pub session: Session,
     pub out: Outbox,
-    /// Messages that are numbered and not put yet, and that are not written.
+    /// Numbered messages that are neither stored yet nor written: the counterparty requests them
+    /// after the next logon.
     pub late: Outbox,
-    /// Such messages came behind our Logon(A).
+    /// True if a message was added to `late` after our Logon(A) was sent.
     stored_at_logon: bool,
-    /// The first and the last number of such messages since the last logon.
+    /// The first and the last number added to `late` since the last logon.
     pub stored: Option<(u64, u64)>,
     pub options: LinkOptions,
-    /// The state of the schedule now. The executor looks it up.
+    /// The current state of the schedule, which the executor updates.
     pub schedule: ScheduleState,
     pub outgoing: Outgoing,
     pub delivery: Delivery,
     pub replay: Replay,
-    /// The last batch that was pending when the replay began.
+    /// Ticket of the last pending batch at the start of the replay.
     replay_ticket: u64,
     pub watermarks: Watermarks,
-    /// Why the connection ends as soon as the store has made safe what is still to be written, and
-    /// when it ends in any case, on the monotonic clock.
+    /// Reason and deadline of an ending connection. The connection ends when the store has made the
+    /// last bytes safe, or at the deadline on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
-    /// The index of messages that were kept as bytes.
+    /// Index of the messages that are kept as bytes.
     pub held_index: FieldIndex,
-    /// Offset up to which one callback alone has filled the outbox.
+    /// Offset before which a single callback has filled the outbox.
     burst_end: u64,
-    /// Offset up to which log and application have seen the outgoing stream.
+    /// Offset before which the log and the application have received the outgoing frames.
     pub shown: u64,
-    /// The connection is to end for this reason: the application or an operator wants it.
+    /// Reason to end the connection, if the application or an operator has requested the end.
     pub cut: Option<Disconnect>,
-    /// The connection of an initiator waits for the store, which takes over what another process
-    /// has written, until this moment of the monotonic clock at the latest.
+    /// Deadline for the refresh of an initiator's store before the logon, on the monotonic clock.
+    /// The refresh reads what another process has written.
     pub refreshes_until_ns: Option<u64>,
     pub judging: Judging,
     answering: Answering,
-    /// The look at a counterparty that takes its messages too slowly.
+    /// Detector of a counterparty that reads too slowly.
     pub slow: Slow,
-    /// It was told that as much waits for the application as may.
+    /// True if "queue full" has been reported.
     queue_full_reported: bool,
-    /// The state that the application was told of last.
+    /// The last state that was reported to the application.
     told_state: State,
-    /// The number expected before the message that is being handled.
+    /// The expected number before the message that is being handled.
     expected: u64,
     /// Text(58) of the counterparty's Logout(5) in this connection.
     logout_text: Option<Vec<u8>>,
-    /// The work that searches in garbled messages may still cost.
+    /// The remaining budget for searches in garbled messages.
     search_budget: SearchBudget,
-    /// Other sessions of the thread have had turns since the last one of this: what it needs is far
-    /// from the processor.
+    /// True if other sessions of the thread have had turns since the last turn of this session. The
+    /// memory of this session is then no longer in the processor's cache.
     pub was_away: bool,
-    /// When memory is given back, on the monotonic clock.
+    /// Time at which unused memory is released, on the monotonic clock.
     pub trim_at_ns: Option<u64>,
-    /// A turn has panicked: what it has left in memory is not to be trusted.
+    /// True if a turn has panicked and may have left inconsistent memory.
     panicked: bool,
-    /// Calls of the application that are not made yet.
+    /// Queued calls of the application.
     calls: VecDeque<Call>,
-    /// Events that the sinks do not have yet, and how many of them are counted.
+    /// Events that the sinks have not received yet, and how many of them are counted.
     events: VecDeque<(Now, CoreEvent)>,
     counted_events: usize,
 }
 
 impl Core {
-    /// A session that goes on from these next numbers, inbound and outbound. `application`: of one
-    /// that is called in threads of its own.
+    /// Creates a session that continues from these next numbers, inbound and outbound.
+    /// `application` has the limits of an application that runs in its own threads.
     pub fn new(
         config: Config,
         numbers: (u64, u64),
@@ -217,12 +219,12 @@ impl Core {
         &self.session.config().id
     }
 
-    /// Memory for the index of messages of this session.
+    /// Returns an empty index for the messages of this session.
     pub fn index(&self) -> FieldIndex {
         self.options.index()
     }
 
-    /// Returns true if something waits for the store, or to be sent as soon as the socket takes it.
+    /// Returns true if anything waits for the store or the socket, or a call is queued.
     pub fn waits(&self) -> bool {
         !self.out.is_empty()
             || self.replay.active
@@ -232,9 +234,9 @@ impl Core {
             || !self.watermarks.are_safe()
     }
 
-    /// Returns true if something waits to be sent, and can be as soon as the socket takes it.
+    /// Returns true if the session could send more as soon as the socket accepts bytes.
     pub fn waits_for_socket(&self) -> bool {
-        // Behind the beginning of a replay nothing is written before that.
+        // Bytes after the start of a replay are written only after the replay.
         let writes = match self.replay.is_next(self.out.written()) {
             true => self.replays_now(),
             false => self.watermarks.writable(&self.out) > 0,
@@ -242,8 +244,8 @@ impl Core {
         writes || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
     }
 
-    /// Returns true if messages are sent again now: what comes before is written, and the store has
-    /// made safe what they are.
+    /// Returns true if the replay is next: all earlier bytes are written, and the messages to be
+    /// resent are safe in the store.
     pub fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
@@ -259,7 +261,7 @@ impl Core {
             || self.held_index.is_bulky()
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Releases the unused memory of a burst.
     pub fn trim(&mut self) {
         for out in [&mut self.out, &mut self.replay.out] {
             if is_bulky(out.capacity(), out.len()) {
@@ -271,23 +273,23 @@ impl Core {
         self.held_index.trim();
     }
 
-    /// Returns true if nothing is taken from the counterparty before the application has had more.
-    /// As much waits for it as may, or a new connection begins and it is not done with the last
-    /// one.
+    /// Returns true if nothing is read from the counterparty for now. Either the application's
+    /// queue is full, or a new connection begins while the application still handles the last
+    /// connection.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.await_idle())
     }
 
-    /// Returns true if another turn follows at once. There is more to send, this turn has left
-    /// readable bytes, or the application has had the call that was waited for.
+    /// Returns true if another turn must follow at once. Messages remain to be sent, the turn has
+    /// left readable bytes (`has_left`), or an awaited call of the application has ended.
     #[inline(always)]
     pub fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
-    /// Returns true if a turn that has left something unread goes on with it at once. Tells when it
-    /// does not, since as much waits for the application as may, and when there is room again.
+    /// Returns true if the session continues to read the bytes left by a turn. Reports when reading
+    /// stops because the application's queue is full, and when the queue has room again.
     #[inline(always)]
     fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.queue_full_reported {
@@ -308,21 +310,22 @@ impl Core {
         has_left && !self.is_behind()
     }
 
-    /// MsgSeqNum(34) of the message that is being handled, or was last.
+    /// Returns the number that was expected before the current or the last message. For a delivered
+    /// message this is its MsgSeqNum(34).
     pub const fn handled(&self) -> u64 {
         self.expected
     }
 
-    /// Bytes that wait in memory: to be sent, or to be handed to the application. The queue of
-    /// other threads is not counted.
+    /// Returns the number of bytes in memory that wait to be sent or delivered. The queue of other
+    /// threads is not counted.
     pub fn waiting_bytes(&self) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.len() + self.replay.out.len();
         out + self.outgoing.bytes() + held + self.delivery.bytes()
     }
 
-    /// Returns true if far more waits than applications may queue: a counterparty that makes us
-    /// answer and never reads.
+    /// Returns true if far more bytes are queued than applications may queue: the counterparty
+    /// causes answers and never reads.
     pub fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
         let begin = self.out.written().max(self.burst_end);
@@ -330,13 +333,13 @@ impl Core {
         bytes > max.saturating_mul(2).max(max.saturating_add(STALLED_BYTES))
     }
 
-    /// Returns true if as much waits to be written as may.
+    /// Returns true if the limit of queued bytes is reached.
     pub fn is_full(&self) -> bool {
         self.outgoing.is_full(self.out.len())
     }
 
-    /// Lets the numbers start again if a window has opened since they began, which was at this time
-    /// of the wall clock.
+    /// Restarts the numbers if a schedule window has opened since the numbers began. `since_ns` is
+    /// the start of the numbers on the wall clock.
     pub fn open_window(&mut self, now: Now, since_ns: u64) {
         if self.schedule.restarts(since_ns) {
             self.queue_event(now, CoreEvent::WindowOpened);
@@ -344,15 +347,15 @@ impl Core {
         }
     }
 
-    /// A link is up, and the numbers began at this time of the wall clock. Returns whether the
-    /// session is to begin at once; if not, it waits for the store.
+    /// Begins a connection. `since_ns` is the start of the numbers on the wall clock. Returns true
+    /// if the session begins at once, and false if the session waits for a refresh of the store.
     pub fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
         self.ending = None;
-        // An acceptor does so when it has found the Logon(A) good: what a stranger begins must not
-        // take the store from the process that has it.
+        // An acceptor refreshes its store after the check of the Logon(A). Otherwise a stranger
+        // could lock the store, which another process may hold.
         if !self.options.refresh_on_logon {
             self.open_window(now, since_ns);
         } else if self.session.config().role == Role::Initiator {
@@ -362,35 +365,37 @@ impl Core {
         true
     }
 
-    /// Returns true if the connection waits for the store before the session hears of it.
+    /// Returns true if the connection waits for a refresh of the store before its logon.
     pub const fn is_refreshing(&self) -> bool {
         self.refreshes_until_ns.is_some()
     }
 
-    /// Returns true if a connection waits for the store, before or behind its Logon(A).
+    /// Returns true if the connection waits for a refresh of the store, before or after its
+    /// Logon(A).
     pub fn awaits_refresh(&self) -> bool {
         self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }
 
-    /// The Logon(A) of this connection was judged already, and accepted, before this session was
-    /// made.
+    /// Notes that the Logon(A) of this connection was checked and accepted before this session was
+    /// created.
     pub fn was_offered(&mut self, offer: Offer) {
         self.session.set_offer(offer);
         self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
-    /// How long the application may take to judge a Logon(A), and the store to be refreshed for it.
+    /// Returns the longest time for the application's answer to a Logon(A), and for the refresh of
+    /// the store, in nanoseconds.
     pub fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
     }
 
-    /// Returns true if the session is to have a turn of its worker, after something that was not
-    /// one.
+    /// Returns true if the worker must run a turn of the session after an action outside of a turn.
     pub fn calls_worker(&mut self) -> bool {
         self.slow.calls_worker() | self.delivery.owes_turn()
     }
 
-    /// When a tick is due at the latest, apart from looks at a refresh of the store.
+    /// Returns the deadline of the next tick on the monotonic clock, apart from checks of a refresh
+    /// of the store.
     pub fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
@@ -409,8 +414,8 @@ impl Core {
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    /// Begins with what is due. Returns whether the session takes part in it: its connection is not
-    /// about to end.
+    /// Begins a tick. Returns true if the session layer takes part in the tick, and false if the
+    /// connection is about to end.
     pub fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
         if let Some((reason, until_ns)) = self.ending {
@@ -420,14 +425,14 @@ impl Core {
         Ok(true)
     }
 
-    /// Gives up an application that has not judged the Logon(A) in time.
+    /// Refuses the Logon(A) if the application has not answered in time.
     pub fn look_for_judgement(&mut self, now: Now) {
         if self.judging.give_up(now.monotonic_ns) {
             self.queue_event(now, CoreEvent::LogonUnanswered);
         }
     }
 
-    /// Tells if the counterparty takes too slowly what is sent, or does no more.
+    /// Reports that the counterparty has become too slow, or has caught up.
     pub fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
         match self.slow.due(now) {
             Some(is_slow) => self.tell_slow(now, is_slow),
@@ -435,7 +440,7 @@ impl Core {
         }
     }
 
-    /// The session layer does what is due.
+    /// Runs the due actions of the session layer.
     pub fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
         if self.is_behind() {
             self.session.note_unread(now);
@@ -446,10 +451,11 @@ impl Core {
         }
     }
 
-    /// The connection is to end for this reason. Returns it unless the store has still to make safe
-    /// what is to be written before, or messages are sent again before.
+    /// Ends the connection for this reason. Returns the reason as an error if the connection can
+    /// end now. Otherwise the connection ends later: the store must make the last bytes safe, or a
+    /// resend must finish.
     pub fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
-        // It has waited long enough, or need not.
+        // The connection has waited long enough, or has nothing left to write.
         if self.ending.is_some() || !self.has_last_words(reason) {
             return Err(reason);
         }
@@ -457,15 +463,14 @@ impl Core {
         Ok(())
     }
 
-    /// Returns true if something is still to be written before the connection ends for this reason.
-    /// It waits for the store, or the counterparty has logged out, and the answer stands behind
-    /// messages that it has asked for.
+    /// Returns true if bytes remain to be written before the connection ends for this reason.
+    /// Either the bytes wait for the store, or our Logout(5) waits behind a resend.
     pub fn has_last_words(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)
     }
 
-    /// Why the connection ends as soon as all is written.
+    /// Returns the reason of a connection that ends as soon as all bytes are written.
     pub const fn ending(&self) -> Option<Disconnect> {
         match self.ending {
             Some((reason, _)) => Some(reason),
@@ -487,12 +492,12 @@ impl Core {
         Ok(())
     }
 
-    /// Why the connection is to end: the application or an operator wants it.
+    /// Returns the requested reason to end the connection, as an error.
     pub fn take_cut(&mut self) -> Result<(), Disconnect> {
         self.cut.take().map_or(Ok(()), Err)
     }
 
-    /// Why the connection ends, as the session sees it.
+    /// Returns the reason of the disconnection, refined by the state of the session.
     pub fn end_reason(&self, reason: Disconnect) -> Disconnect {
         match (reason, self.session.state()) {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
@@ -500,23 +505,24 @@ impl Core {
         }
     }
 
-    /// The connection has ended: what the application has not taken is asked for again.
-    /// `begun`: calls of an application in threads of its own which have begun.
+    /// Requests undelivered messages again after the end of the connection. `begun` is the number
+    /// of calls that an application in its own threads has begun.
     pub fn forget_untaken(&mut self, begun: usize) {
         if let Some(seq) = self.delivery.forget_numbered(begun) {
             self.session.set_next_num_in(seq);
         }
     }
 
-    /// The connection has ended, and what the application has sent in it is put.
+    /// Ends the connection of the session layer, after the application's last messages were stored.
     pub fn disconnected(&mut self) {
-        // An initiator that has waited for its store has not begun the connection.
+        // An initiator that still waits for its store has not begun the connection.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
         }
     }
 
-    /// The end of the connection is in the journal. Returns Text(58) of the counterparty.
+    /// Resets the state of the connection after its end was journalled. Returns Text(58) of the
+    /// counterparty's Logout(5).
     pub fn end_connection(&mut self) -> Option<Vec<u8>> {
         self.cut = None;
         self.outgoing.end_pause();

@@ -1,53 +1,55 @@
-//! A gap: numbers of the counterparty's messages that are missing, and the early messages above
-//! them, which are kept until their turn comes.
+//! A gap in the counterparty's sequence numbers, and the early messages above the gap, which are
+//! kept until their turn.
 //!
 //! Invariants:
-//! - At most the configured count and bytes are kept. A message that does not fit is dropped, and
-//!   asked for again: its number is still missing when the gap below it is closed.
-//! - One request is open at a time. If it has no effect, it is repeated after the configured time,
-//!   never sooner. Without that a session would wait for ever: the ResendRequest(2) or a part of
-//!   the answer may have been garbled on the way, and no other message would tell.
+//! - At most the configured count and bytes of messages are kept. A message that does not fit is
+//!   dropped and requested again, because its number is still missing after the gap below is
+//!   closed.
+//! - One request is open at a time. A request without effect is repeated after the configured time,
+//!   never sooner. Without the repetition a session could wait forever, if the ResendRequest(2) or
+//!   a part of the answer was garbled.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{ResendConfig, nanos};
 
-/// The kind of message that has shown that something is missing.
+/// The kind of message that has revealed a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
     /// A message above the expected number.
     Message,
-    /// A ResendRequest(2) above the expected number. It causes no redundant request: two sides
-    /// that send such would answer each other's requests by requests for ever.
+    /// A ResendRequest(2) above the expected number, which causes no redundant request. Otherwise
+    /// two sides could answer each other's requests with requests forever.
     Request,
 }
 
-/// The next step about a gap.
+/// The next action for a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// Nothing now.
     Nothing,
-    /// Ask for the messages from the expected one to `end`, or all that follow.
+    /// Request the messages from the expected number to `end`; `None` = all following messages.
     For { end: Option<u64> },
-    /// End the session: the gap was asked for as often as the settings allow.
+    /// End the session: the gap was requested as often as the settings allow.
     GiveUp,
 }
 
-/// How many early messages are remembered as dealt with; those beyond are asked for again.
+/// Limit of remembered early messages that were handled at once; further messages are requested
+/// again.
 const SETTLED_MAX: usize = 1_000;
 
-/// A ResendRequest(2) that is open.
+/// An open ResendRequest(2).
 #[derive(Debug)]
 struct Request {
     /// BeginSeqNo(7).
     begin: u64,
-    /// EndSeqNo(16), if it is not open.
+    /// EndSeqNo(16); `None` = open end.
     end: Option<u64>,
-    /// The last missing number that the answer covers for certain.
+    /// The last missing number that the answer certainly covers.
     covers_to: u64,
 }
 
-/// The missing messages of the counterparty, and those kept above the gap.
+/// The missing messages of the counterparty, and the messages kept above the gap.
 #[derive(Debug)]
 pub(crate) struct Gap {
     policy: ResendConfig,
@@ -55,26 +57,26 @@ pub(crate) struct Gap {
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
-    /// Number of kept messages that are not delivered, since a SequenceReset(4) or a reset of both
-    /// numbers has passed over them; counted until they are reported.
+    /// Count of kept messages that are not delivered, because a SequenceReset(4) or a reset of both
+    /// numbers covers them. The count is cleared when it is reported.
     passed_over: u64,
-    /// The highest number known to be missing; 0 for no gap.
+    /// The highest number known to be missing; 0 = no gap.
     missing_to: u64,
-    /// Numbers of early messages that were dealt with at once and count when their turn comes: the
-    /// Logon(A), and each ResendRequest(2). They are not asked for again: two sides that ask for
-    /// definite ranges would ask for each other's requests for ever.
+    /// Numbers of early messages that were handled at once: the Logon(A) and each ResendRequest(2).
+    /// These messages count as soon as the gap below them is closed, and are not requested again.
+    /// Otherwise two sides with closed ranges could request each other's requests forever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
-    /// Lowest BeginSeqNo(7) of all requests for this gap; 0 for none. Answers to earlier requests
-    /// may still be on their way when another one is open.
+    /// Lowest BeginSeqNo(7) of all requests for this gap; 0 = no request. Answers to earlier
+    /// requests may still arrive after a new request.
     asked_from: u64,
-    /// The expected number to which the last SequenceReset-GapFill(4) has led; 0 for none.
+    /// The expected number after the last SequenceReset-GapFill(4); 0 = none.
     filled_to: u64,
-    /// The expected number when it last moved.
+    /// The expected number at its last change.
     next_num_in: u64,
-    /// When it last moved or was last asked for.
+    /// Time of the last change of the expected number, or of the last request, in nanoseconds.
     since_ns: u64,
-    /// How often it was asked for again since it last moved.
+    /// Count of repeated requests since the expected number last changed.
     repeats: u32,
 }
 
@@ -108,7 +110,7 @@ impl Gap {
         self.close();
     }
 
-    /// Nothing is missing any more.
+    /// Closes the gap.
     const fn close(&mut self) {
         self.missing_to = 0;
         self.request = None;
@@ -116,7 +118,8 @@ impl Gap {
         self.filled_to = 0;
     }
 
-    /// Notes that a SequenceReset-GapFill(4) with MsgSeqNum(34) `seq` has led to `next_num_in`.
+    /// Notes that a SequenceReset-GapFill(4) with MsgSeqNum(34) `seq` has moved the expected number
+    /// to `next_num_in`.
     pub(crate) fn note_filled(&mut self, seq: u64, next_num_in: u64) {
         // A gap fill that begins below the open request answers an earlier request.
         if self.request.as_ref().is_some_and(|request| seq >= request.begin) {
@@ -124,14 +127,14 @@ impl Gap {
         }
     }
 
-    /// Returns true if nothing is missing and nothing waits.
+    /// Returns true if no message is missing, kept or remembered.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
     }
 
-    /// An early message has shown that all from `next_num_in` to `missing_to` is missing. Returns
-    /// what to ask for.
+    /// Notes that an early message has revealed missing messages from `next_num_in` to
+    /// `missing_to`. Returns what to request.
     pub(crate) fn early(
         &mut self,
         now_ns: u64,
@@ -147,8 +150,8 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// Notes that the early message `seq` was dealt with at once: it counts when its turn comes,
-    /// without being asked for. Returns whether there was room to remember it.
+    /// Notes that the early message `seq` was handled at once, and need not be requested. Returns
+    /// true if there was room to remember the number.
     pub(crate) fn settle(&mut self, seq: u64) -> bool {
         let room = self.settled.len() < SETTLED_MAX;
         if room {
@@ -157,17 +160,17 @@ impl Gap {
         room
     }
 
-    /// Takes [`Gap::settle`] back: the early message `seq` was not dealt with after all.
+    /// Reverts [`Gap::settle`]: the early message `seq` was not handled after all.
     pub(crate) fn unsettle(&mut self, seq: u64) {
         self.settled.remove(&seq);
     }
 
-    /// Returns true if a gap fill from `seq` on belongs to the answer to a request for this gap.
+    /// Returns true if a gap fill from `seq` belongs to the answer to a request for this gap.
     pub(crate) const fn was_asked_for(&self, seq: u64) -> bool {
         self.asked_from > 0 && seq >= self.asked_from
     }
 
-    /// Notes that our NextExpectedMsgSeqNum(789) has asked for the gap, in place of a
+    /// Notes that our NextExpectedMsgSeqNum(789) has requested the gap, in place of a
     /// ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
@@ -177,8 +180,8 @@ impl Gap {
         self.since_ns = now_ns;
     }
 
-    /// The next number to be expected when all up to `next_num_in` - 1 has come: behind the early
-    /// messages that were dealt with and follow.
+    /// Returns the next expected number after `next_num_in` - 1: skips early messages that were
+    /// handled at once.
     pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
         let mut next = next_num_in;
         while let Some(seq) = self.settled.first().copied().filter(|seq| *seq <= next) {
@@ -188,8 +191,8 @@ impl Gap {
         next
     }
 
-    /// The expected number is now `next_num_in`: forgets the kept messages below it, and closes the
-    /// gap or returns what to ask for next.
+    /// Notes that the expected number is now `next_num_in`. Drops the kept messages below this
+    /// number, and closes the gap or returns what to request next.
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
@@ -213,12 +216,13 @@ impl Gap {
         }
     }
 
-    /// How many kept messages a SequenceReset(4) has passed over since the last call.
+    /// Returns the number of kept messages that a SequenceReset(4) or a reset has covered since the
+    /// last call.
     pub(crate) const fn take_passed_over(&mut self) -> u64 {
         std::mem::replace(&mut self.passed_over, 0)
     }
 
-    /// When the gap is asked for again, if nothing of it comes until then.
+    /// Returns the time of the next repeated request, if no message of the gap arrives before.
     pub(crate) fn deadline(&self) -> Option<u64> {
         (self.missing_to > 0 && !self.policy.repeat_after.is_zero())
             .then(|| self.since_ns.saturating_add(self.repeat_after_ns()))
@@ -242,10 +246,10 @@ impl Gap {
         }
     }
 
-    /// Returns true if the part up to `end` has come. Some engines write EndSeqNo(16) itself, not
-    /// the number after it, as NewSeqNo(36) of their last SequenceReset-GapFill(4), and send
-    /// nothing more. If further parts follow, that counts as the end of this one: the next request
-    /// begins with EndSeqNo(16).
+    /// Returns true if the requested part up to `end` is complete. Some engines set NewSeqNo(36) of
+    /// their last SequenceReset-GapFill(4) to EndSeqNo(16) itself, not to the number after it, and
+    /// send nothing more. If further parts follow, such a gap fill completes the part: the next
+    /// request begins with EndSeqNo(16).
     const fn has_reached(&self, end: u64) -> bool {
         let filled = self.next_num_in == end && self.filled_to == end && end < self.missing_to;
         self.next_num_in > end || filled
@@ -266,8 +270,8 @@ impl Gap {
         Ask::For { end }
     }
 
-    /// Asks from the expected number on, unless that message is kept already: then its turn comes
-    /// first.
+    /// Requests the messages from the expected number, unless that message is kept: the kept
+    /// message is then handled first.
     fn ask_next(&mut self, now_ns: u64) -> Ask {
         if self.held.contains_key(&self.next_num_in) {
             return Ask::Nothing;
@@ -287,12 +291,12 @@ impl Gap {
         self.ask_next(now_ns)
     }
 
-    /// How many messages are kept, and their bytes.
+    /// Returns the number of kept messages, and their size in bytes.
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.held.len(), self.held_bytes)
     }
 
-    /// Keeps a message for later, unless there is no room: returns whether it is kept.
+    /// Keeps a message for later. Returns false if no room is left.
     pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let room =
             self.held.len() < self.messages_max && self.held_bytes + bytes.len() <= self.bytes_max;
@@ -317,16 +321,16 @@ impl Gap {
         self.held.contains_key(&seq)
     }
 
-    /// Both numbers start again at 1: the kept messages have old numbers, so they are not delivered
-    /// but counted as passed over.
+    /// Clears the gap after a reset of both numbers. The kept messages have old numbers: they are
+    /// counted as covered, and not delivered.
     pub(crate) fn give_up(&mut self) {
         self.passed_over += self.held.len() as u64;
         self.clear();
     }
 
-    /// The kept message with the expected number.
+    /// Removes and returns the kept message with the expected number.
     pub(crate) fn take(&mut self, next_num_in: u64) -> Option<Vec<u8>> {
-        // Mostly no message is kept: then nothing is searched.
+        // Usually no message is kept: this check avoids the search.
         if self.held.is_empty() {
             return None;
         }

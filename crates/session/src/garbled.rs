@@ -1,5 +1,5 @@
-//! Answers garbled messages by Reject(3), where the settings want that. FIX Session: a garbled
-//! message is passed over.
+//! Answers garbled messages with Reject(3), if the settings enable the answer. FIX Session: a
+//! garbled message is skipped.
 
 use std::cmp::Ordering;
 
@@ -14,9 +14,10 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// Takes in a garbled frame whose BodyLength(9) is right. If it has the expected MsgSeqNum(34),
-    /// it is answered by Reject(3), and its number counts. If its number is above that, what is
-    /// missing is asked for, the frame included. Any other garbled frame is passed over.
+    /// Handles a garbled frame with a correct BodyLength(9). A frame with the expected
+    /// MsgSeqNum(34) is answered with Reject(3), and its number counts. A higher number reveals a
+    /// gap: the session requests the missing messages and the frame itself. All other garbled
+    /// frames are skipped.
     pub fn receive_garbled(
         &mut self,
         now: Now,
@@ -30,9 +31,10 @@ impl Session {
         }
     }
 
-    /// Takes in a sound message that is too long to be read: only its first fields, `head`, are
-    /// known. It is answered as in [`Session::receive_garbled`]. Its number counts as that of any
-    /// other message does: without one, or with one that is too low, it ends the session.
+    /// Handles a valid message that is too long to be parsed: only its first fields, `head`, are
+    /// available. The message is answered as in [`Session::receive_garbled`]. Unlike a garbled
+    /// frame, a message without a number ends the session. So does a number that is too low, unless
+    /// `too_low` or PossDupFlag(43)=Y prevents the end.
     pub fn receive_too_long(&mut self, now: Now, head: &[u8], out: &mut Outbox) -> Verdict {
         match (self.state, number_of(head)) {
             (State::Active, Some(seq)) => {
@@ -43,8 +45,8 @@ impl Session {
         }
     }
 
-    /// Ends the session because of a message that cannot be read, with a Logout(5) if the
-    /// counterparty is logged on.
+    /// Ends the session because of an unreadable message, with a Logout(5) if the counterparty is
+    /// logged on.
     pub fn refuse_message(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
         let verdict = match self.state {
             State::Active => self.end(now, why, out),
@@ -61,7 +63,7 @@ impl Session {
         out: &mut Outbox,
     ) -> Verdict {
         let numbers = self.config.numbers;
-        // That of a damaged message may be damaged too.
+        // The number of a damaged message may itself be damaged.
         let has_sure_number = garbled == Garbled::TooLong;
         let verdict = match seq.cmp(&self.next_num_in) {
             Ordering::Less

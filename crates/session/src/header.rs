@@ -1,4 +1,4 @@
-//! Checks of the standard header, and the Reject(3) and Logout(5) that answer bad messages.
+//! Checks of the standard header, and the Reject(3) and Logout(5) that answer invalid messages.
 
 use std::hint::cold_path;
 
@@ -24,19 +24,19 @@ const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
-/// The subject of a Reject(3).
+/// The message that a Reject(3) refers to.
 #[derive(Clone, Copy)]
 pub(crate) struct Rejected<'m, 'a> {
-    /// RefSeqNum(45); 0 if it cannot be read.
+    /// RefSeqNum(45); 0 = unreadable.
     pub(crate) seq: u64,
-    /// RefMsgType(372); empty if it cannot be read.
+    /// RefMsgType(372); empty = unreadable.
     pub(crate) msg_type: MsgType<'m>,
-    /// The message, if it could be parsed: Reject(3) returns its routing fields.
+    /// The parsed message, whose routing fields Reject(3) returns; `None` if parsing failed.
     pub(crate) message: Option<&'m Message<'a>>,
 }
 
 impl Session {
-    /// Checks SenderCompID(49), TargetCompID(56), SendingTime(52), and OrigSendingTime(122) of a
+    /// Checks SenderCompID(49), TargetCompID(56) and SendingTime(52), and OrigSendingTime(122) of a
     /// message with PossDupFlag(43)=Y.
     pub(crate) fn check_header(
         &mut self,
@@ -51,7 +51,7 @@ impl Session {
         if !message.was_held {
             self.check_sending_time(now, message)?;
         }
-        // A SequenceReset(4) stands for other messages: it has no original that was sent before.
+        // A SequenceReset(4) replaces other messages, and has no original sending time.
         if message.poss_dup? && message.class != Class::SequenceReset {
             cold_path();
             self.check_orig_sending_time(message)?;
@@ -59,8 +59,8 @@ impl Session {
         Ok(())
     }
 
-    /// FIX Session: a message with PossDupFlag(43)=Y has OrigSendingTime(122), not later than its
-    /// SendingTime(52).
+    /// Checks OrigSendingTime(122). FIX Session: a message with PossDupFlag(43)=Y has
+    /// OrigSendingTime(122), not later than its SendingTime(52).
     pub(crate) fn check_orig_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
         let required = self.config.resend.orig_sending_time_required;
         if !required && message.raw(tag::ORIG_SENDING_TIME).is_none() {
@@ -73,8 +73,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns true if the CompIDs are right and stand where they stood in the last message. Most
-    /// counterparties write all headers alike, so that no field must be searched for.
+    /// Returns true if the CompIDs are correct, and at the same indexes as in the last message.
+    /// Most counterparties order all headers alike, so that no search for a field is needed.
     #[inline]
     fn has_usual_comp_ids(&self, message: &Message<'_>) -> bool {
         let known = |(n, field): &(usize, Vec<u8>)| {
@@ -113,18 +113,19 @@ impl Session {
         self.check_distance(now.utc.0.abs_diff(sent.0))
     }
 
-    /// Checks a SendingTime(52) that is absent, malformed, or beyond what a [`Timestamp`] holds.
+    /// Checks a SendingTime(52) that is missing, malformed, or outside the range of a
+    /// [`Timestamp`].
     #[cold]
     #[inline(never)]
     fn check_unread_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
         if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) {
-            // The form is right, and the time is off by centuries.
+            // The format is correct, and the time differs by centuries.
             return self.check_distance(u64::MAX);
         }
         message.timestamp(tag::SENDING_TIME).map(drop)
     }
 
-    /// Checks how many nanoseconds SendingTime(52) is from our clock.
+    /// Checks the difference between SendingTime(52) and our clock, in nanoseconds.
     #[inline]
     fn check_distance(&self, off_ns: u64) -> Result<(), Reject> {
         if self.tolerance_ns > 0 && off_ns > self.tolerance_ns {
@@ -134,7 +135,8 @@ impl Session {
         Ok(())
     }
 
-    /// Answers a bad message: Reject(3), and Logout(5) where the standard ends the session.
+    /// Answers an invalid message with Reject(3), and with Logout(5) where the standard ends the
+    /// session.
     pub(crate) fn refuse(
         &mut self,
         now: Now,
@@ -159,8 +161,7 @@ impl Session {
         Verdict::Handled
     }
 
-    /// Writes Reject(3) for `message`, unless that is a Reject(3) itself: then its number counts,
-    /// and nothing is sent.
+    /// Writes Reject(3) for `message`, unless `message` is a Reject(3), which is not answered.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let seq = message.msg_seq_num().unwrap_or(0);
         let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
@@ -176,7 +177,7 @@ impl Session {
     ) {
         let begin_string = self.config.id.begin_string;
         let Rejected { seq, msg_type, message } = rejected;
-        // Two sides that find fault with each other's Reject(3) would reject rejects for ever.
+        // Two sides that reject each other's Reject(3) would never stop.
         if msg_type == b"3" {
             self.remark = Some(Remark::FaultyReject(reject));
             return;
@@ -197,7 +198,7 @@ impl Session {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
             let seq = Some(seq).filter(|seq| *seq > 0);
-            // FIX 4.0 and 4.1 have no other place for the tag.
+            // FIX 4.0 and 4.1 have no other field for the tag.
             let tag = ref_tag_id(message, reject).or_else(|| {
                 (reject.reason == RejectReason::InvalidMsgType).then_some(tag::MSG_TYPE.0.into())
             });
@@ -205,12 +206,13 @@ impl Session {
         });
     }
 
-    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack it. A
-    /// BusinessMessageReject(j) itself is not rejected. `seq` is its number; `None` if the numbers
-    /// have begun again since it came. The number would name another message.
-    /// BusinessMessageReject(j) has no RefSeqNum(45) then, and Reject(3), which must have it, is
-    /// not written. `reason` is BusinessRejectReason(380): 0 other, 3 unsupported message type, and
-    /// so on.
+    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack
+    /// BusinessMessageReject(j). A BusinessMessageReject(j) is never rejected.
+    ///
+    /// `seq` is the number of `message`; `None` = the numbers were reset since, so that the number
+    /// would name another message. BusinessMessageReject(j) then has no RefSeqNum(45). Reject(3)
+    /// requires RefSeqNum(45), and is then not written. `reason` is BusinessRejectReason(380): 0 =
+    /// other, 3 = unsupported message type, and so on.
     pub fn business_reject(
         &mut self,
         now: Now,
@@ -218,7 +220,7 @@ impl Session {
         (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
-        // Two sides that find fault with each other's would reject rejects for ever.
+        // Two sides that reject each other's BusinessMessageReject(j) would never stop.
         if message.msg_type() == b"j" {
             return;
         }
@@ -250,8 +252,8 @@ impl Session {
         self.write_own(now, (b"3", kind), out, fill);
     }
 
-    /// Writes Logout(5). `ending` is why this side ends the session; `None` if the application
-    /// wished it, or the counterparty has sent Logout(5) first.
+    /// Writes Logout(5). `ending` is the reason of this side; `None` if the application requested
+    /// the logout, or the counterparty sent Logout(5) first.
     pub(crate) fn write_logout(
         &mut self,
         now: Now,
@@ -265,7 +267,8 @@ impl Session {
         self.ending = self.ending.or(ending);
     }
 
-    /// Writes Logout(5) with the reason and closes the link without waiting for an answer.
+    /// Writes Logout(5) with the reason, and returns the verdict to disconnect without waiting for
+    /// an answer.
     #[cold]
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
         if self.config.protocol.silent_disconnect {
@@ -277,7 +280,8 @@ impl Session {
     }
 }
 
-/// Returns true if a UTCTimestamp is well-formed and of a year that a [`Timestamp`] does not reach.
+/// Returns true if a UTCTimestamp is well-formed and its year is outside the range of a
+/// [`Timestamp`].
 #[cold]
 fn is_beyond_our_range(value: &[u8]) -> bool {
     let Some((date, [b'-', time @ ..])) = value.split_at_checked(8) else { return false };
@@ -287,16 +291,15 @@ fn is_beyond_our_range(value: &[u8]) -> bool {
     }
 }
 
-/// The value of RefTagID(371): the tag at fault, or the number that stood in place of a tag, such
-/// as -1.
+/// Returns the value of RefTagID(371): the invalid tag, or a malformed tag number such as -1.
 fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
     let malformed = || validate::malformed_tag(message?).and_then(value::int);
     let invalid = reject.reason == RejectReason::InvalidTagNumber;
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }
 
-/// Returns a value of the counterparty to it in a message of ours. A value that is empty or has a
-/// delimiter is left out: with it our own message would be wrong.
+/// Copies a value of the counterparty into our message. An empty value, or a value with a
+/// delimiter, is omitted, because it would make our message invalid.
 pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
     if !value.is_empty() && !value.contains(&SOH) {
         body.bytes(tag, value);
@@ -305,7 +308,7 @@ pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
 
 fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: BeginString) {
     for (received, sent) in REVERSE_ROUTE {
-        // FIX 4.0 does not know the location fields.
+        // FIX 4.0 does not have the location fields.
         let known = begin_string > BeginString::Fix40 || sent.0 < 144;
         if let Some(value) = message.raw(received).filter(|_| known) {
             echo(body, sent, value);
@@ -313,8 +316,7 @@ fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: Begin
     }
 }
 
-/// Writes Text(58), unless it is empty. A user may have put a delimiter into it: the text is cut
-/// there.
+/// Writes Text(58), unless the text is empty. The text ends at the first delimiter.
 fn write_text(body: &mut Body<'_>, text: std::fmt::Arguments<'_>) {
     let text = text.to_string();
     let text = text.split('\x01').next().unwrap_or_default();

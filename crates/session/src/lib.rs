@@ -1,36 +1,38 @@
 //! The FIX session layer as a pure state machine: FIX.4.0 to FIX.4.4 and FIXT.1.1, both roles.
 //!
-//! The crate has no IO, clock, thread or store. Bytes come in as a [`Message`], time as a [`Now`].
-//! Frames to be sent go into an [`Outbox`] that the caller owns. The contract of the driver:
+//! The crate has no IO, clock, thread or store. The driver passes received bytes as a [`Message`]
+//! and the current time as a [`Now`]. The session writes outbound frames into an [`Outbox`] that
+//! the caller owns. The contract of the driver:
 //!
 //! ```text
 //! loop {
 //!     connected(now, outbox)                       when a link is up
 //!     receive(now, message, outbox) -> Verdict     for each message, in the order of arrival
 //!         LogonOffered       ask the application, then call accept_logon() or deny_logon()
-//!         Deliver            give it to the application, then call receive for the next
-//!         Resend{begin,end}  read the store; resend() each message, gap_fill() each hole
+//!         Deliver            pass the message to the application
+//!         Resend{begin,end}  read the store; resend() each message, gap_fill() each gap
 //!         Disconnect(reason) write the outbox, close the link, call disconnected(outbox)
 //!     take_held()                                  after each receive, until it returns None
-//!     take_remark()                                the same; what it returns is for the log
+//!     take_remark()                                after each receive and tick, for the log
 //!     tick(now, outbox) -> Verdict                 at the latest at next_deadline()
 //!     store outbox.entries() and stored_num_in(), then write outbox.bytes() to the link
 //! }
 //! ```
 //!
-//! Invariants: numbers go back only by a reset that both sides agreed on; each outbound number is
-//! used once; an application message is delivered once, in the order of MsgSeqNum(34).
+//! Invariants: the session lowers a sequence number only in a reset, or to accept a low Logon(A)
+//! (`too_low_at_logon`). Between two resets, each journalled outbound message has its own number.
+//! Each application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
-// The path of units in `settings_table`, here and in other crates.
+// `settings_table!` names units by this path, both in this crate and in other crates.
 extern crate self as transfix_session;
 
 mod admin;
 mod answers;
 mod before_admin;
 mod config;
-// The session with all that waits around it. `transfix` carries out what it decides; nobody else
-// is promised anything.
+// The session with its queues. The module is hidden because only the crate `transfix` may use it;
+// the interface is not stable.
 #[doc(hidden)]
 pub mod core;
 mod gap;

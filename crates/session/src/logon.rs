@@ -1,4 +1,4 @@
-//! Logon(A) and Logout(5): how a session begins and ends.
+//! Logon(A) and Logout(5): the begin and end of a session.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Remark, Verdict};
 
-/// Why a Logon(A) is refused.
+/// How a Logon(A) is refused.
 enum Refusal {
-    /// The counterparty is not who it should be: close without a word.
+    /// The counterparty is not identified: close the link without an answer.
     Silent(Disconnect),
-    /// Answer with Logout(5) that gives the reason.
+    /// Answer with a Logout(5) that states the reason.
     Spoken(Disconnect),
 }
 
@@ -43,7 +43,7 @@ impl Session {
     ) -> Verdict {
         match (self.state, self.terms(now, message)) {
             (State::LogoutSent, Ok(terms)) if terms.resets => self.reset_at_the_end(&terms, out),
-            // FIX Session: on a live session a Logon(A) can only begin a reset of both numbers.
+            // FIX Session: a Logon(A) on a live session can only begin a reset of both numbers.
             (State::Active, Ok(terms)) if terms.resets => self.agree(now, terms, out),
             (State::Active | State::LogoutSent, _) => Verdict::Disconnect(Disconnect::SecondLogon),
             (_, Ok(terms)) => {
@@ -57,49 +57,50 @@ impl Session {
         }
     }
 
-    /// Returns true if the Logon(A) of a connection is still to come, or to be answered by the
-    /// application.
+    /// Returns true if the Logon(A) of a connection has not been received, or the application has
+    /// not answered the Logon(A).
     #[must_use]
     pub const fn awaits_logon(&self) -> bool {
         matches!(self.state, State::LogonAwaited | State::LogonSent)
     }
 
-    /// The Logon(A) that waits for the application's answer.
+    /// Returns the Logon(A) that awaits the application's answer.
     #[must_use]
     pub const fn offer(&self) -> Option<&Offer> {
         self.offer.as_ref()
     }
 
-    /// Takes the Logon(A) from the session that has judged it, to answer it in another one.
+    /// Removes the Logon(A) from the session that has checked it, to be answered by another
+    /// session.
     pub const fn take_offer(&mut self) -> Option<Offer> {
         self.offer.take()
     }
 
-    /// The Logon(A) of this connection was found good by another session with the same
-    /// [`Config`](crate::Config): it is not judged once more. Call it after [`Session::connected`].
+    /// Sets a Logon(A) that another session with the same [`Config`](crate::Config) has found
+    /// valid, and that needs no further check. Call this method after [`Session::connected`].
     pub fn set_offer(&mut self, offer: Offer) {
         self.offer = Some(offer);
     }
 
-    /// The check of the Password(554) of this connection against the hash of the settings
-    /// (`expected_password_hash`). To find out takes long, so that the session layer leaves it to
-    /// its driver; as long as that says nothing, it is not. Call it after [`Session::connected`].
+    /// Sets the result of the check of Password(554) against the configured hash
+    /// (`expected_password_hash`). The check is slow, and is therefore left to the driver. Without
+    /// a call the password counts as wrong. Call this method after [`Session::connected`].
     pub const fn set_password_proof(&mut self, is_right: bool) {
         self.password_proof = is_right;
     }
 
-    /// The application accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`].
-    /// Its numbers are looked at now, so that they may be set before. Without an offer it does
-    /// nothing.
+    /// Accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`]. The sequence
+    /// numbers are checked now, so that the caller may set them before. Without an offer the method
+    /// does nothing.
     pub fn accept_logon(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
-        // The counterparty has waited in silence for the application's answer.
+        // The counterparty was silent while waiting for the application's answer.
         self.timers.received(now);
         let verdict = self.agree(now, terms, out);
         self.after(now, verdict, out)
     }
 
-    /// Both sides agree to these terms, if the numbers allow it.
+    /// Applies the terms of a Logon(A), if its sequence numbers are valid.
     fn agree(&mut self, now: Now, mut terms: Offer, out: &mut Outbox) -> Verdict {
         self.apply_reset(&mut terms, out);
         if let Some(why) = self.number_problem(&terms) {
@@ -109,15 +110,15 @@ impl Session {
         self.log_on(now, &terms, out)
     }
 
-    /// The application version that a Logon(A) names on a FIXT session, if it may: the rules that
-    /// judge the Logon(A) are those of this version.
+    /// Returns the application version that a Logon(A) names on a FIXT session, if the version is
+    /// permitted. The rules of this version validate the Logon(A).
     #[must_use]
     pub fn proposed_appl_ver_id(&self, logon: &Message<'_>) -> Option<ApplVerId> {
         self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
-    /// The application refuses the Logon(A) for which the verdict was [`Verdict::LogonOffered`]:
-    /// answers with Logout(5) that has this Text(58). Without an offer it does nothing.
+    /// Refuses the Logon(A) for which the verdict was [`Verdict::LogonOffered`], with a Logout(5)
+    /// that has this Text(58). Without an offer the method does nothing.
     pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
         let why = Disconnect::LogonDenied;
@@ -148,9 +149,9 @@ impl Session {
 
     /// Writes the Logout(5) that refuses a Logon(A).
     ///
-    /// An acceptor knows its sender only by a right password. Without one, the answer takes none of
-    /// our numbers and is not journalled. A stranger could else move our numbers and fill the store
-    /// at will.
+    /// An acceptor identifies the sender only by a correct password. Without a correct password,
+    /// the answer uses no number and is not journalled. Otherwise a stranger could move our numbers
+    /// and fill the store.
     fn write_refusal(
         &mut self,
         now: Now,
@@ -168,19 +169,18 @@ impl Session {
         }
     }
 
-    /// Returns true if the Logon(A) has a password that only the counterparty knows.
+    /// Returns true if the settings expect a password, and the Logon(A) has this password.
     fn proves_itself(&self, logon: &Message<'_>) -> bool {
         self.config.logon.expects_password() && self.has_credentials(logon)
     }
 
-    /// Returns true if the Logon(A) has the Username(553) and Password(554) that the settings
-    /// expect.
+    /// Returns true if the Logon(A) has the expected Username(553) and Password(554).
     fn has_credentials(&self, logon: &Message<'_>) -> bool {
         let policy = &self.config.logon;
         let given = |tag| logon.raw(tag).unwrap_or_default();
         let username = policy.expected_username.as_ref();
         let password = policy.expected_password.as_ref();
-        // Both are always looked at: the time of the answer must not tell which one is wrong.
+        // All values are always checked: the response time must not reveal which value is wrong.
         let knows_name = username.is_none_or(|name| name.as_bytes() == given(tag::USERNAME));
         let knows_password = password.is_none_or(|password| password.is(given(tag::PASSWORD)));
         let has_proof = policy.expected_password_hash.is_none() || self.password_proof;
@@ -191,13 +191,13 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
-    /// Carries out the reset that the Logon(A) or an acceptor's own settings ask for.
+    /// Applies the reset that the Logon(A) or an acceptor's own state requests.
     fn apply_reset(&mut self, terms: &mut Offer, out: &mut Outbox) {
         let live = self.is_live();
         let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
-            // The Logon(A) answers our reset in mid-session. Our own numbers have started again
-            // with the Logon(A) that asked for it; now theirs do.
+            // The Logon(A) answers our reset in mid-session. Our numbers restarted with our
+            // request; the counterparty's numbers restart now.
             self.next_num_in = 1;
             self.gap.give_up();
         } else if live || unasked {
@@ -208,16 +208,17 @@ impl Session {
             // Our own Logon(A), already sent, counts as the first message of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         } else if self.state == State::LogonAwaited && self.still_resets(terms.seq) {
-            // We answer with the flag; their Logon(A) counts as the first of the new numbering.
+            // We answer with the flag; the counterparty's Logon(A) counts as the first message of
+            // the new numbering.
             self.reset_numbers(ResetCause::Logon, out);
             (terms.seq, terms.resets, terms.unaware, terms.next_expected) = (1, true, true, None);
         }
     }
 
-    /// Takes a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). If it answers a
-    /// reset of ours, it counts as usual. If it asks for a reset, both numbers start again and the
-    /// connection ends. Our number 1 belongs to the Logon(A) that would answer, and no Logon(A) may
-    /// follow our Logout(5).
+    /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). An answer to
+    /// our reset counts as usual. A request for a reset resets both numbers and ends the
+    /// connection. Our number 1 would belong to the answering Logon(A), but no Logon(A) may follow
+    /// our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
@@ -231,12 +232,12 @@ impl Session {
         Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LoggedOut))
     }
 
-    /// The fault in the numbers of an otherwise good Logon(A).
+    /// Returns the fault in the sequence numbers of an otherwise valid Logon(A).
     fn number_problem(&mut self, terms: &Offer) -> Option<Disconnect> {
         let (expected, received) = (self.next_num_in, terms.seq);
         let policy = self.config.numbers;
         let low = Disconnect::MsgSeqNumTooLow { expected, received };
-        // FIX Session: numbers begin at 1.
+        // FIX Session: sequence numbers begin at 1.
         let accepts = policy.too_low_at_logon == TooLowAtLogon::Accept && received > 0;
         if received < expected && !accepts {
             return Some(low);
@@ -249,7 +250,8 @@ impl Session {
         if let Some(received) = terms.next_expected.filter(|theirs| *theirs > next) {
             return Some(Disconnect::NextExpectedTooHigh { next, received });
         }
-        // After all checks, since a refused Logon(A) must not move the expected number.
+        // The number moves after all checks, because a refused Logon(A) must not change the
+        // expected number.
         self.next_num_in = expected.min(received);
         None
     }
@@ -282,7 +284,7 @@ impl Session {
             if self.is_vetoed {
                 return Verdict::Disconnect(Disconnect::Vetoed);
             }
-            // We reset by our answer. Some initiators answer that by one more Logon(A).
+            // Our answer requests the reset. Some initiators answer with another Logon(A).
             if terms.unaware {
                 self.resets.transition(ResetEvent::AnswerAsks);
             }
@@ -293,7 +295,7 @@ impl Session {
             self.gap.settle(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
-                // Our NextExpectedMsgSeqNum(789) has asked for it.
+                // Our NextExpectedMsgSeqNum(789) has requested the gap.
                 self.gap.note_asked(now.monotonic_ns, self.next_num_in, missing_to);
             } else if let Err(why) = self.request_gap(now, (missing_to, Sign::Message), out) {
                 return self.end(now, why, out);
@@ -301,8 +303,8 @@ impl Session {
         }
         let last = self.next_num_out - 1;
         match terms.next_expected {
-            // `last` is our Logon(A). If it is the answer, the counterparty's Logon(A) was written
-            // before it and cannot name a higher number.
+            // `last` is our Logon(A). If our Logon(A) is the answer, the counterparty's Logon(A)
+            // was written earlier and cannot name a higher number.
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
@@ -311,7 +313,7 @@ impl Session {
         }
     }
 
-    /// The offer of a Logon(A) that is good but for its numbers.
+    /// Checks a Logon(A), except for its sequence number, and returns its terms.
     fn terms(&mut self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
         let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
@@ -319,12 +321,14 @@ impl Session {
         }
         self.check_comp_ids(message).map_err(|_| silent(LogonFault::CompId))?;
         self.check_sending_time(now, message).map_err(|_| silent(LogonFault::SendingTime))?;
-        // Credentials come before all whose refusal tells a stranger how this session is set up.
+        // Credentials are checked before all settings whose refusal would describe this session to
+        // a stranger.
         if !self.is_live() && !self.has_credentials(message) {
             return Err(spoken(LogonFault::Credentials));
         }
         let policy = &self.config.logon;
-        // Taken as it is, the counterparty would come with it the next time, and be refused.
+        // The settings cannot adopt a new password. If it were accepted, the next logon with the
+        // new password would fail.
         let new_password = message.raw(tag::NEW_PASSWORD).filter(|new| !new.is_empty());
         if policy.expects_password()
             && !self.is_live()
@@ -352,7 +356,7 @@ impl Session {
         }
         let message_bytes_max = message.uint(tag::MAX_MESSAGE_SIZE).ok().filter(|n| *n > 0);
         let message_bytes_max = message_bytes_max.and_then(|n| usize::try_from(n).ok());
-        // FIX Session: a reset makes NextExpectedMsgSeqNum(789) void.
+        // FIX Session: a reset invalidates NextExpectedMsgSeqNum(789).
         let next_expected = if resets { None } else { self.next_expected(message)? };
         let appl_ver_id = self.agreed_appl_ver_id(message)?;
         let fixt = self.config.id.begin_string == BeginString::Fixt11;
@@ -372,8 +376,8 @@ impl Session {
         })
     }
 
-    /// Checks the Logon(A) by the dictionary. This check is the last one, because a refusal for bad
-    /// terms explains more than a reason of the dictionary does.
+    /// Validates the Logon(A) by the dictionary. This check is the last, because a refusal for
+    /// invalid terms explains more than a reason of the dictionary.
     fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
         let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
@@ -445,7 +449,7 @@ impl Session {
         let heart_bt_int_s = self.timers.heart_bt_int().as_secs();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
-        // Taken out while the session, borrowed as a whole, writes the message.
+        // The values are moved out, because writing the message borrows the whole session.
         let config = std::mem::take(&mut self.config.logon);
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
@@ -477,11 +481,12 @@ impl Session {
         self.logon_fields = fields;
     }
 
-    /// Logout(5) ends the session even from above a gap, which is asked for after the next logon.
+    /// Handles a Logout(5). A Logout(5) above a gap also ends the session; the gap is requested
+    /// after the next logon.
     pub(crate) fn on_logout(&mut self, now: Now, seq: u64, out: &mut Outbox) -> Verdict {
-        // Nobody knows whether a Logout(5) that refuses our Logon(A) has used a number of the
-        // counterparty. We do not count it: if it has used one, we ask for it after the next logon.
-        // If we counted one that has used none, the next Logon(A) would be too low for ever.
+        // A Logout(5) that refuses our Logon(A) may or may not use a number. We do not count the
+        // Logout(5): a used number is requested after the next logon. If we counted an unused
+        // number, each later Logon(A) would be too low.
         if seq == self.next_num_in && self.state != State::LogonSent {
             self.next_num_in += 1;
         }
@@ -498,7 +503,7 @@ impl Session {
     }
 }
 
-/// Writes the fields that prove who we are, as far as the version has them.
+/// Writes the credentials and the test indicator, if the version supports these fields.
 fn write_credentials(body: &mut Body<'_>, config: &LogonConfig, version: BeginString) {
     if let Some(is_test) = config.test_message_indicator {
         body.boolean(tag::TEST_MESSAGE_INDICATOR, is_test);

@@ -1,7 +1,7 @@
-//! Why a Logon(A) is refused: each cause with its number and its words.
+//! Why a Logon(A) is refused: each cause with its number and text.
 //!
-//! Invariant: the words are those that Text(58) of our Logout(5) has, so they tell a stranger
-//! nothing that the Logon(A) does not tell already.
+//! Invariant: the text appears in Text(58) of our Logout(5), and must not reveal more than the
+//! Logon(A) itself contains.
 
 use std::fmt;
 
@@ -51,8 +51,8 @@ pub enum LogonFault {
 }
 
 impl LogonFault {
-    /// The number of this cause, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this cause, for logs and for other languages. Numbers never change;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {

@@ -1,11 +1,11 @@
-//! The values that a Logon(A) proposes or confirms.
+//! The terms that a Logon(A) proposes or confirms.
 
 use std::time::Duration;
 
 use crate::config::ApplVerId;
 
-/// A Logon(A) that the session layer has found good, but for its numbers: it waits for the
-/// application's answer.
+/// A valid Logon(A) that awaits the application's answer. Its sequence number is checked later, in
+/// [`Session::accept_logon`](crate::Session::accept_logon).
 #[derive(Clone, Debug)]
 pub struct Offer {
     pub(crate) seq: u64,
@@ -14,16 +14,16 @@ pub struct Offer {
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408).
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
-    /// True if the Logon(A) has a password that only the counterparty knows.
+    /// True if the Logon(A) has the configured password of the counterparty.
     pub(crate) is_proven: bool,
-    /// True if both numbers start again at 1 with it.
+    /// True if the Logon(A) resets both numbers to 1.
     pub(crate) resets: bool,
-    /// True if it answers a reset of ours.
+    /// True if the Logon(A) answers a reset that we requested.
     pub(crate) answers_reset: bool,
-    /// True if we answer it by a reset that it does not ask for.
+    /// True if our answer requests a reset that the Logon(A) did not request.
     pub(crate) unaware: bool,
     /// MaxMessageSize(383).
     pub(crate) message_bytes_max: usize,
-    /// NextExpectedMsgSeqNum(789), if the settings want it honoured.
+    /// NextExpectedMsgSeqNum(789), if the settings enable the field.
     pub(crate) next_expected: Option<u64>,
 }

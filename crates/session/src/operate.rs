@@ -1,4 +1,4 @@
-//! Requests of operators to a session: numbers, messages of the session layer.
+//! Requests of operators to a session: sequence numbers and administrative messages.
 
 use transfix_codec::tag;
 
@@ -8,7 +8,7 @@ use crate::session::Session;
 use crate::state::State;
 use crate::verdict::OperateError;
 
-/// The number, if it can be a MsgSeqNum(34).
+/// Returns the number if it is a valid MsgSeqNum(34).
 fn checked(number: u64) -> Result<u64, OperateError> {
     match number {
         1..=MSG_SEQ_NUM_MAX => Ok(number),
@@ -17,11 +17,11 @@ fn checked(number: u64) -> Result<u64, OperateError> {
 }
 
 impl Session {
-    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; 0 for all that
-    /// follow. Messages that had come before are passed over as duplicates.
+    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; `end` 0 = all
+    /// following messages. The session discards messages received before as duplicates.
     ///
     /// # Errors
-    /// If nothing was sent: a number is out of range, or the session is not logged on.
+    /// A number is out of range, or the session is not logged on; nothing was sent.
     pub fn request_resend(
         &mut self,
         now: Now,
@@ -42,18 +42,19 @@ impl Session {
         })
     }
 
-    /// Sends a Heartbeat(0), out of its turn.
+    /// Sends a Heartbeat(0) immediately.
     ///
     /// # Errors
-    /// If nothing was sent: the session must be logged on.
+    /// The session is not logged on; nothing was sent.
     pub fn heartbeat(&mut self, now: Now, out: &mut Outbox) -> Result<(), OperateError> {
         self.when_active(|session| session.write_admin(now, b"0", out, |_| ()))
     }
 
-    /// Sends a TestRequest(1) with this TestReqID(112).
+    /// Sends a TestRequest(1) with this TestReqID(112). The id ends at the first delimiter; an
+    /// empty id becomes `TEST`.
     ///
     /// # Errors
-    /// If nothing was sent: the session must be logged on.
+    /// The session is not logged on; nothing was sent.
     pub fn test_request(
         &mut self,
         now: Now,
@@ -66,12 +67,12 @@ impl Session {
         })
     }
 
-    /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`, and what lies
-    /// between is given up.
+    /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`. Messages with
+    /// numbers in between can no longer be resent.
     ///
     /// # Errors
-    /// If nothing was sent: the session must be logged on, and `new_seq_no` be above our next
-    /// number.
+    /// The session is not logged on, or `new_seq_no` is not above our next number; nothing was
+    /// sent.
     pub fn sequence_reset(
         &mut self,
         now: Now,
@@ -91,11 +92,11 @@ impl Session {
         })
     }
 
-    /// Sets the number of our next message, without a word to the counterparty. A number used
-    /// before is used again: only for repair, when both operators have agreed on it.
+    /// Sets the number of our next message, without notifying the counterparty. A lower value
+    /// reuses numbers: use this method only for repair, when both operators agree on the number.
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `next` is 0.
     pub fn set_next_num_out(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.resets.numbers_set();
@@ -104,16 +105,17 @@ impl Session {
         self.at_connection.1 = next;
     }
 
-    /// Sets the number expected next, without a word to the counterparty.
+    /// Sets the number expected in the counterparty's next message, without notifying the
+    /// counterparty.
     ///
     /// # Panics
-    /// If it is 0.
+    /// If `next` is 0.
     pub fn set_next_num_in(&mut self, next: u64) {
         assert!(next > 0, "MsgSeqNum(34) counts from 1");
         self.resets.numbers_set();
         self.next_num_in = next;
         self.at_connection.0 = next;
-        // If messages are missing now, the next early one shows it.
+        // If messages are missing now, the next early message reopens the gap.
         self.gap.clear();
     }
 

@@ -4,43 +4,45 @@ use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// The treatment of a frame that is asked for again: it is resent (application), or a gap fill
-/// covers it (administrative).
+/// How a frame is treated when the counterparty requests it: application messages are resent, and a
+/// gap fill covers administrative messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4),
     /// Logout(5).
     Admin,
-    /// Everything else.
+    /// All other messages.
     Application,
 }
 
-/// One thing to be journalled, in this order, before the bytes go to the link.
+/// An entry to be journalled. The driver journals the entries in order, before it writes bytes to
+/// the link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
     /// A new frame.
     Frame {
-        /// Its MsgSeqNum(34).
+        /// MsgSeqNum(34) of the frame.
         seq: u64,
-        /// Its treatment when it is asked for again.
+        /// How the frame is treated when the counterparty requests it.
         kind: Kind,
-        /// Its offsets in the stream; [`Outbox::frame`] has its bytes.
+        /// Offsets of the frame in the stream; [`Outbox::frame`] returns its bytes.
         range: Range<u64>,
     },
-    /// Both numbers start again at 1; what was stored before is no longer asked for.
+    /// Both numbers restart at 1; earlier messages can no longer be requested.
     Reset(ResetCause),
 }
 
-/// Why both numbers start again at 1.
+/// Why both numbers restart at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetCause {
     /// The counterparty's Logon(A) had ResetSeqNumFlag(141)=Y.
     Counterparty,
-    /// This end asks for it at the logon: the settings or an operator want it.
+    /// This side requests the reset in its Logon(A), because the settings or an operator demand the
+    /// reset.
     Logon,
-    /// This end asks for it while logged on.
+    /// This side requests the reset while logged on.
     InSession,
-    /// The settings want it after the connection has ended as it has.
+    /// The settings demand the reset after this kind of disconnection.
     Disconnected,
     /// A window of the schedule has opened.
     Schedule,
@@ -58,115 +60,115 @@ impl fmt::Display for ResetCause {
     }
 }
 
-/// The end of a stream of frames: what is still to be written to the link, and what of it is to be
-/// journalled.
+/// The unwritten end of a stream of frames, with the entries to be journalled.
 ///
-/// Offsets count the bytes of the stream since the outbox was made. An offset never shifts and is
-/// never used again, also when bytes are written or forgotten with their connection.
+/// Offsets count the bytes of the stream since the creation of the outbox. An offset is never
+/// shifted or reused, even when bytes are written or dropped with their connection.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// The buffer. Bytes before `head` are written.
+    /// The buffer. Bytes before index `head` are written.
     pub(crate) bytes: Vec<u8>,
     head: usize,
-    /// The offset of the first byte of the buffer.
+    /// Offset of the first byte of the buffer.
     base: u64,
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Outbox {
-    /// An empty outbox with room for `bytes`.
+    /// Creates an empty outbox with capacity for `bytes`.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         let bytes = Vec::with_capacity(bytes);
         Self { bytes, entries: Vec::with_capacity(4), ..Self::default() }
     }
 
-    /// All frames that are not written yet, back to back.
+    /// Returns all unwritten frames, without gaps between them.
     #[must_use]
     pub fn bytes(&self) -> &[u8] {
         &self.bytes[self.head..]
     }
 
-    /// How many bytes are not written yet.
+    /// Returns the number of unwritten bytes.
     #[must_use]
     pub const fn len(&self) -> usize {
         self.bytes.len() - self.head
     }
 
-    /// Returns true if all is written.
+    /// Returns true if all bytes are written.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The offset of the first byte that is not written.
+    /// Returns the offset of the first unwritten byte.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.base + self.head as u64
     }
 
-    /// The offset behind the last frame.
+    /// Returns the offset after the last frame.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }
 
-    /// The bytes of a frame that is not written yet.
+    /// Returns the bytes of an unwritten frame.
     ///
     /// # Panics
-    /// If the offsets are not in the outbox.
+    /// If the outbox does not hold the range.
     #[must_use]
     pub fn frame(&self, range: &Range<u64>) -> &[u8] {
         &self.bytes[(range.start - self.base) as usize..(range.end - self.base) as usize]
     }
 
-    /// Where the next frames are written, to ask the processor for it ahead.
+    /// Returns the memory for the next frames, which the caller may prefetch.
     pub fn room(&mut self) -> &[MaybeUninit<u8>] {
         self.bytes.spare_capacity_mut()
     }
 
-    /// The entries for the journal, oldest first.
+    /// Returns the entries for the journal, oldest first.
     #[must_use]
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The entries are journalled.
+    /// Removes the entries after the driver has journalled them.
     pub fn clear_entries(&mut self) {
         self.entries.clear();
     }
 
-    /// The link has taken the next `n` bytes.
+    /// Notes that the next `n` bytes were written to the link.
     ///
     /// # Panics
-    /// If entries are not journalled, or `n` is more than [`Outbox::len`].
+    /// If entries are not journalled yet, or `n` exceeds [`Outbox::len`].
     pub fn consume(&mut self, n: usize) {
         assert!(self.entries.is_empty(), "bytes go to the link after they are journalled");
         assert!(n <= self.len(), "the link takes what there is");
         self.head += n;
-        // The usual turn empties the buffer: no bytes move.
+        // A turn usually empties the buffer: no bytes move.
         if self.head == self.bytes.len() {
             self.forget();
         } else if self.head > self.bytes.len() / 2 {
-            // Above half, it moves at most one byte for each byte that is written.
+            // Above half of the buffer, compaction moves at most one byte per written byte.
             self.compact();
         }
     }
 
-    /// Gives back memory that is not needed any more, down to `bytes`.
+    /// Releases unused memory, down to a capacity of `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.compact();
         self.bytes.shrink_to(bytes);
         self.entries.shrink_to(64);
     }
 
-    /// Memory for frames, in bytes.
+    /// Returns the capacity of the buffer in bytes.
     #[must_use]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Forgets everything: the link is gone, and what was journalled can be asked for again.
+    /// Drops all frames and entries after the link is closed. Journalled messages can still be
+    /// resent.
     pub fn clear(&mut self) {
         self.forget();
         self.entries.clear();
@@ -186,7 +188,7 @@ impl Outbox {
         self.bytes.clear();
     }
 
-    /// Moves what is not written to the beginning of the buffer.
+    /// Moves the unwritten bytes to the beginning of the buffer.
     #[cold]
     fn compact(&mut self) {
         self.base = self.written();

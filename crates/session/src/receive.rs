@@ -1,4 +1,4 @@
-//! Takes in received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
+//! Handles received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
 
 use std::cmp::Ordering;
 use std::hint::cold_path;
@@ -17,22 +17,21 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Remark, Verdict};
 
 impl Session {
-    /// Takes one message in; what it makes us send is in `out` afterwards.
-    /// Call [`Session::take_held`] after it, until that returns `None`.
+    /// Handles one received message, and writes the answers to `out`. Call [`Session::take_held`]
+    /// afterwards until the method returns `None`.
     pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         let verdict = self.by_state(now, &Received::new(message, false), out);
         self.after(now, verdict, out)
     }
 
-    /// Ends each call that took a message or a tick: asks for more of a gap, and remembers why the
-    /// session ends.
+    /// Completes each message or tick: requests more of a gap, and remembers why the session ends.
     #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         if self.is_vetoed {
             return self.end_vetoed();
         }
-        // The usual verdict is not copied: a processor waits for what it reads back in one piece
-        // after it has written it in several.
+        // The usual verdict is returned as a constant. A copy would stall: a processor waits when a
+        // value written in several pieces is read back in one piece.
         if verdict == Verdict::Deliver && self.gap.is_quiet() {
             return Verdict::Deliver;
         }
@@ -42,7 +41,7 @@ impl Session {
         self.after_all(now, verdict, out)
     }
 
-    /// The program has vetoed a message of ours: the connection ends, as if it had broken before.
+    /// Ends the connection after a veto of the program, as if the connection had broken.
     #[cold]
     fn end_vetoed(&mut self) -> Verdict {
         self.ended = Some(Disconnect::Vetoed);
@@ -76,8 +75,8 @@ impl Session {
         }
         match (self.state, message.class) {
             (State::Disconnected, _) => return Verdict::Handled,
-            // FIX Session: a Logon(A) is never sent again. One with PossDupFlag(43)=Y on a live
-            // session is taken as any other duplicate is.
+            // FIX Session: a Logon(A) is never resent. A Logon(A) with PossDupFlag(43)=Y on a live
+            // session is handled as any other duplicate.
             (State::Active | State::LogoutSent, Class::Logon) if message.poss_dup == Ok(true) => {}
             (_, Class::Logon) => return self.on_logon(now, message, out),
             (State::LogonSent, Class::Logout) => {}
@@ -95,21 +94,22 @@ impl Session {
         self.by_number(now, seq, message, out)
     }
 
-    /// Takes in a message that [`Session::take_held`] gave: its SendingTime(52) was judged when it
-    /// arrived.
+    /// Handles a message that [`Session::take_held`] returned. Its SendingTime(52) was checked on
+    /// arrival.
     pub fn receive_held(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         let verdict = self.by_state(now, &Received::new(message, true), out);
         self.after(now, verdict, out)
     }
 
-    /// Returns true if a kept message has its turn now.
+    /// Returns true if the message with the expected number is kept.
     #[must_use]
     #[inline]
     pub fn holds_next(&self) -> bool {
         self.gap.holds(self.next_num_in)
     }
 
-    /// The next kept message whose turn has come: parse it, pass it to [`Session::receive_held`].
+    /// Returns the kept message with the expected number. Parse the message and pass it to
+    /// [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
         self.gap.take(self.next_num_in)
     }
@@ -121,7 +121,7 @@ impl Session {
         message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
-        // FIX Session: SequenceReset-Reset is taken whatever its MsgSeqNum(34).
+        // FIX Session: SequenceReset-Reset is applied regardless of its MsgSeqNum(34).
         if message.class == Class::SequenceReset && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
             cold_path();
             let done = self.check(now, message).and_then(|()| self.on_sequence_reset(message));
@@ -166,8 +166,8 @@ impl Session {
         }
     }
 
-    /// Checks a message whose turn it is. A Logout(5) ends the session whatever the dictionary has
-    /// against it: the counterparty sends nothing more.
+    /// Checks a message with the expected number. An invalid Logout(5) still ends the session,
+    /// because the counterparty sends no more messages.
     #[inline(always)]
     fn check_in_turn(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         let checked = self.check(now, message);
@@ -182,8 +182,8 @@ impl Session {
         }
     }
 
-    /// Checks a message by its header, then by the dictionary: a message with wrong CompIDs is
-    /// rejected for these, whatever else is wrong with it.
+    /// Checks the header, then the dictionary. A message with wrong CompIDs is rejected for the
+    /// CompIDs, regardless of other faults.
     #[inline(always)]
     fn check(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
@@ -206,7 +206,7 @@ impl Session {
         self.rules.check_application(message, agreed, &mut self.scratch)
     }
 
-    /// A good message of the application with the expected number.
+    /// Handles a valid application message with the expected number.
     fn take_application(
         &mut self,
         now: Now,
@@ -219,7 +219,7 @@ impl Session {
         action.map_or(Verdict::Deliver, |action| self.throttle(now, action, out))
     }
 
-    /// A good message of the session layer with the expected number.
+    /// Handles a valid administrative message with the expected number.
     fn take(
         &mut self,
         now: Now,
@@ -228,7 +228,7 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<Verdict, Reject> {
         let verdict = match message.class {
-            // A Logon(A) comes here only as a duplicate.
+            // Only a duplicate Logon(A) reaches this function.
             Class::Heartbeat | Class::Reject | Class::Logon => Verdict::Handled,
             Class::TestRequest => {
                 self.answer_test_request(now, seq, message, out)?;
@@ -252,8 +252,8 @@ impl Session {
         Ok(verdict)
     }
 
-    /// Counts a new message if the settings limit its type. Returns what to do if it is one too
-    /// many.
+    /// Counts a new message against the limit of its type. Returns the configured action if the
+    /// limit is exceeded.
     #[inline]
     fn too_many(&mut self, now: Now, message: &Received<'_, '_>) -> Option<ThrottleAction> {
         if message.poss_dup == Ok(true) || message.was_held {
@@ -270,7 +270,7 @@ impl Session {
         }
     }
 
-    /// Answers a message for which the verdict was [`Verdict::Throttled`].
+    /// Rejects a message whose verdict was [`Verdict::Throttled`].
     pub fn refuse_throttled(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) {
         let seq = message.msg_seq_num().ok();
         self.business_reject(now, (message, seq), (0, "too many messages of this type"), out);
@@ -286,11 +286,11 @@ impl Session {
         if message.class == Class::Logout {
             return self.on_logout(now, seq, out);
         }
-        // FIX Session: a ResendRequest(2) above a gap is answered at once, or two sides with a gap
-        // each would wait for each other.
+        // FIX Session: a ResendRequest(2) above a gap is answered at once. Otherwise two sides with
+        // a gap each would wait for each other.
         let asks = message.class == Class::ResendRequest && self.check_header(now, message).is_ok();
         let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
-        // A message that cannot be kept is missing too.
+        // A message that is not kept counts as missing.
         let missing_to = if kept { seq - 1 } else { seq };
         let sign = if asks { Sign::Request } else { Sign::Message };
         if let Err(why) = self.request_gap(now, (missing_to, sign), out) {
@@ -300,8 +300,8 @@ impl Session {
             match self.resend_range(message) {
                 Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
                 Ok(Some(resend)) => return resend,
-                // The request is bad, or is not answered: it is rejected or passed over when its
-                // turn comes.
+                // The request is invalid or not answered: the session rejects or skips the request
+                // after the gap is closed.
                 Ok(None) | Err(_) => {
                     self.gap.unsettle(seq);
                     self.keep(now, seq, message);
@@ -311,9 +311,9 @@ impl Session {
         Verdict::Held
     }
 
-    /// Keeps an early message; returns whether it is kept. SendingTime(52) is judged now, when the
-    /// message arrives. If it is off, the message is not kept: it is asked for with the gap, and
-    /// comes again with a new time.
+    /// Keeps an early message, and returns true if the message is kept. SendingTime(52) is checked
+    /// now, on arrival. A message with a wrong time is not kept: it is requested with the gap, and
+    /// resent with a new time.
     fn keep(&mut self, now: Now, seq: u64, message: &Received<'_, '_>) -> bool {
         self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
@@ -338,7 +338,7 @@ impl Session {
             true => self.check_comp_ids(message),
             false => Ok(()),
         };
-        // A SequenceReset(4) stands for other messages: it has no original that was sent before.
+        // A SequenceReset(4) replaces other messages, and has no original sending time.
         let original = || match message.class {
             Class::SequenceReset => Ok(()),
             _ => self.check_orig_sending_time(message),
@@ -349,9 +349,9 @@ impl Session {
         }
     }
 
-    /// Passes over a possible duplicate, unless it is a SequenceReset-GapFill(4) that answers our
-    /// request and ends above the expected number. Its beginning has come otherwise, for instance
-    /// in answer to an earlier request; the rest of it counts.
+    /// Skips a possible duplicate, unless it is a SequenceReset-GapFill(4) that answers our request
+    /// and ends above the expected number. The first part of such a gap fill was received before,
+    /// for example in answer to an earlier request. The remaining part is applied.
     fn low_gap_fill(
         &mut self,
         now: Now,
@@ -381,11 +381,12 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<(), Reject> {
         let id = match message.raw(tag::TEST_REQ_ID) {
-            // A session that accepts empty values returns an empty one.
+            // A session that accepts empty values answers with an empty TestReqID(112).
             Some(b"") if !self.rules.checks.session.empty_values => b"",
             _ => message.required(tag::TEST_REQ_ID)?,
         };
-        // Before the answer is written, so that its LastMsgSeqNumProcessed(369) counts the request.
+        // The number moves before the answer is written, so that LastMsgSeqNumProcessed(369) of the
+        // answer includes the request.
         self.next_num_in = seq + 1;
         self.write_admin(now, b"0", out, |body| {
             if id.is_empty() {
@@ -407,14 +408,14 @@ impl Session {
                 self.write_logout(now, &text, Some(why), out);
                 Verdict::Handled
             }
-            // The answer to our Logout(5) may have the wrong version as well.
+            // The answer to our Logout(5) may also have the wrong version.
             State::LogoutSent | State::Disconnected => Verdict::Handled,
             _ => Verdict::Disconnect(why),
         }
     }
 }
 
-/// Why a MsgSeqNum(34) cannot be read: it is missing, is no number, or needs more than 64 bits.
+/// Returns why a MsgSeqNum(34) cannot be read: missing, not a number, or above 64 bits.
 #[cold]
 fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
     match message.raw(tag::MSG_SEQ_NUM) {

@@ -1,10 +1,10 @@
-//! A received message, with the fields that several steps need: each is read once.
+//! A received message with its most used fields, each parsed once.
 
 use std::ops::Deref;
 
 use transfix_codec::{Message, Reject, tag};
 
-/// The part of the session layer in a message.
+/// The session layer's classification of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Heartbeat,
@@ -14,7 +14,7 @@ pub(crate) enum Class {
     SequenceReset,
     Logout,
     Logon,
-    /// All others: the application gets them.
+    /// All other messages, which the application receives.
     Application,
 }
 
@@ -34,14 +34,14 @@ impl Class {
     }
 }
 
-/// A message that has come in: MsgType(35), MsgSeqNum(34) and PossDupFlag(43) are read once.
+/// A received message: MsgType(35), MsgSeqNum(34) and PossDupFlag(43) are parsed once.
 pub(crate) struct Received<'m, 'a> {
     message: &'m Message<'a>,
     pub(crate) class: Class,
     pub(crate) seq: Result<u64, Reject>,
-    /// Its PossDupFlag(43).
+    /// PossDupFlag(43) of the message.
     pub(crate) poss_dup: Result<bool, Reject>,
-    /// True if it was kept above a gap until now, when its turn has come.
+    /// True if the message was kept above a gap until its turn.
     pub(crate) was_held: bool,
 }
 
@@ -57,7 +57,7 @@ impl<'m, 'a> Received<'m, 'a> {
         }
     }
 
-    /// Returns true if it is a Reject(3) or BusinessMessageReject(j).
+    /// Returns true for a Reject(3) or BusinessMessageReject(j).
     pub(crate) fn is_reject(&self) -> bool {
         self.class == Class::Reject || self.message.msg_type() == b"j"
     }

@@ -1,7 +1,7 @@
-//! How a session resets both numbers, and how it goes on after a reset whose answer is lost.
+//! Resets of both numbers, and recovery after a reset whose answer is lost.
 //!
-//! Invariant: a reset is journalled at once. Until the counterparty has proven that it has taken
-//! the reset, the store keeps 1 as the number expected next.
+//! Invariant: a reset is journalled at once. Until the counterparty has proven the reset, the store
+//! keeps 1 as the number expected next.
 
 use transfix_codec::Timestamp;
 
@@ -12,12 +12,12 @@ use crate::session::Session;
 use crate::state::State;
 use crate::verdict::OperateError;
 
-/// The numbers in our Logon(A).
+/// How our Logon(A) continues the numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Numbering {
-    /// They go on.
+    /// The numbers continue.
     Continued,
-    /// ResetSeqNumFlag(141)=Y: they start again at 1.
+    /// ResetSeqNumFlag(141)=Y: the numbers restart at 1.
     Restarted,
 }
 
@@ -28,43 +28,43 @@ impl Numbering {
 }
 
 impl Session {
-    /// Where a reset of ours stands.
+    /// Returns the state of a reset that we requested.
     #[must_use]
     pub const fn reset(&self) -> Reset {
         self.resets.state()
     }
 
-    /// The number expected next as a store is to keep it: 1 while a reset of ours
-    /// [is not proven](Self::awaits_reset). A process that starts from such a store finds 1 there
-    /// and our Logon(A) as the last message sent: so it knows that it has to
-    /// [ask again](Self::reset_at_next_logon).
+    /// Returns the number expected next, as the store must keep it: 1 while our reset [is not
+    /// proven](Self::awaits_reset). A new process then finds 1 in the store, and our Logon(A) as
+    /// the last sent message. The process therefore knows that it must [request the reset
+    /// again](Self::reset_at_next_logon).
     #[must_use]
     pub fn stored_num_in(&self) -> u64 {
         if self.awaits_reset() { 1 } else { self.next_num_in }
     }
 
-    /// Returns true if the counterparty has still to prove that it has taken a reset of ours. Until
-    /// then the number expected next may be one of the old numbering, which must not outlive the
-    /// connection: the store keeps 1 in its place.
+    /// Returns true while the counterparty has not proven that it has applied our reset. During
+    /// this time the number expected next may belong to the old numbering, which must not outlive
+    /// the connection: the store keeps 1 in its place.
     #[must_use]
     pub fn awaits_reset(&self) -> bool {
         match self.resets.state() {
             Reset::UnderWay => true,
-            // The message that follows our answer proves it.
+            // The message that follows our answer proves the reset.
             Reset::Answered => self.next_num_in == 2 && self.is_live(),
             Reset::Settled | Reset::Asked | Reset::Unproven => false,
         }
     }
 
-    /// Returns true if a Logon(A) with ResetSeqNumFlag(141)=Y that comes now answers a reset of
-    /// ours.
+    /// Returns true if a Logon(A) with ResetSeqNumFlag(141)=Y would answer our reset.
     pub(crate) fn is_reset_answered(&self) -> bool {
         self.resets.state() == Reset::Asked || self.awaits_reset()
     }
 
-    /// Returns true if an acceptor must ask for a reset by its answer to a Logon(A) with this
-    /// number. An operator wants it, or the counterparty has not taken the last reset. It has taken
-    /// it if its number is below the one that was expected of the old numbering.
+    /// Returns true if an acceptor must request a reset in its answer to a Logon(A) with this
+    /// number. Either an operator has requested the reset, or the counterparty has missed the last
+    /// reset. A number below the expected number of the old numbering shows that the counterparty
+    /// has applied the last reset.
     pub(crate) fn still_resets(&self, seq: u64) -> bool {
         let resets = &self.resets;
         let has_flag = self.config.id.begin_string.has_reset_flag();
@@ -72,19 +72,19 @@ impl Session {
         has_flag && (resets.is_wanted || missed)
     }
 
-    /// Makes our next Logon(A) reset both numbers, with ResetSeqNumFlag(141)=Y: an initiator asks
-    /// until one is answered, an acceptor answers so. Without effect in FIX 4.0, which has no such
-    /// field.
+    /// Resets both numbers with our next Logon(A), by ResetSeqNumFlag(141)=Y. An initiator requests
+    /// the reset until a Logon(A) is answered; an acceptor requests the reset in its answer. The
+    /// method has no effect in FIX 4.0, which lacks the field.
     pub const fn reset_at_next_logon(&mut self) {
         self.resets.is_wanted = true;
     }
 
-    /// Resets both numbers of a session that is logged on: sends a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers start again with its answer.
+    /// Resets both numbers of a session that is logged on. The method sends a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y and number 1; the counterparty's numbers restart with its answer.
     ///
     /// # Errors
-    /// If nothing was sent: the session must be logged on, the version be FIX 4.1 or later, and no
-    /// other reset be under way.
+    /// The session is not logged on, the version is FIX 4.0, or another reset is under way; nothing
+    /// was sent.
     pub fn reset_in_session(&mut self, now: Now, out: &mut Outbox) -> Result<(), OperateError> {
         self.resets.begins_at_ns = None;
         if !self.config.id.begin_string.has_reset_flag() {
@@ -98,21 +98,22 @@ impl Session {
         }
         let next_num_in = self.next_num_in;
         self.reset_numbers(ResetCause::InSession, out);
-        // Messages that are on their way to us still have the old numbers.
+        // Messages that are on their way to us still have old numbers.
         self.next_num_in = next_num_in;
         let timeout_ns = nanos(self.config.protocol.logon_timeout);
         self.resets.begin(now.monotonic_ns.saturating_add(timeout_ns));
-        // An initiator whose link is cut before the answer asks again at its next logon.
+        // An initiator whose link breaks before the answer requests the reset again at its next
+        // logon.
         self.resets.is_wanted |= self.config.role == Role::Initiator;
         self.write_logon(now, Numbering::Restarted, out);
         if self.is_vetoed { Err(OperateError::Vetoed) } else { Ok(()) }
     }
 
-    /// Both numbers start again at 1, without a word to the counterparty, whose numbers start again
-    /// by the same schedule. An acceptor may do so until it accepts the Logon(A).
+    /// Resets both numbers to 1 without notifying the counterparty, whose numbers restart by the
+    /// same schedule. An acceptor may call this method until it accepts the Logon(A).
     ///
     /// # Panics
-    /// If a message of this connection has used a number already.
+    /// If a message of this connection has used a number.
     pub fn restart_numbers(&mut self, out: &mut Outbox) {
         let is_between = matches!(self.state, State::Disconnected | State::LogonAwaited);
         assert!(is_between, "numbers restart between connections");
@@ -120,12 +121,12 @@ impl Session {
         self.at_connection = (1, 1);
     }
 
-    /// Makes both numbers start again at 1, and journals it if they have moved.
+    /// Resets both numbers to 1, and journals the reset if a number was not 1.
     pub(crate) fn reset_numbers(&mut self, cause: ResetCause, out: &mut Outbox) {
         self.resets.numbers_set();
         self.gap.give_up();
-        // A reset by the schedule is journalled even if both numbers are 1: the store keeps its
-        // moment.
+        // A reset by the schedule is journalled even if both numbers are 1, because the store keeps
+        // its time.
         let moved = (self.next_num_in, self.next_num_out) != (1, 1);
         self.last_before_reset = self.last_before_reset.max(self.next_num_out - 1);
         if moved || cause == ResetCause::Schedule {
@@ -135,8 +136,8 @@ impl Session {
         }
     }
 
-    /// The link is gone. If a reset of ours is not proven yet, both numbers go on as if the
-    /// counterparty had taken it.
+    /// Handles the loss of the link. If our reset is not proven, the session continues as if the
+    /// counterparty had applied the reset.
     pub(crate) fn lose_reset(&mut self) {
         if self.awaits_reset() {
             match self.resets.state() {
@@ -148,7 +149,7 @@ impl Session {
         self.resets.transition(ResetEvent::LinkClosed);
     }
 
-    /// Notes when the settings want the next reset in mid-session.
+    /// Schedules the next configured reset in mid-session.
     pub(crate) fn plan_reset(&mut self, now: Now) {
         let offsets = &*self.config.reset_at_offsets;
         let daily = self.config.protocol.reset_at;
@@ -160,7 +161,7 @@ impl Session {
     }
 }
 
-/// Nanoseconds until clocks with these offsets from UTC show this time of day next.
+/// Returns the nanoseconds until this time of day, on a clock with these offsets from UTC.
 fn wait_for_time_of_day(now: Timestamp, at_s: u32, offsets: &[(i64, i32)]) -> Option<u64> {
     const SECOND: i64 = 1_000_000_000;
     const DAY_S: i64 = 86_400;
@@ -170,7 +171,7 @@ fn wait_for_time_of_day(now: Timestamp, at_s: u32, offsets: &[(i64, i32)]) -> Op
     };
     let now_s = now.0.div_euclid(SECOND);
     let today = (now_s + offset_at(now_s)).div_euclid(DAY_S);
-    // Clocks that are changed make the day of today another one than it seems.
+    // Changes of the offset can move the local day, so that neighbouring days are examined too.
     let waits = (today - 1..=today + 2).map(|day| {
         let shown = day * DAY_S + i64::from(at_s) % DAY_S;
         let near = shown - offset_at(now_s);

@@ -1,10 +1,10 @@
-//! The answer to a ResendRequest(2): a bounded, resumable cursor over the store, which the driver
-//! reads.
+//! The answer to a ResendRequest(2): a bounded, resumable cursor over the store. The driver reads
+//! the store.
 //!
-//! Invariants: messages sent before the request go out first, then the replay, then messages sent
-//! since. Each number goes out once as new. A replay never holds more than one chunk in memory.
-//! While the application cannot be asked what is to be sent again, what has been sent since goes
-//! on.
+//! Invariants: messages sent before the request are written first, then the replay, then messages
+//! sent since. Each number is written once as a new message. A replay holds at most one chunk in
+//! memory. While the application cannot be asked which messages to resend, newer messages are
+//! written.
 
 use std::collections::VecDeque;
 
@@ -12,26 +12,27 @@ use transfix_codec::Message;
 
 use crate::{Now, Outbox, Session};
 
-/// Bytes encoded at a time; the socket's progress paces the rest. So many take some 5 µs, which
-/// other sessions of the same thread wait for.
+/// Encoded bytes per chunk: about 5 µs of work, during which other sessions of the thread wait. The
+/// socket's progress paces the chunks.
 const CHUNK_BYTES: usize = 3 << 10;
-/// Numbers looked at in one chunk: a long run of administrative messages is taken in steps too.
+/// Numbers examined per chunk: limits the work for a long run of administrative messages.
 const CHUNK_NUMBERS: usize = 10_000;
-/// Requests that wait behind a replay; more of them become one.
+/// Number of requests that may wait behind a replay; further requests are merged into the last.
 const PENDING_MAX: usize = 64;
 
-/// A number that was asked for, as the store has it.
+/// The result of reading a requested number from the store.
 #[derive(Debug)]
 pub enum Found<'a> {
-    /// A message that is sent again.
+    /// A message to be resent.
     Message(&'a Message<'a>),
-    /// A message that a gap fill covers: it is administrative, or the application leaves it out.
+    /// A message that a gap fill covers: administrative, or omitted by the application.
     Skipped,
-    /// The number was used, and the store has no message of it. A gap fill covers it.
+    /// A used number without a stored message. A gap fill covers the number.
     Missing,
 }
 
-/// A resend under way. The driver encodes a chunk of it when its turn comes in the outgoing stream:
+/// A resend under way. The driver encodes one chunk each time the replay is next in the outgoing
+/// stream:
 ///
 /// ```text
 /// while let Some(seq) = next_number(session)
@@ -43,30 +44,31 @@ pub enum Found<'a> {
 pub struct Replay {
     next: u64,
     end: u64,
-    /// The request that came meanwhile.
+    /// Requests received during the replay.
     pending: VecDeque<(u64, u64)>,
-    /// The last number that goes out before the replay.
+    /// The last number that is written before the replay.
     last: u64,
-    /// First number of the run that a gap fill will cover.
+    /// First number of the run that the next gap fill covers.
     gap_begin: Option<u64>,
-    /// Offset in the outgoing stream at which the resend starts: bytes before it go out first.
+    /// Offset in the outgoing stream at which the resend starts: bytes before this offset are
+    /// written first.
     begins_at: u64,
-    /// Numbers looked at in this chunk.
+    /// Numbers examined in this chunk.
     numbers: usize,
-    /// The encoded part of it.
+    /// The encoded part of the replay.
     pub out: Outbox,
-    /// Something is still to be encoded, or written.
+    /// True while a part of the replay is not encoded or not written.
     pub active: bool,
-    /// Numbers that the store does not have, although they were used.
+    /// Count of used numbers that the store does not have.
     pub missing: u64,
-    /// Messages encoded again that are not counted yet.
+    /// Count of resent messages that the metrics do not include yet.
     pub resent: u64,
 }
 
 impl Replay {
-    /// Begins with MsgSeqNum(34) `begin`. Bytes before the offset `at`, which end with the number
-    /// `last`, go out first. A request that comes during a replay is answered behind it, unless the
-    /// replay is still to come to all that it asks for.
+    /// Starts a resend of our messages `begin` to `end`. Bytes before the offset `at`, which end
+    /// with the number `last`, are written first. A request during a replay is queued, unless the
+    /// remaining replay covers the whole request.
     pub fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;
@@ -76,8 +78,8 @@ impl Replay {
             (self.next, self.end) = (begin, end.min(last));
             return;
         }
-        // Messages that wait behind the replay come by themselves. Sent again before, their numbers
-        // would be too low when they come.
+        // Messages behind the replay will be written as new messages. If the replay resent them
+        // first, their numbers would be too low on arrival.
         let end = end.min(self.last);
         if begin > end || (begin >= self.next && end <= self.end) {
             return;
@@ -89,8 +91,8 @@ impl Replay {
         }
     }
 
-    /// Numbers have been reset: nothing more is to be sent again. An encoded chunk goes out whole,
-    /// and all of the new numbering waits behind it.
+    /// Stops resending after a reset of the numbers. An encoded chunk is still written whole,
+    /// before all messages of the new numbering.
     pub fn stop(&mut self) {
         self.last = 0;
         self.pending.clear();
@@ -98,30 +100,29 @@ impl Replay {
         self.next = self.end + 1;
     }
 
-    /// Returns true if the application is to be asked about messages, or a gap fill is to be
-    /// written.
+    /// Returns true if numbers remain to be encoded.
     pub const fn has_more(&self) -> bool {
         self.next <= self.end
     }
 
-    /// The application cannot be asked yet: the outgoing stream up to the offset `at`, where the
-    /// number `last` ends, goes out before what is still to be sent again.
+    /// Postpones the remaining resend, because the application cannot be asked yet. The outgoing
+    /// stream before the offset `at`, which ends with the number `last`, is written first.
     pub const fn put_off(&mut self, last: u64, at: u64) {
         (self.last, self.begins_at) = (last, at);
     }
 
-    /// Where a resend is spliced into the outgoing stream; never if there is none.
+    /// Returns the offset at which the resend is inserted into the outgoing stream; `u64::MAX`
+    /// without a resend.
     pub const fn begins_at(&self) -> u64 {
         if self.active { self.begins_at } else { u64::MAX }
     }
 
-    /// Returns true if the resend goes out next, with the outgoing stream written up to this
-    /// offset.
+    /// Returns true if the resend is next, when the outgoing stream is written up to this offset.
     pub const fn is_next(&self, written: u64) -> bool {
         self.begins_at() <= written
     }
 
-    /// The connection has ended: nothing is sent again.
+    /// Ends the resend with its connection.
     pub fn clear(&mut self) {
         self.active = false;
         self.numbers = 0;
@@ -129,7 +130,7 @@ impl Replay {
         self.out.clear();
     }
 
-    /// MsgSeqNum(34) of the message that is read next, as long as this chunk has room for it.
+    /// Returns the MsgSeqNum(34) to read next, or `None` if the chunk or the replay is complete.
     pub fn next_number(&mut self, session: &Session) -> Option<u64> {
         if self.end >= session.next_num_out() {
             self.stop();
@@ -138,7 +139,7 @@ impl Replay {
         (has_room && self.has_more()).then_some(self.next)
     }
 
-    /// Encodes the message of [`Replay::next_number`] again, or lets a gap fill cover it.
+    /// Encodes the message of [`Replay::next_number`], or adds its number to a gap fill.
     pub fn put(&mut self, now: Now, session: &mut Session, found: Found<'_>) {
         let seq = self.next;
         match found {
@@ -158,7 +159,8 @@ impl Replay {
         self.numbers += 1;
     }
 
-    /// Ends a chunk. The replay is over when there was nothing left to encode.
+    /// Ends a chunk, and continues with the next queued request. Without a queued request, the
+    /// replay ends when nothing is left to write.
     pub fn end_chunk(&mut self, now: Now, session: &mut Session) {
         self.numbers = 0;
         if self.has_more() {
@@ -182,7 +184,8 @@ mod tests {
 
     use crate::{BeginString, Config, Role, SessionId};
 
-    /// MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty store.
+    /// Returns MsgSeqNum(34) and NewSeqNo(36) of the gap fill that the replay writes from an empty
+    /// store.
     fn filled(replay: &mut Replay, next_num_out: u64) -> Option<(u64, u64)> {
         let id = SessionId::new(BeginString::Fix44, "A", "B");
         let config = Config::new(id, Role::Acceptor);
@@ -225,8 +228,8 @@ mod tests {
         assert!(replay.pending.len() <= PENDING_MAX);
     }
 
-    /// Answered with what is behind the reset, a request of before it would be answered before the
-    /// reset itself (simulated worlds, resets, seeds 1014744 and 5073915).
+    /// An old request must not be answered with messages after the reset, because the answer would
+    /// precede the reset itself. Simulated worlds, resets, seeds 1014744 and 5073915.
     #[test]
     fn a_reset_ends_a_replay() {
         let mut replay = Replay::default();

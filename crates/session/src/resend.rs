@@ -1,4 +1,4 @@
-//! Asking for lost messages, sending ours again, and SequenceReset(4) in both modes.
+//! Requests for missing messages, resends of our messages, and SequenceReset(4) in both modes.
 
 use transfix_codec::{Message, Reject, RejectReason, tag};
 
@@ -11,8 +11,8 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// All from the expected number to the one in `missing` is missing: asks for it, unless it has
-    /// been asked for lately.
+    /// Requests the messages from the expected number to the number in `missing`, unless they were
+    /// requested recently.
     pub(crate) fn request_gap(
         &mut self,
         now: Now,
@@ -23,8 +23,8 @@ impl Session {
         self.ask(now, ask, out)
     }
 
-    /// The expected number may have moved: counts early messages that were dealt with and have
-    /// their turn now, and asks for more of the gap if needed.
+    /// Updates the expected number after a message: skips early messages that were handled at once,
+    /// and requests more of the gap if needed.
     pub(crate) fn pursue_gap(&mut self, now: Now, out: &mut Outbox) -> Result<(), Disconnect> {
         self.next_num_in = self.gap.expected(self.next_num_in);
         let ask = self.gap.advance(now.monotonic_ns, self.next_num_in);
@@ -33,8 +33,8 @@ impl Session {
 
     fn ask(&mut self, now: Now, ask: Ask, out: &mut Outbox) -> Result<(), Disconnect> {
         match ask {
-            // After our Logout(5) too: if the numbers are reset at the end of the connection, the
-            // missing messages cannot be asked for later.
+            // The request is also sent after our Logout(5). If the numbers are reset at the end of
+            // the connection, the missing messages cannot be requested later.
             Ask::For { end } if matches!(self.state, State::Active | State::LogoutSent) => {
                 let begin = self.next_num_in;
                 let end = end.unwrap_or_else(|| self.config.id.begin_string.open_end());
@@ -48,12 +48,15 @@ impl Session {
         Ok(())
     }
 
-    /// The range that a ResendRequest(2) asks for. `None` if it is not answered: it asks for all
-    /// from our next number on, or for numbers of before a reset, or the settings pass over one
-    /// with PossDupFlag(43)=Y.
+    /// Returns the range of a ResendRequest(2), or `None` if the request is not answered. A request
+    /// is not answered in three cases:
     ///
-    /// A request for other numbers that we have not used yet is rejected: the counterparty waits
-    /// for messages that never were, and somebody has to compare the numbers.
+    /// - its range begins at our next number with an open end;
+    /// - its range has only numbers from before a reset;
+    /// - PossDupFlag(43) is Y, and the settings ignore such requests.
+    ///
+    /// Any other request for unused numbers is rejected: the counterparty waits for messages that
+    /// do not exist, and an operator has to compare the numbers.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -65,7 +68,7 @@ impl Session {
             return Ok(None);
         }
         let last = self.next_num_out - 1;
-        // FIX 4.0 and 4.1 write 999999 for an open end; newer ones sometimes still do.
+        // FIX 4.0 and 4.1 use 999999 for an open end; some newer counterparties still do.
         let open = asked_end == 0 || asked_end == 999_999;
         if begin == 0 || (!open && begin > asked_end) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
@@ -74,8 +77,8 @@ impl Session {
         if begin > end && open && begin == self.next_num_out {
             return Ok(None);
         }
-        // The counterparty may have sent it before it knew of a reset, also with our next number
-        // of that time.
+        // The counterparty may have sent the request before it learned of a reset, possibly with
+        // our next number of that time.
         if begin > end && begin <= self.last_before_reset + u64::from(open) {
             return Ok(None);
         }
@@ -94,13 +97,13 @@ impl Session {
         Ok(Some(Verdict::Resend { begin, end }))
     }
 
-    /// Writes a stored message again: its own number and fields, PossDupFlag(43)=Y and
-    /// OrigSendingTime(122), a new SendingTime(52). Nothing is journalled.
+    /// Writes a stored message again, with its own number and fields, PossDupFlag(43)=Y,
+    /// OrigSendingTime(122) and a new SendingTime(52). The frame is not journalled.
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
         let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.precision);
         let mut frame = self.begin_old(now, (stored.msg_type().as_bytes(), seq), out);
         // FIX Session: OrigSendingTime(122) is not later than SendingTime(52). The stored time is
-        // later if our clock has gone back since.
+        // later if our clock was set back since.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
             frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
         } else {
@@ -119,8 +122,8 @@ impl Session {
         self.timers.sent(now);
     }
 
-    /// Writes SequenceReset-GapFill(4) over our numbers `begin` to `new_seq_no` - 1, which hold
-    /// nothing to be sent again. Nothing is journalled.
+    /// Writes SequenceReset-GapFill(4) over our numbers `begin` to `new_seq_no` - 1, which contain
+    /// no message to resend. The frame is not journalled.
     pub fn gap_fill(&mut self, now: Now, begin: u64, new_seq_no: u64, out: &mut Outbox) {
         assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
         let precision = self.precision;
@@ -134,7 +137,7 @@ impl Session {
         self.timers.sent(now);
     }
 
-    /// Takes a SequenceReset-GapFill(4) that has the expected number.
+    /// Applies a SequenceReset-GapFill(4) with the expected number.
     pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no <= self.next_num_in || self.is_too_far(new_seq_no) {
@@ -145,8 +148,8 @@ impl Session {
         Ok(())
     }
 
-    /// Takes a SequenceReset-Reset(4): it moves the expected number forward, whatever its own
-    /// MsgSeqNum(34) is.
+    /// Applies a SequenceReset-Reset(4), which moves the expected number forward regardless of its
+    /// own MsgSeqNum(34).
     pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no < self.next_num_in || self.is_too_far(new_seq_no) {
@@ -156,8 +159,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns true if a NewSeqNo(36) is too far ahead. If a mistyped one were taken, all messages
-    /// after it would have numbers that are too low.
+    /// Returns true if a NewSeqNo(36) is too far ahead. A mistyped value would make the numbers of
+    /// all later messages too low.
     const fn is_too_far(&self, new_seq_no: u64) -> bool {
         let ahead = new_seq_no.saturating_sub(self.next_num_in);
         new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max

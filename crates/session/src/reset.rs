@@ -1,55 +1,59 @@
 //! Resets of both numbers by ResetSeqNumFlag(141): the states of a reset and every transition
 //! between them, on one page.
 //!
-//! The side that asks for a reset sends a Logon(A) with ResetSeqNumFlag(141)=Y and MsgSeqNum(34)
-//! 1; the answer is a Logon(A) of the same kind. We ask in three places: in the Logon(A) that
-//! begins a connection ([`Asked`](Reset::Asked)), in our answer to one
-//! ([`Answered`](Reset::Answered)), and in mid-session ([`UnderWay`](Reset::UnderWay)). A Logon(A)
-//! that the counterparty sends and we accept settles the first and the last; its next message
-//! settles the second. If the link is lost while one is under way, nobody knows whether the
-//! counterparty has taken it: it is [`Unproven`](Reset::Unproven), and the number of the
-//! counterparty's next Logon(A) tells.
+//! The side that requests a reset sends a Logon(A) with ResetSeqNumFlag(141)=Y and MsgSeqNum(34) 1.
+//! The answer is a Logon(A) of the same kind. We request a reset in three places:
 //!
-//! A reset that the counterparty asks for is no state: it is taken with its Logon(A).
+//! - in the Logon(A) that begins a connection ([`Asked`](Reset::Asked));
+//! - in our answer to a Logon(A) ([`Answered`](Reset::Answered));
+//! - in mid-session ([`UnderWay`](Reset::UnderWay)).
+//!
+//! An accepted Logon(A) of the counterparty completes the first and the third kind. The
+//! counterparty's next message completes the second kind. If the link is lost during a reset in
+//! mid-session, we do not know whether the counterparty has applied the reset: the reset is
+//! [`Unproven`](Reset::Unproven). The number of the counterparty's next Logon(A) then shows whether
+//! the reset was applied.
+//!
+//! A reset that the counterparty requests has no state, because it takes effect with its Logon(A).
 
-/// Where a reset of ours stands.
+/// The state of a reset that we request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
     /// Both sides agree on the numbers, as far as we know.
     Settled,
-    /// Our first Logon(A) of a connection asks for one; the answer has not come yet.
+    /// Our first Logon(A) of a connection requests a reset; no answer has been received.
     Asked,
-    /// Our Logon(A) in answer to another asks for one, which the next message proves.
+    /// Our answer to a Logon(A) requests a reset; the counterparty's next message proves the reset.
     Answered,
-    /// Our Logon(A) in mid-session asks for one; the answer has not come yet.
+    /// Our Logon(A) in mid-session requests a reset; no answer has been received.
     UnderWay,
-    /// The link was lost while one was under way.
+    /// The link was lost while a reset in mid-session was under way.
     Unproven,
 }
 
 /// The events of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetEvent {
-    /// Our first Logon(A) of a connection asks.
+    /// Our first Logon(A) of a connection requests a reset.
     LogonAsks,
-    /// Our Logon(A) in answer to another asks.
+    /// Our answer to a Logon(A) requests a reset.
     AnswerAsks,
-    /// Our Logon(A) in mid-session asks.
+    /// Our Logon(A) in mid-session requests a reset.
     Begins,
     /// A Logon(A) of the counterparty was accepted.
     LogonAccepted,
-    /// The numbers were set or reset otherwise: by an operator, a schedule, the settings.
+    /// An operator, the schedule or the settings have set or reset the numbers without a Logon(A).
     NumbersSet,
     /// The link is closed, by either side or the network.
     LinkClosed,
 }
 
 impl Reset {
-    /// All states, for tables.
+    /// All states, in the order of the tables.
     pub const ALL: [Self; 5] =
         [Self::Settled, Self::Asked, Self::Answered, Self::UnderWay, Self::Unproven];
 
-    /// The state after `event`; `None` where the event cannot happen.
+    /// Returns the state after `event`, or `None` if the event cannot happen in this state.
     #[must_use]
     pub const fn on(self, event: ResetEvent) -> Option<Self> {
         use Reset::{Answered, Asked, Settled, UnderWay, Unproven};
@@ -68,7 +72,7 @@ impl Reset {
 }
 
 impl ResetEvent {
-    /// All events, for tables.
+    /// All events, in the order of the tables.
     pub const ALL: [Self; 6] = [
         Self::LogonAsks,
         Self::AnswerAsks,
@@ -79,19 +83,20 @@ impl ResetEvent {
     ];
 }
 
-/// All that a session knows of its resets.
+/// The resets of one session.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resets {
     state: Reset,
-    /// True if our next Logon(A) is to ask for a reset.
+    /// True if our next Logon(A) is to request a reset.
     pub(crate) is_wanted: bool,
-    /// True if the last process ended in a connection whose end should have reset the numbers.
+    /// True if a reset at the end of the last connection is still due, because the process ended
+    /// first.
     pub(crate) is_due: bool,
-    /// While a reset is unproven: the number that was expected next when the link was lost.
+    /// The number expected next when the link was lost; valid while a reset is unproven.
     pub(crate) before: u64,
-    /// When the settings want a reset in mid-session, on the monotonic clock.
+    /// Time of the next configured reset in mid-session, on the monotonic clock.
     pub(crate) begins_at_ns: Option<u64>,
-    /// Until when the answer to a reset under way may come, on the monotonic clock.
+    /// Deadline for the answer to a reset under way, on the monotonic clock.
     answer_until_ns: u64,
 }
 
@@ -111,24 +116,24 @@ impl Resets {
         self.state
     }
 
-    /// Until when the answer to a reset under way may come.
+    /// Returns the deadline for the answer to a reset under way.
     pub(crate) fn answer_until_ns(&self) -> Option<u64> {
         (self.state == Reset::UnderWay).then_some(self.answer_until_ns)
     }
 
-    /// A reset begins in mid-session.
+    /// Begins a reset in mid-session.
     pub(crate) fn begin(&mut self, answer_until_ns: u64) {
         self.transition(ResetEvent::Begins);
         self.answer_until_ns = answer_until_ns;
     }
 
-    /// A Logon(A) of the counterparty was accepted: both numbers stand as agreed.
+    /// Notes that a Logon(A) of the counterparty was accepted: both sides agree on the numbers.
     pub(crate) fn settle(&mut self) {
         self.transition(ResetEvent::LogonAccepted);
         self.is_wanted = false;
     }
 
-    /// The numbers were set or reset by other means than a Logon(A).
+    /// Notes that the numbers were set or reset without a Logon(A).
     pub(crate) fn numbers_set(&mut self) {
         self.transition(ResetEvent::NumbersSet);
         self.is_due = false;
@@ -145,7 +150,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    /// The whole matrix: a changed transition must be seen here.
+    /// Snapshot of the whole matrix: a changed transition fails this test.
     #[test]
     fn matrix() {
         let mut table = String::new();

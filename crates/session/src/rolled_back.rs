@@ -1,18 +1,17 @@
-//! The steps that a session takes back when it goes on from its store: [`RolledBack`].
+//! Numbers that a session undoes when it continues from its store: [`RolledBack`].
 
 use std::fmt;
 
-/// The steps that the application has seen and done, and the store has not kept. The session goes
-/// on from before them. Ranges have their first number and the one behind their last; they may be
-/// empty.
+/// Messages that the application has received or sent, but the store has not kept. The session
+/// continues from the numbers before them. Each range is half-open and may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RolledBack {
-    /// MsgSeqNum(34) of messages that `Application::on_message` may have had, and that come
-    /// again.
+    /// MsgSeqNum(34) of messages that `Application::on_message` may have received already, and will
+    /// receive again.
     pub received: std::ops::Range<u64>,
-    /// MsgSeqNum(34) of messages that were sent in answer or besides: they never left, and their
-    /// numbers are used for others.
+    /// MsgSeqNum(34) of messages that the application sent, but that were never written to the
+    /// link. Other messages will use these numbers.
     pub sent: std::ops::Range<u64>,
 }
 

@@ -1,5 +1,5 @@
-//! By which rules the messages of a session are judged: those of its own version, and on a FIXT
-//! session those of the version that a message names itself.
+//! The rules that validate the messages of a session. On a FIXT session a message may name its own
+//! version, and is validated by the rules of that version.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,32 +8,31 @@ use transfix_codec::{Message, Reject, RejectReason, Rules, Scratch, Switches, Ta
 
 use crate::config::{ApplVerId, BeginString};
 
-/// Which checks are made of whose messages.
+/// The enabled checks for each class of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Rules of messages that go to the application.
+    /// Checks of messages for the application.
     pub application: Switches,
-    /// Rules of messages that the session layer handles, but for the Logon(A).
+    /// Checks of administrative messages except the Logon(A).
     pub session: Switches,
-    /// Rules of the Logon(A), which counterparties give fields of their own.
+    /// Checks of the Logon(A), to which counterparties often add their own fields.
     pub logon: Switches,
 }
 
 impl Checks {
-    /// The same for all messages.
+    /// Applies the same checks to all messages.
     #[must_use]
     pub const fn all(switches: Switches) -> Self {
         Self { application: switches, session: switches, logon: switches }
     }
 }
 
-/// Returns the rules of a standard version, compiled when they are first asked for; `None` if there
-/// is no such version.
+/// Provides the rules of a standard version, compiled on first use; `None` for an unknown version.
 #[derive(Clone)]
 pub struct StandardRules(Arc<dyn Fn(ApplVerId) -> Option<Arc<Rules>> + Send + Sync>);
 
 impl StandardRules {
-    /// Rules that `of` returns.
+    /// Creates a provider that calls `of`.
     pub fn new(of: impl Fn(ApplVerId) -> Option<Arc<Rules>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(of))
     }
@@ -45,10 +44,10 @@ impl fmt::Debug for StandardRules {
     }
 }
 
-/// The version of a session, as the Logon(A)s have agreed on it.
+/// The version that the Logon(A)s of a session have agreed on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed<'s> {
-    /// Before FIXT.1.1 it says all.
+    /// BeginString(8). Before FIXT.1.1 this version alone is decisive.
     pub begin_string: BeginString,
     /// DefaultApplVerID(1137).
     pub appl_ver_id: Option<ApplVerId>,
@@ -59,14 +58,15 @@ pub struct Agreed<'s> {
 /// The rules of one session. See [`Session::set_rules`](crate::Session::set_rules).
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// Those of the session's own version; `None` for no validation.
+    /// Rules of the session's own version; `None` = no validation.
     pub(crate) own: Option<Arc<Rules>>,
     pub(crate) checks: Checks,
-    /// Those that the settings have for a version, by the value that names it.
+    /// Configured rules of further versions, by the value that names the version.
     listed: Vec<(Box<[u8]>, Arc<Rules>)>,
-    /// Those of all other standard versions.
+    /// Provider of the rules of all other standard versions.
     standard: Option<StandardRules>,
-    /// Those of them that a message has named; `None` for a version that has none.
+    /// Standard versions that a message has named, with their rules; `None` for a version without
+    /// rules.
     used: Vec<(ApplVerId, Option<Arc<Rules>>)>,
 }
 
@@ -75,7 +75,8 @@ impl RuleSet {
         (self.own, self.checks) = (own, checks);
     }
 
-    /// Rules of listed versions. If one is that of `cstm_appl_ver_id`, it is the session's own.
+    /// Sets the rules of listed versions. If a listed version is `cstm_appl_ver_id`, its rules also
+    /// become the session's own rules.
     pub(crate) fn set_listed(
         &mut self,
         listed: Vec<(Box<[u8]>, Arc<Rules>)>,
@@ -92,10 +93,10 @@ impl RuleSet {
         self.used.clear();
     }
 
-    /// The rules of an application message; `None` if there are none.
+    /// Returns the rules for an application message; `None` = no validation.
     ///
     /// # Errors
-    /// It names a version that nobody has rules for, and codes are checked.
+    /// The message names a version without rules, and the check `codes` is on.
     pub fn of_message(
         &mut self,
         message: &Message<'_>,
@@ -118,10 +119,10 @@ impl RuleSet {
         }
     }
 
-    /// Judges an application message.
+    /// Validates an application message.
     ///
     /// # Errors
-    /// Its first fault.
+    /// The first fault of the message.
     pub fn check_application(
         &mut self,
         message: &Message<'_>,
@@ -135,10 +136,10 @@ impl RuleSet {
         }
     }
 
-    /// Asks for the rules of a standard version that a message is the first to name.
+    /// Loads the rules of a standard version that a message names for the first time.
     ///
-    /// Each version is asked for once, also if it has no rules: a counterparty that names it again
-    /// and again must not have its dictionary read each time.
+    /// Each version is loaded once, even if the version has no rules. A counterparty that names the
+    /// version repeatedly must not cause repeated loading.
     fn use_standard(&mut self, names: &Names<'_>, agreed: Agreed<'_>) {
         let (Some(standard), None) = (&self.standard, names.custom) else { return };
         let Some(version) = names.standard().filter(|version| version.dictionary().is_some())
@@ -154,12 +155,13 @@ impl RuleSet {
         }
     }
 
-    /// The rules of the version that a message names; none if it is the session's own.
+    /// Returns the rules of the version that a message names; `None` if this is the session's own
+    /// version.
     ///
     /// # Errors
-    /// The field that names a version which nobody has rules for.
+    /// The tag that names a version without rules.
     fn named(&self, names: &Names<'_>, agreed: Agreed<'_>) -> Result<Option<&Arc<Rules>>, Tag> {
-        // FIXT: CstmApplVerID(1129) says more than ApplVerID(1128), so it decides.
+        // FIXT: CstmApplVerID(1129) is more specific than ApplVerID(1128), and has precedence.
         if let Some(custom) = names.custom {
             return match self.listed(custom) {
                 None if agreed.cstm_appl_ver_id != Some(custom) => Err(tag::CSTM_APPL_VER_ID),
@@ -185,7 +187,7 @@ impl RuleSet {
         self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
     }
 
-    /// The rules that the settings have for an extension pack of the version, by `version+pack`.
+    /// Returns the configured rules for an extension pack of the version, listed as `version+pack`.
     fn extended(&self, names: &Names<'_>, pack: &[u8], agreed: Agreed<'_>) -> Option<&Arc<Rules>> {
         let version = match names.version {
             Some(_) => names.standard(),
@@ -205,7 +207,7 @@ impl RuleSet {
     }
 }
 
-/// The versions that a message names itself.
+/// The version fields of a message.
 #[derive(Default, PartialEq, Eq)]
 struct Names<'m> {
     /// CstmApplVerID(1129).
@@ -226,7 +228,7 @@ impl<'m> Names<'m> {
         }
     }
 
-    /// ApplVerID(1128), if it is a number.
+    /// Returns ApplVerID(1128) as a number, if its value is numeric.
     fn standard(&self) -> Option<ApplVerId> {
         Some(ApplVerId(value::uint(self.version?)?.try_into().ok()?))
     }

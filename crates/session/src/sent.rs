@@ -1,23 +1,24 @@
-//! The fate of a message that was handed over.
+//! The result of sending a message.
 
-/// The fate of a message that `SessionHandle::send` took.
+/// How `SessionHandle::send` has processed an accepted message.
 ///
-/// "Stored" means committed. A store may answer that a commit is pending (`Committed::Pending`).
-/// Until its batch is safe, the message may be lost with the process; nothing of it has left
-/// before.
+/// "Stored" means committed. A store may report a commit as pending (`Committed::Pending`). Until
+/// the batch is safe, a crash of the process may lose the message. No byte of the message has been
+/// written to the socket before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Sent {
     /// Stored under this MsgSeqNum(34) in the caller's thread, and written as far as the socket
-    /// took it; the rest follows by itself, or is sent again after the next logon.
+    /// accepted bytes. The session writes the remaining bytes later, or resends the message after
+    /// the next logon.
     Direct(u64),
-    /// Stored under this MsgSeqNum(34) while there is no connection (`offline = "store"`): the
-    /// counterparty asks for it after the next logon.
+    /// Stored under this MsgSeqNum(34) without a connection (`offline = "store"`): the counterparty
+    /// requests the message after the next logon.
     Stored(u64),
-    /// Handed over to the session's worker, which gives it its number. Without a logon
-    /// (`offline = "queue"`) it is in the store as well.
+    /// Queued for the session's worker, which assigns the number. Without a logon (`offline =
+    /// "queue"`) the message is also in the store.
     Queued {
-        /// Bytes that wait in the queue now.
+        /// Bytes in the queue now.
         bytes: usize,
     },
 }

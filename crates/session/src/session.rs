@@ -1,4 +1,4 @@
-//! One FIX session: its numbers, its state, and what the driver calls.
+//! One FIX session: sequence numbers, state, and the calls of the driver.
 
 use std::hint::cold_path;
 use std::ops::Range;
@@ -23,86 +23,93 @@ use crate::throttle::Throttles;
 use crate::timer::Timers;
 use crate::verdict::{Disconnect, Remark, SendError};
 
-/// The session layer of one session. See the crate's page for the contract of its driver.
+/// The protocol state of one FIX session. The [crate's page](crate) states the contract of the
+/// driver.
 #[derive(Debug)]
 pub struct Session {
     pub(crate) config: Config,
     pub(crate) state: State,
     pub(crate) next_num_in: u64,
     pub(crate) next_num_out: u64,
-    /// SenderCompID(49), TargetCompID(56) and their delimiters, as every message carries them.
+    /// SenderCompID(49) and TargetCompID(56) of our messages, encoded with their delimiters.
     pub(crate) comp_ids: Vec<u8>,
-    /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the place of each in
-    /// the last message, and the whole field as it must be.
+    /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the index of each
+    /// field in the last message, and the expected field with its delimiter.
     pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
-    /// Further fields of the header of each message of ours: SubIDs, LocationIDs and the fields of
-    /// the settings.
+    /// Other constant header fields of our messages: SubIDs, LocationIDs and the fields of the
+    /// settings.
     pub(crate) own_header: Vec<u8>,
-    /// True if each message has LastMsgSeqNumProcessed(369).
+    /// True if each of our messages has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
-    /// The beginning of each message of ours.
+    /// The constant part of our message headers.
     header: Header,
-    /// Digits of the times that we send.
+    /// Fractional digits of the timestamps that we send.
     pub(crate) precision: Precision,
     pub(crate) timers: Timers,
-    /// How far SendingTime(52) may be off, in nanoseconds; 0 for any.
+    /// Largest accepted difference between SendingTime(52) and our clock, in nanoseconds; 0 =
+    /// unlimited.
     pub(crate) tolerance_ns: u64,
     pub(crate) resets: Resets,
     pub(crate) gap: Gap,
     pub(crate) throttles: Throttles,
-    /// Further fields of the next Logon(A), whole.
+    /// Encoded fields of [`Session::set_logon_fields`], added to each of our Logon(A)s.
     pub(crate) logon_fields: Vec<u8>,
-    /// The Logon(A) that waits for the application's answer.
+    /// The received Logon(A) that the application has not answered yet.
     pub(crate) offer: Option<Offer>,
-    /// True if the Password(554) of this connection is that of which the settings have a hash.
+    /// True if Password(554) of this connection matches the configured hash.
     pub(crate) password_proof: bool,
-    /// DefaultApplVerID(1137) agreed in the Logon(A).
+    /// DefaultApplVerID(1137) in force.
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408) of the counterparty.
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
-    /// Why we sent Logout(5), if it was not a wish of the application.
+    /// The reason of our Logout(5), unless the application requested the logout or the counterparty
+    /// sent Logout(5) first.
     pub(crate) ending: Option<Disconnect>,
-    /// By which messages are judged.
+    /// The rules that validate received messages.
     pub(crate) rules: RuleSet,
     pub(crate) scratch: Scratch,
-    /// Reads SendingTime(52) of all messages.
+    /// Parser of the SendingTime(52) of received messages.
     pub(crate) sent: TimestampReader,
-    /// Facts about the last message that an operator should know.
+    /// A fact about the last message for the operator.
     pub(crate) remark: Option<Remark>,
-    /// The next numbers, inbound and outbound, when the link came up, or as an operator has set
-    /// them since.
+    /// The next inbound and outbound numbers at the start of the connection, or the numbers that an
+    /// operator has set since.
     pub(crate) at_connection: (u64, u64),
     /// True if a Logon(A) was accepted in this connection.
     pub(crate) was_active: bool,
-    /// Why the driver was told to close the link.
+    /// The reason for which the driver was asked to close the link.
     pub(crate) ended: Option<Disconnect>,
-    /// The highest MsgSeqNum(34) that we have used in this connection before a reset of the
-    /// numbers; 0 for none.
+    /// The highest MsgSeqNum(34) that we used in this connection before a reset of the numbers; 0 =
+    /// none.
     pub(crate) last_before_reset: u64,
-    /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how often it
-    /// came in a row.
+    /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how many
+    /// times in a row the request was received.
     pub(crate) asked: (u64, u64, u32),
-    /// MaxMessageSize(383) of the counterparty, for messages of the application.
+    /// MaxMessageSize(383) of the counterparty in bytes: limits our application messages.
     pub(crate) message_bytes_max: usize,
-    /// Looks at our administrative messages.
+    /// The hook that receives our administrative messages before they are encoded.
     pub(crate) before_admin: Option<Arc<dyn BeforeAdmin>>,
-    /// It has vetoed one in this connection, which is to end.
+    /// True if the hook has vetoed a message in this connection. The veto ends the connection.
     pub(crate) is_vetoed: bool,
 }
 
-/// The change that an application may make in the header of one message.
+/// Header values that an application may set on one message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderChange {
-    /// MsgSeqNum(34) in place of the next one.
+    /// MsgSeqNum(34) to use in place of the next number.
     pub msg_seq_num: Option<u64>,
-    /// PossDupFlag(43)=Y with this OrigSendingTime(122).
+    /// OrigSendingTime(122), sent with PossDupFlag(43)=Y.
     pub orig_sending_time: Option<Timestamp>,
 }
 
 impl Session {
-    /// A session that goes on with these numbers, as its store has them; both 1 for a new one.
+    /// Creates a session that continues with these stored numbers. A new session begins with both
+    /// numbers at 1.
     ///
-    /// HeartBtInt(108) has whole seconds: a part of one in `config` counts as a whole one.
+    /// HeartBtInt(108) is rounded up to whole seconds.
+    ///
+    /// # Panics
+    /// If a number is 0.
     #[must_use]
     pub fn new(config: Config, next_num_in: u64, next_num_out: u64) -> Self {
         assert!(next_num_in > 0 && next_num_out > 0, "MsgSeqNum(34) counts from 1");
@@ -158,43 +165,43 @@ impl Session {
         }
     }
 
-    /// The configuration that the session was given at its start.
+    /// Returns the configuration of the session.
     #[must_use]
     pub const fn config(&self) -> &Config {
         &self.config
     }
 
-    /// Where the session stands.
+    /// Returns the state of the session.
     #[must_use]
     pub const fn state(&self) -> State {
         self.state
     }
 
-    /// HeartBtInt(108) in force: after a logon, what was agreed, which is whole seconds.
+    /// Returns the HeartBtInt(108) in force: the agreed value after a logon, in whole seconds.
     #[must_use]
     pub const fn agreed_heart_bt_int(&self) -> Duration {
         self.timers.heart_bt_int()
     }
 
-    /// MsgSeqNum(34) that the next new message of the counterparty must have.
+    /// Returns the MsgSeqNum(34) expected in the counterparty's next new message.
     #[must_use]
     pub const fn next_num_in(&self) -> u64 {
         self.next_num_in
     }
 
-    /// MsgSeqNum(34) that our next new message will have.
+    /// Returns the MsgSeqNum(34) of our next new message.
     #[must_use]
     pub const fn next_num_out(&self) -> u64 {
         self.next_num_out
     }
 
-    /// How often in a row the counterparty has sent its last ResendRequest(2).
+    /// Returns how many times in a row the counterparty has sent its last ResendRequest(2).
     #[must_use]
     pub const fn same_resend_requests(&self) -> u32 {
         self.asked.2
     }
 
-    /// Facts about the last message and its consequences that an operator should know. Call it
+    /// Returns the next fact about the last message that an operator should know. Call this method
     /// until it returns `None`.
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
@@ -204,83 +211,88 @@ impl Session {
         }
     }
 
-    /// Messages above a gap that are kept now: how many, and their bytes.
+    /// Returns the number of messages kept above a gap, and their size in bytes.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         self.gap.held()
     }
 
-    /// DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
+    /// Returns the DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
     #[must_use]
     pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
         self.appl_ver_id
     }
 
-    /// Validates all messages by these rules; `None` for no validation. Reject(3) answers a message
-    /// that they reject, and it is never delivered. Logout(5) answers a Logon(A), and the link is
-    /// closed.
+    /// Sets the rules that validate all messages; `None` turns validation off. An invalid message
+    /// is answered with Reject(3) and never delivered. An invalid Logon(A) is answered with
+    /// Logout(5), and the link is closed.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules.set_own(rules, checks);
     }
 
-    /// Rules of the messages that name one of these versions by ApplVerID(1128) or
-    /// CstmApplVerID(1129), in place of those of [`set_rules`](Self::set_rules). A message that
-    /// names another version than these, the session's own and those of
-    /// [`set_standard_rules`](Self::set_standard_rules) is rejected with reason 18, unless the
-    /// check `codes` is off. The rules that the counterparty's DefaultCstmApplVerID(1408) names
-    /// hold for all messages that name no version.
+    /// Sets the rules for messages that name one of these versions in ApplVerID(1128) or
+    /// CstmApplVerID(1129). These rules replace the rules of [`set_rules`](Self::set_rules) for
+    /// such messages.
+    ///
+    /// A message may also name the session's own version or a version of
+    /// [`set_standard_rules`](Self::set_standard_rules). Any other version is rejected with
+    /// SessionRejectReason(373)=18, unless the check `codes` is off. If the counterparty's
+    /// DefaultCstmApplVerID(1408) names one of these versions, the rules of this version also
+    /// validate messages that name no version.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
         self.rules.set_listed(rules, self.cstm_appl_ver_id.as_deref());
     }
 
-    /// Rules of the messages that name a standard version which is neither the session's nor one of
-    /// [`set_version_rules`](Self::set_version_rules); `None` if there are no others. They are
-    /// asked for when a message names the version for the first time.
+    /// Sets the rules for messages that name any other standard version; `None` = no other version
+    /// is supported. The session calls `standard` when a message names a version for the first
+    /// time.
     pub fn set_standard_rules(&mut self, standard: Option<StandardRules>) {
         self.rules.set_standard(standard);
     }
 
-    /// By which rules messages are judged now.
+    /// Returns the rules that validate received messages.
     #[must_use]
     pub const fn rules(&self) -> &RuleSet {
         &self.rules
     }
 
-    /// Further fields of each Logon(A) of ours, besides those of the settings. Call it before
-    /// [`Session::connected`], and for an acceptor before the Logon(A) is received.
+    /// Sets further fields of each of our Logon(A)s, besides the configured fields. Call this
+    /// method before [`Session::connected`]. An acceptor may call the method until
+    /// [`Session::accept_logon`].
     ///
     /// # Errors
-    /// The first [`Misuse`]; the fields are as before then.
+    /// The first [`Misuse`]; the fields are unchanged.
     pub fn set_logon_fields(&mut self, fill: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         let mut fields = Vec::new();
         Body::detached(&mut fields, self.precision, fill)?;
-        // They last as long as the session; mostly there are none.
+        // The fields last as long as the session, and are usually empty.
         fields.shrink_to_fit();
         self.logon_fields = fields;
         Ok(())
     }
 
-    /// The look at each new administrative message of ours before it is encoded. Messages that are
-    /// sent again, and the gap fills between them, are not looked at.
+    /// Sets the hook that receives each of our new administrative messages before encoding. Resent
+    /// messages and the gap fills between them bypass the hook.
     pub fn set_before_admin(&mut self, look: Option<Arc<dyn BeforeAdmin>>) {
         self.before_admin = look;
     }
 
-    /// The memory outside of the session that each of its messages needs: rules and headers. A
-    /// driver of many sessions asks the processor for it ahead.
+    /// Returns the memory that each message needs outside of the session: CompIDs and header
+    /// fields. A driver of many sessions prefetches this memory.
     #[must_use]
     pub fn outlying(&self) -> [&[u8]; 4] {
         let [(_, sender), (_, target)] = &self.their_comp_ids;
         [sender, target, &self.comp_ids, &self.own_header]
     }
 
-    /// Gives back memory that the check of the next message makes anew. Call it between two
-    /// messages, when a pause is expected.
+    /// Releases memory that the validation of the next message allocates again. Call this method
+    /// between two messages, when a pause is expected.
     pub fn rest(&mut self) {
         self.scratch = Scratch::default();
     }
 
-    /// A link is up: the initiator writes its Logon(A), the acceptor begins to wait for one.
+    /// Begins a connection after the link is up: the initiator writes its Logon(A), and the
+    /// acceptor waits for a Logon(A).
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
         self.timers.link_up(now, self.config.protocol.heart_bt_int);
         self.resets.begins_at_ns = None;
@@ -291,7 +303,8 @@ impl Session {
         self.was_active = false;
         self.is_vetoed = false;
         self.message_bytes_max = usize::MAX;
-        // An initiator asks in each Logon(A) until one is answered: any of them may be lost.
+        // An initiator asks for the reset in each Logon(A) until the counterparty answers, because
+        // any Logon(A) may be lost.
         let asks = self.config.role == Role::Initiator
             && self.config.id.begin_string.has_reset_flag()
             && self.resets.is_wanted;
@@ -314,9 +327,10 @@ impl Session {
         }
     }
 
-    /// The link is closed: timers stop, messages above a gap are forgotten and asked for again, and
-    /// so is what `out` holds. A reset that the end of a connection brings is in `out` afterwards,
-    /// to be journalled with the next numbers.
+    /// Ends the connection after the link is closed: stops the timers and drops the contents of
+    /// `out`. Messages kept above a gap are dropped too, and requested again after the next logon.
+    /// If the end of the connection resets the numbers, `out` then holds the reset, to be
+    /// journalled with the next numbers.
     pub fn disconnected(&mut self, out: &mut Outbox) {
         self.lose_reset();
         self.transition(Event::LinkClosed);
@@ -326,9 +340,9 @@ impl Session {
         out.clear();
         let policy = self.config.protocol.reset_on;
         let ended = self.ended.take();
-        // A counterparty that was refused may be a stranger. It must not make us forget what was
-        // sent, or the numbers that an operator has set. If both numbers were 1 before, there is
-        // nothing to forget, and the number that the refusal has used is free again.
+        // A refused counterparty may be a stranger, and must not cause a reset. A reset would
+        // discard sent messages and numbers that an operator has set. If both numbers were 1
+        // before, a reset discards nothing and frees the number that the refusal used.
         let is_known = self.was_active || self.config.role == Role::Initiator;
         let fault = self.was_active && ended.is_some_and(|why| why.is_error());
         if (policy.disconnect && (is_known || self.at_connection == (1, 1)))
@@ -339,11 +353,12 @@ impl Session {
         }
     }
 
-    /// Writes a new application message; `fill` adds its fields behind the standard header, header
-    /// fields of its own (such as SenderSubID(50)) first. Returns its MsgSeqNum(34).
+    /// Writes a new application message and returns its MsgSeqNum(34). `fill` adds the fields after
+    /// the standard header. Further header fields, such as SenderSubID(50), must be the first of
+    /// these fields.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was written then.
+    /// [`SendError`]; nothing was written.
     pub fn send(
         &mut self,
         now: Now,
@@ -355,13 +370,13 @@ impl Session {
         self.write_application(now, msg_type.as_ref(), out, fill)
     }
 
-    /// Writes an application message with another header than the next in turn.
+    /// Writes an application message with changed header values.
     ///
-    /// With a MsgSeqNum(34) of its own it is no new message: it is not stored, and the next number
-    /// stays as it is. Only for repair, and for tests of a counterparty.
+    /// A message with its own MsgSeqNum(34) is not a new message: the message is not stored, and
+    /// the next number is unchanged. Use such a number only for repair, or to test a counterparty.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was written then.
+    /// [`SendError`]; nothing was written.
     pub fn send_with(
         &mut self,
         now: Now,
@@ -394,13 +409,13 @@ impl Session {
         Ok(seq)
     }
 
-    /// Gives a new application message its number while nothing of it can be written: no link is
-    /// up, or the logon is under way, or Logout(5) was sent. It must be journalled, and goes out
-    /// when the counterparty asks for it after the next logon. A Logon(A) that asks for a reset
-    /// must be answered first: the number would mean nothing after it.
+    /// Numbers a new application message while the session cannot write messages: without a link,
+    /// during the logon, or after Logout(5). The driver must journal the message; the counterparty
+    /// requests the message after the next logon. While a Logon(A) that asks for a reset is
+    /// unanswered, this method fails, because the reset would invalidate the number.
     ///
     /// # Errors
-    /// [`SendError`]; nothing was written then.
+    /// [`SendError`]; nothing was written.
     pub fn send_offline(
         &mut self,
         now: Now,
@@ -417,16 +432,16 @@ impl Session {
         }
     }
 
-    /// Checks that the session takes application messages now.
+    /// Checks that the session accepts application messages for sending.
     ///
     /// # Errors
-    /// Why not.
+    /// [`SendError::NotLoggedOn`] or [`SendError::LoggingOut`].
     pub const fn ready(&self) -> Result<(), SendError> {
         self.state.ready()
     }
 
-    /// Begins an orderly end: writes Logout(5), if the session is logged on and the settings do not
-    /// want a silent end. Returns whether the counterparty's Logout(5) is to be waited for.
+    /// Begins an orderly logout: writes Logout(5), if the session is logged on and the settings
+    /// allow a Logout(5). Returns true if the driver has to wait for the counterparty's Logout(5).
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
         if self.state == State::Active && !self.config.protocol.silent_disconnect {
             self.write_logout(now, text, None, out);
@@ -434,8 +449,7 @@ impl Session {
         self.state == State::LogoutSent
     }
 
-    /// Begins a frame with an old number: a message that is sent again, or a gap fill in place of
-    /// messages.
+    /// Begins a frame with a used number: a resent message, or a gap fill in place of messages.
     pub(crate) fn begin_old<'b>(
         &self,
         now: Now,
@@ -459,7 +473,7 @@ impl Session {
         self.state = next.unwrap_or_else(|| panic!("{event:?} cannot happen in {:?}", self.state));
     }
 
-    /// Writes a new message of the application, if the counterparty takes one so long.
+    /// Writes a new application message, unless its length exceeds the counterparty's limit.
     fn write_application(
         &mut self,
         now: Now,
@@ -473,7 +487,7 @@ impl Session {
         Ok(self.note_written(now, Kind::Application, range, out))
     }
 
-    /// Takes the last frame back if it is longer than MaxMessageSize(383) of the counterparty.
+    /// Removes the last frame if its length exceeds MaxMessageSize(383) of the counterparty.
     fn check_length(&self, frame: Range<usize>, out: &mut Outbox) -> Result<(), SendError> {
         if frame.len() <= self.message_bytes_max {
             return Ok(());
@@ -495,8 +509,7 @@ impl Session {
         Ok(self.note_written(now, kind, range, out))
     }
 
-    /// Encodes a frame with our next number, which counts as used only by
-    /// [`Self::note_written`].
+    /// Encodes a frame with our next number. [`Self::note_written`] marks the number as used.
     fn encode(
         &mut self,
         now: Now,
@@ -515,7 +528,7 @@ impl Session {
         frame.finish()
     }
 
-    /// Keeps the new frame: enters it for the journal, and uses its number.
+    /// Enters a new frame for the journal, and marks its number as used.
     #[inline(always)]
     fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
         let seq = self.next_num_out;
@@ -526,7 +539,7 @@ impl Session {
     }
 }
 
-/// A type that an application may send.
+/// Checks that an application may send messages of this MsgType(35).
 fn check_msg_type(msg_type: &[u8]) -> Result<(), Misuse> {
     if MsgType::of(msg_type).is_application() { Ok(()) } else { Err(Misuse::MsgType) }
 }

@@ -1,31 +1,30 @@
 //! The states of a session and every transition between them, on one page.
 //!
 //! A session is [`Disconnected`](State::Disconnected) until a link is up. The initiator then sends
-//! its Logon(A) and is in [`LogonSent`](State::LogonSent); the acceptor waits for one in
-//! [`LogonAwaited`](State::LogonAwaited). The accepted Logon(A) makes both
-//! [`Active`](State::Active). The side that sends Logout(5) first is in
-//! [`LogoutSent`](State::LogoutSent) until the answer comes or the time for it is over. Losing the
-//! link leads back to `Disconnected` from everywhere.
+//! its Logon(A) and enters [`LogonSent`](State::LogonSent). The acceptor waits for the Logon(A) in
+//! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
+//! [`Active`](State::Active). A side that sends Logout(5) is in [`LogoutSent`](State::LogoutSent)
+//! until the link is closed. A lost link leads from every state to `Disconnected`.
 //!
-//! Gaps and unanswered TestRequest(1)s are no states: they come and go while the session is
+//! Gaps and unanswered TestRequest(1)s are not states: they may begin and end while the session is
 //! `Active` or `LogoutSent`.
 
 use crate::verdict::SendError;
 
-/// Where a session stands.
+/// The state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum State {
     /// No link.
     Disconnected,
-    /// Acceptor: a link is up, the Logon(A) has not come yet.
+    /// Acceptor: a link is up, and no Logon(A) has been received.
     LogonAwaited,
-    /// Initiator: our Logon(A) is under way, the answer has not come yet.
+    /// Initiator: our Logon(A) has been sent, and no answer has been received.
     LogonSent,
-    /// Logged on: application messages flow.
+    /// Logged on: application messages can be sent.
     Active,
-    /// We sent Logout(5): first, and wait for the answer, or as the answer, and the connection ends
-    /// at once. No new application message is taken.
+    /// Our Logout(5) has been sent, as a request or as the answer to a Logout(5). The session
+    /// rejects new application messages in this state.
     LogoutSent,
 }
 
@@ -38,21 +37,21 @@ pub enum Event {
     LogonSent,
     /// A Logon(A) was received and accepted.
     LogonAccepted,
-    /// We send Logout(5) of our own accord.
+    /// We send Logout(5).
     LogoutSent,
     /// The link is closed, by either side or the network.
     LinkClosed,
 }
 
 impl State {
-    /// All states, for tables.
+    /// All states, in the order of the tables.
     pub const ALL: [Self; 5] =
         [Self::Disconnected, Self::LogonAwaited, Self::LogonSent, Self::Active, Self::LogoutSent];
 
-    /// Checks that a session in this state takes application messages.
+    /// Checks that a session in this state accepts application messages for sending.
     ///
     /// # Errors
-    /// Why not.
+    /// [`SendError::LoggingOut`] after our Logout(5), [`SendError::NotLoggedOn`] before the logon.
     pub const fn ready(self) -> Result<(), SendError> {
         match self {
             Self::Active => Ok(()),
@@ -70,7 +69,7 @@ impl State {
         }
     }
 
-    /// The state after `event`; `None` where the event cannot happen.
+    /// Returns the state after `event`, or `None` if the event cannot happen in this state.
     #[must_use]
     pub const fn on(self, event: Event) -> Option<Self> {
         use State::{Active, Disconnected, LogonAwaited, LogonSent, LogoutSent};
@@ -86,7 +85,7 @@ impl State {
 }
 
 impl Event {
-    /// All events, for tables.
+    /// All events, in the order of the tables.
     pub const ALL: [Self; 5] = [
         Self::LinkAccepted,
         Self::LogonSent,
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    /// The whole matrix: a changed transition must be seen here.
+    /// Snapshot of the whole matrix: a changed transition fails this test.
     #[test]
     fn matrix() {
         let mut table = String::new();

@@ -2,7 +2,7 @@
 
 use crate::config::{Throttle, ThrottleAction, nanos};
 
-/// The limits of a session and how far they are used up.
+/// The limits of a session, each with the count of the current interval.
 #[derive(Debug)]
 pub(crate) struct Throttles {
     limits: Vec<Limit>,
@@ -27,7 +27,7 @@ impl Throttles {
         Self { limits: throttles.iter().map(limit).collect() }
     }
 
-    /// Counts a message; returns what is to be done if it is one too many.
+    /// Counts a message, and returns the configured action if the limit is exceeded.
     #[inline]
     pub(crate) fn count(&mut self, now_ns: u64, msg_type: &[u8]) -> Option<ThrottleAction> {
         if self.limits.is_empty() { None } else { self.count_limited(now_ns, msg_type) }

@@ -1,5 +1,4 @@
-//! The actions that are due at a moment: Heartbeat(0), TestRequest(1), a reset of the settings, the
-//! end of a wait.
+//! Due actions of a session: Heartbeat(0), TestRequest(1), a configured reset, and timeouts.
 
 use transfix_codec::tag;
 
@@ -10,14 +9,16 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// When [`Session::tick`] must be called at the latest, on the monotonic clock in nanoseconds.
+    /// Returns the latest time of the next [`Session::tick`], on the monotonic clock in
+    /// nanoseconds.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         let t = &self.timers;
         match self.state {
             State::Disconnected => None,
             _ if self.is_vetoed => Some(0),
-            // The application judges the Logon(A): the driver limits the time for that.
+            // The application decides on the Logon(A), and the driver limits the time for the
+            // decision.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
                 Some(t.logon_until(self.config.protocol.logon_timeout))
@@ -31,12 +32,13 @@ impl Session {
         }
     }
 
-    /// The counterparty's bytes are left unread for now: its silence means nothing.
+    /// Restarts the check for silence, because the driver leaves the counterparty's bytes unread.
     pub const fn note_unread(&mut self, now: Now) {
         self.timers.received(now);
     }
 
-    /// Does what is due at `now`: Heartbeat(0), TestRequest(1), or the end of a wait.
+    /// Runs the actions due at `now`: Heartbeat(0), TestRequest(1), a configured reset, or a
+    /// timeout.
     pub fn tick(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         if self.next_deadline().is_none_or(|at| now.monotonic_ns < at) {
             return Verdict::Handled;
@@ -60,7 +62,7 @@ impl Session {
             return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
         if due(self.resets.begins_at_ns) {
-            // If a reset is not possible now, the session goes on with its numbers.
+            // If a reset is not possible now, the session continues with its numbers.
             let _ = self.reset_in_session(now, out);
         } else if due(t.silence_at()) {
             if t.is_given_up() {
@@ -69,7 +71,7 @@ impl Session {
                     false => Verdict::Disconnect(Disconnect::HeartbeatTimeout),
                 };
             }
-            // The number that the request itself gets makes the id unique within the session.
+            // The number of the TestRequest(1) makes the id unique within the session.
             let id = self.next_num_out;
             self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
             self.timers.test_request_sent(now);

@@ -1,30 +1,32 @@
-//! Computes when something is due, from when the last things happened.
+//! Computes deadlines from the times of the last events.
 //!
-//! Heartbeat(0) is due when nothing was sent for HeartBtInt(108), less up to 10 ms. TestRequest(1)
-//! is due when nothing was received for that time and a margin. Disconnection is due when nothing
-//! comes for as long again, 20 s at the most. FIX Session leaves the margin, "reasonable
-//! transmission time", to both sides: ours is 20 % by default.
+//! Heartbeat(0) is due up to 10 ms before HeartBtInt(108) has passed without a sent message.
+//! TestRequest(1) is due when nothing was received for HeartBtInt(108) plus a margin. The
+//! disconnection is due after the same silence again, at most 20 s by default. FIX Session leaves
+//! the margin, "reasonable transmission time", to both sides: our default is 20 %.
 
 use std::time::Duration;
 
 use crate::config::{Now, TimingConfig, nanos};
 
 const MS: u64 = 1_000_000;
-/// Heartbeats are due at multiples of this time: the sessions of a thread share its wake-ups.
+/// Heartbeats are due at multiples of this time in nanoseconds: the sessions of a thread share
+/// wake-ups.
 const HEARTBEAT_STEP: u64 = 10 * MS;
 
-/// Moments of one connection, in nanoseconds of the monotonic clock.
+/// The times of one connection, in nanoseconds of the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Timers {
     policy: TimingConfig,
     heart_bt_int: u64,
-    /// How long the counterparty may be silent before a TestRequest(1), and again after it.
+    /// Accepted silence of the counterparty before a TestRequest(1), and again after the
+    /// TestRequest(1).
     patience: u64,
     link_up: u64,
     last_sent: u64,
     last_received: u64,
     test_request_sent: Option<u64>,
-    /// TestRequest(1)s since anything was received.
+    /// TestRequest(1)s since the last received message.
     test_requests: u32,
     logout_sent: u64,
 }
@@ -70,7 +72,7 @@ impl Timers {
         self.last_sent = now.monotonic_ns;
     }
 
-    /// Any inbound traffic proves that the counterparty lives.
+    /// Restarts the check for silence: any inbound message proves that the counterparty is alive.
     pub(crate) const fn received(&mut self, now: Now) {
         self.last_received = now.monotonic_ns;
         self.test_request_sent = None;
@@ -81,48 +83,48 @@ impl Timers {
         self.logout_sent = now.monotonic_ns;
     }
 
-    /// When the wait for the answer to a TestRequest(1) ends.
+    /// Returns the deadline for the answer to a TestRequest(1).
     fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
         let wait = nanos(self.policy.test_request_wait);
         Some(sent.saturating_add(self.patience.min(wait)))
     }
 
-    /// When a TestRequest(1) is due, if the counterparty sends nothing until then.
+    /// Returns the time of the next TestRequest(1), if nothing is received before.
     const fn patience_ends_at(&self) -> u64 {
         self.last_received.saturating_add(self.patience)
     }
 
-    /// When the next step against silence is due: TestRequest(1), or the disconnection.
+    /// Returns the time of the next action against silence: a TestRequest(1) or the disconnection.
     pub(crate) fn silence_at(&self) -> Option<u64> {
         let watched = self.policy.watch_silence && self.heart_bt_int > 0;
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
     }
 
-    /// When Heartbeat(0) is due, if nothing else is sent until then: up to 10 ms before the
-    /// interval ends.
+    /// Returns the time of the next Heartbeat(0), up to 10 ms before the interval ends. Each sent
+    /// message postpones this time.
     pub(crate) fn heartbeat_at(&self) -> Option<u64> {
         let at = self.last_sent.saturating_add(self.heart_bt_int);
         (self.heart_bt_int > 0).then_some(at - at % HEARTBEAT_STEP)
     }
 
-    /// When the Logon(A) must have come.
+    /// Returns the deadline for the Logon(A).
     pub(crate) fn logon_until(&self, timeout: Duration) -> u64 {
         self.link_up.saturating_add(nanos(timeout))
     }
 
-    /// When the answer to our Logout(5) must have come.
+    /// Returns the deadline for the answer to our Logout(5).
     pub(crate) fn logout_until(&self, timeout: Duration) -> u64 {
         self.logout_sent.saturating_add(nanos(timeout))
     }
 
-    /// Returns true if as many TestRequest(1)s as the settings allow have no answer.
+    /// Returns true if the allowed number of TestRequest(1)s was sent without an answer.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.test_requests >= self.policy.test_requests_max
     }
 
-    /// Returns true if the counterparty is told by a Logout(5) that its silence ends the
-    /// connection.
+    /// Returns true if a Logout(5) reports the silence to the counterparty before the
+    /// disconnection.
     pub(crate) const fn says_goodbye(&self) -> bool {
         self.policy.logout_when_silent
     }
@@ -139,7 +141,7 @@ mod tests {
 
     const SECOND: u64 = 1_000 * MS;
 
-    /// Sessions that have sent at any moments have few moments at which they are to send again.
+    /// Sessions with different send times share few heartbeat times.
     #[test]
     fn heartbeats_share_moments() {
         let mut moments = std::collections::BTreeSet::new();

@@ -1,4 +1,4 @@
-//! Verdicts after a message or a tick, reasons why a session ends, and errors of requests.
+//! Verdicts on messages and ticks, reasons for a disconnection, and errors of requests.
 
 use std::fmt;
 
@@ -7,48 +7,48 @@ use transfix_codec::{Misuse, Reject};
 use crate::config::{BeginString, MSG_SEQ_NUM_MAX};
 use crate::logon_fault::LogonFault;
 
-/// The answer of the session to one message or tick.
+/// The result of one message or tick: what the driver does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// An application message whose turn it is: give it to the application.
+    /// An application message in order: pass the message to the application.
     Deliver,
-    /// An application message too many: refuse it by [`Session::refuse_throttled`] as soon as the
-    /// application is done with those before it.
+    /// An application message above a configured limit. Answer the message with
+    /// [`Session::refuse_throttled`] after the application has handled all earlier messages.
     ///
     /// [`Session::refuse_throttled`]: crate::Session::refuse_throttled
     Throttled,
-    /// Done; nothing for the application.
+    /// Complete: the application receives nothing.
     Handled,
-    /// A good Logon(A): answer it by [`Session::accept_logon`] or [`Session::deny_logon`], when the
-    /// application has judged it. Until then give the session no other message.
+    /// A valid Logon(A). Ask the application, then call [`Session::accept_logon`] or
+    /// [`Session::deny_logon`]. Pass no other message to the session before.
     ///
     /// [`Session::accept_logon`]: crate::Session::accept_logon
     /// [`Session::deny_logon`]: crate::Session::deny_logon
     LogonOffered,
-    /// A Logon(A) was accepted: the session is active from now on.
+    /// A Logon(A) was accepted: the session is now active.
     LoggedOn,
-    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers have
-    /// begun again.
+    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers restart
+    /// at 1.
     Reset,
-    /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) asks for our
-    /// messages `begin` to `end`, both included.
+    /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) requests our
+    /// messages `begin` to `end`, inclusive.
     LoggedOnThenResend {
-        /// First MsgSeqNum(34) that it lacks.
+        /// First MsgSeqNum(34) that the counterparty is missing.
         begin: u64,
-        /// Last one, our own Logon(A) included.
+        /// Last MsgSeqNum(34), which is our own Logon(A).
         end: u64,
     },
-    /// Messages were lost on the way: the message is kept until the gap is closed.
+    /// Earlier messages are missing: the session keeps this message until the gap is closed.
     Held,
-    /// The counterparty asks for our messages `begin` to `end`, both included.
+    /// The counterparty requests our messages `begin` to `end`, inclusive.
     Resend {
-        /// First MsgSeqNum(34) asked for, at least 1.
+        /// First requested MsgSeqNum(34), at least 1.
         begin: u64,
-        /// Last one, below our next number.
+        /// Last requested MsgSeqNum(34), below our next number.
         end: u64,
     },
-    /// Write what is in the outbox, then close the link.
+    /// Write the outbox to the link, then close the link.
     Disconnect(Disconnect),
 }
 
@@ -64,9 +64,9 @@ pub enum Remark {
     FaultyReject(Reject),
     /// A message of the counterparty was answered by Reject(3).
     Rejected {
-        /// Its MsgSeqNum(34); 0 if it cannot be read.
+        /// MsgSeqNum(34) of the message; 0 = unreadable.
         seq: u64,
-        /// Why.
+        /// The reason of the Reject(3).
         reject: Reject,
     },
     /// The answer to our Logon(A) has ResetSeqNumFlag(141)=Y, which we had not asked for: both
@@ -78,8 +78,8 @@ pub enum Remark {
 }
 
 impl Remark {
-    /// The number of this remark, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this remark, for logs and for other languages. Numbers never change;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -174,9 +174,9 @@ pub enum Disconnect {
     BeginString(BeginString),
     /// A message is longer than the session accepts.
     MessageTooLong {
-        /// Its length as BodyLength(9) declares it, in bytes.
+        /// Length of the message as declared by BodyLength(9), in bytes.
         bytes: usize,
-        /// The longest message accepted, in bytes.
+        /// Longest accepted message, in bytes.
         bytes_max: usize,
     },
     /// More messages of a type came than the session takes in a time.
@@ -208,8 +208,8 @@ pub enum Disconnect {
 }
 
 impl Disconnect {
-    /// The number of this reason, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this reason, for logs and for other languages. Numbers never change;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -248,8 +248,8 @@ impl Disconnect {
         }
     }
 
-    /// Returns true if a fault of either side ended the session, rather than a Logout(5), the
-    /// application, the schedule, or the network.
+    /// Returns true if a fault of either side ended the session. Logout(5), the application, an
+    /// operator, the schedule and the network are not faults.
     #[must_use]
     pub const fn is_error(self) -> bool {
         !matches!(
@@ -330,12 +330,12 @@ pub enum SendError {
     LoggingOut,
     /// So many bytes wait for the counterparty already that the limit is reached: try again later.
     WouldBlock {
-        /// Bytes that wait.
+        /// Queued bytes.
         queued_bytes: usize,
     },
     /// The message is longer than MaxMessageSize(383) of the counterparty.
     TooLong {
-        /// The largest value that it takes.
+        /// Largest accepted message, in bytes.
         bytes_max: usize,
     },
     /// It has waited for a logon longer than it may.
@@ -358,8 +358,8 @@ pub enum SendError {
 }
 
 impl SendError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and for other languages. Numbers never change;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -409,7 +409,7 @@ impl fmt::Display for SendError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text of `Display`, because `main` prints a returned error with `Debug`.
 impl fmt::Debug for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -468,8 +468,8 @@ pub enum OperateError {
 }
 
 impl OperateError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and for other languages. Numbers never change;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -516,7 +516,7 @@ impl fmt::Display for OperateError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text of `Display`, because `main` prints a returned error with `Debug`.
 impl fmt::Debug for OperateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

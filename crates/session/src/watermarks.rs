@@ -1,8 +1,8 @@
-//! How far the outgoing stream has come on its way into the store.
+//! Progress of the outgoing stream into the store.
 //!
-//! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox has the
-//! first and the last. When a connection ends, its unwritten bytes count as written: then `written`
-//! may be ahead of `durable` and `committed` until the store catches up.
+//! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox holds
+//! `written` and `end`. When a connection ends, its unwritten bytes count as written. Until the
+//! store catches up, `written` may then exceed `durable` and `committed`.
 //!
 //! Invariant: only bytes before `durable` may be written.
 
@@ -10,26 +10,26 @@ use std::collections::VecDeque;
 
 use crate::Outbox;
 
-/// One commit, until the store has made it safe.
+/// A commit that the store has not made safe yet.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     ticket: u64,
-    /// The offset of its first byte.
+    /// Offset of the first byte of the commit.
     begin: u64,
 }
 
-/// How far the bytes of an [`Outbox`] have come: committed, and safe.
+/// Offsets up to which the bytes of an [`Outbox`] are committed and safe.
 #[derive(Debug, Default)]
 pub struct Watermarks {
-    /// Bytes before it are committed.
+    /// Bytes before this offset are committed.
     committed: u64,
-    /// Committed and not safe yet, in the order of their tickets.
+    /// Commits that are not safe yet, in the order of their tickets.
     batches: VecDeque<Batch>,
-    /// How often the store was opened again.
+    /// Number of times the store was reopened.
     times: u64,
 }
 
-/// A batch whose safety somebody waits for.
+/// A batch for whose safety a caller waits.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited {
     ticket: u64,
@@ -37,14 +37,14 @@ pub struct Awaited {
 }
 
 impl Watermarks {
-    /// Bytes before it are safe.
+    /// Returns the offset before which all bytes are safe.
     #[must_use]
     #[inline]
     pub fn durable(&self) -> u64 {
         self.batches.front().map_or(self.committed, |first| first.begin)
     }
 
-    /// How many bytes of the outbox may be written.
+    /// Returns how many bytes of the outbox may be written to the link.
     #[must_use]
     #[inline]
     pub fn writable(&self, out: &Outbox) -> usize {
@@ -57,19 +57,20 @@ impl Watermarks {
         self.writable(out) < out.len()
     }
 
-    /// How many bytes lie between `committed` and `end`.
+    /// Returns the number of bytes between `committed` and `end`.
     #[must_use]
     pub const fn uncommitted(&self, end: u64) -> u64 {
         end.saturating_sub(self.committed)
     }
 
-    /// Returns true if all that is committed is safe.
+    /// Returns true if all committed bytes are safe.
     #[must_use]
     pub fn are_safe(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Everything up to `end` is committed and safe. Returns whether a batch was pending before.
+    /// Notes that all bytes before `end` are committed and safe. Returns true if a batch was
+    /// pending.
     #[inline]
     pub fn all_is_safe(&mut self, end: u64) -> bool {
         self.committed = end;
@@ -80,48 +81,49 @@ impl Watermarks {
         was_pending
     }
 
-    /// Everything up to `end` is committed, and will be safe with this ticket.
+    /// Notes that all bytes before `end` are committed, and will be safe with this ticket.
     pub fn add(&mut self, ticket: u64, end: u64) {
         let begin = std::mem::replace(&mut self.committed, end);
-        // A commit of nothing names the last batch once more.
+        // An empty commit repeats the ticket of the last batch.
         if self.last_ticket() < ticket {
             self.batches.push_back(Batch { ticket, begin });
         }
     }
 
-    /// All batches up to this ticket are safe. Returns whether one of them was not before.
+    /// Notes that all batches up to this ticket are safe. Returns true if any batch was still
+    /// pending.
     pub fn safe(&mut self, ticket: u64) -> bool {
         let count = self.batches.len();
         while self.batches.pop_front_if(|first| first.ticket <= ticket).is_some() {}
         self.batches.len() < count
     }
 
-    /// The ticket of the last batch that is not safe; 0 if all are.
+    /// Returns the ticket of the last batch that is not safe; 0 if all batches are safe.
     #[must_use]
     pub fn last_ticket(&self) -> u64 {
         self.batches.back().map_or(0, |last| last.ticket)
     }
 
-    /// Returns true if this batch is safe.
+    /// Returns true if the batch with this ticket is safe.
     #[must_use]
     pub fn is_safe(&self, ticket: u64) -> bool {
         self.batches.front().is_none_or(|first| ticket < first.ticket)
     }
 
-    /// The last batch that was committed, for somebody who waits until it is safe.
+    /// Returns the last committed batch, for a caller that waits for its safety.
     #[must_use]
     pub fn awaited(&self) -> Awaited {
         Awaited { ticket: self.last_ticket(), times: self.times }
     }
 
-    /// Returns true if this batch is safe; `None` if nobody knows, since the store was opened again
-    /// before.
+    /// Returns true if this batch is safe, and `None` if the store was reopened since, because its
+    /// state is then unknown.
     #[must_use]
     pub fn has(&self, batch: Awaited) -> Option<bool> {
         (batch.times == self.times).then(|| self.is_safe(batch.ticket))
     }
 
-    /// The store was opened again: batches that it does not have are lost. The stream is empty, and
+    /// Notes that the store was reopened, and has lost its pending batches. The stream is empty and
     /// continues at `end`.
     pub fn clear(&mut self, end: u64) {
         *self = Self { committed: end, times: self.times + 1, ..Self::default() };
@@ -133,7 +135,7 @@ mod tests {
     use super::*;
     use crate::{BeginString, Config, Now, Role, Session, SessionId};
 
-    /// Else a later connection with nothing to write would wait for the device at its end.
+    /// Otherwise a later connection with nothing to write would wait for the disk at its end.
     #[test]
     fn what_a_connection_took_with_it_waits_for_no_store() {
         let id = SessionId::new(BeginString::Fix44, "A", "B");

@@ -1,4 +1,4 @@
-//! The table `application`: what may wait for an application that is called in threads of its own.
+//! The table `application`: limits of the queue of an application in its own threads.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,15 +23,16 @@ settings_table! {
     }
 }
 
-/// The reaction when as many messages wait for the application as may.
+/// The reaction to a full queue of the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// Nothing more is read before the application has had half of them: TCP holds the counterparty
-    /// back. Heartbeat(0) goes out as ever, and its silence is no fault.
+    /// Reading stops until the application has handled half of the queue: TCP then slows the
+    /// counterparty down. Heartbeat(0) is still sent, and the silence of the counterparty is not a
+    /// fault.
     Wait,
-    /// Logout(5) and disconnection; what the application has not had comes again after the next
-    /// logon.
+    /// Logout(5) and disconnection. Messages that the application has not handled are requested
+    /// again after the next logon.
     Disconnect,
 }

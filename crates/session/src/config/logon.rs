@@ -1,5 +1,4 @@
-//! Which fields our Logon(A) has beside those of the standard, and which ones the counterparty's
-//! must have.
+//! Fields of our Logon(A), and required fields of the counterparty's Logon(A).
 
 use std::fmt;
 
@@ -8,25 +7,25 @@ use transfix_codec::{Tag, raw};
 
 use crate::settings_table;
 
-/// A text that no log, error or debug print shows.
+/// A text that never appears in logs, errors or debug output.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides `text`.
+    /// Creates a secret from `text`.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// Returns true if `given` is the same text: in a time that does not tell how much of it is
-    /// right.
+    /// Returns true if `given` is the same text. The comparison time does not reveal how much of
+    /// `given` is correct.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
         let ours = self.0.as_bytes();
         let mut difference = u8::from(ours.len() != given.len());
-        // The number of steps depends on the length of `given` alone: the time that they take does
-        // not tell the length of ours.
+        // The number of steps depends only on the length of `given`, so that the time does not
+        // reveal the length of the secret.
         for (n, byte) in given.iter().enumerate() {
             let own = ours.get(n % ours.len().max(1)).copied().unwrap_or_default();
             difference |= own ^ byte;
@@ -34,7 +33,7 @@ impl Secret {
         std::hint::black_box(difference) == 0
     }
 
-    /// The text itself, to be sent or compared.
+    /// Returns the text itself, to be sent or compared.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -97,20 +96,20 @@ settings_table! {
 }
 
 impl LogonConfig {
-    /// Returns true if the Logon(A) of the counterparty must have a certain Password(554).
+    /// Returns true if the settings require a Password(554) in the counterparty's Logon(A).
     #[must_use]
     pub const fn expects_password(&self) -> bool {
         self.expected_password.is_some() || self.expected_password_hash.is_some()
     }
 }
 
-/// The form that `Debug` shows of fields. Any of them may be a password, also one with a tag of the
-/// counterparty's own.
+/// Hides the values of fields for `Debug`. Any value may be a password, even one with a
+/// user-defined tag.
 fn tags(fields: &[(Tag, String)]) -> Vec<(Tag, Secret)> {
     fields.iter().map(|(tag, value)| (*tag, Secret::new(value.clone()))).collect()
 }
 
-/// A text that may be left out, but not be empty.
+/// Reads an optional text, which must not be empty.
 fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(d)?;
     match is_value(&text) {
@@ -127,13 +126,13 @@ fn is_value(text: &str) -> bool {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        // The error of a text that is refused must not show the text.
+        // The error for a refused text must not contain the text.
         let text = given(d)?;
         Ok(Self(text.unwrap_or_default()))
     }
 }
 
-/// Fields written as `tag=value`.
+/// Reads fields in the form `tag=value`.
 pub(super) fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String)>, D::Error> {
     let read = |text: &String| {
         let (_, value) = text.split_once('=')?;

@@ -1,30 +1,30 @@
-//! The treatment of messages whose MsgSeqNum(34) is not the expected one.
+//! The treatment of messages with an unexpected MsgSeqNum(34).
 
 use serde::Deserialize;
 
 use crate::settings_table;
 
-/// The reaction to a message with a number lower than expected and no PossDupFlag(43).
+/// The reaction to a message with a number below the expected one and no PossDupFlag(43).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TooLow {
-    /// Logout(5) naming both numbers, then disconnection.
+    /// Logout(5) with both numbers, then disconnection.
     Logout,
-    /// Reject(3) for MsgSeqNum(34); the session goes on.
+    /// Reject(3) for MsgSeqNum(34); the session continues.
     Reject,
-    /// Nothing: the message is passed over.
+    /// No reaction: the message is skipped.
     Ignore,
 }
 
-/// The reaction to a Logon(A) with a number lower than expected.
+/// The reaction to a Logon(A) with a number below the expected one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum TooLowAtLogon {
-    /// Logout(5) naming both numbers, then disconnection.
+    /// Logout(5) with both numbers, then disconnection.
     Logout,
-    /// The counterparty's numbers go on from the one received.
+    /// The counterparty's numbers continue from the received number.
     Accept,
 }
 

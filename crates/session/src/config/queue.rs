@@ -1,4 +1,4 @@
-//! Keys about messages that wait to be sent.
+//! Settings of messages that wait to be sent.
 
 use std::time::Duration;
 
@@ -44,53 +44,55 @@ settings_table! {
     }
 }
 
-/// The reaction when a message is sent while `queued_bytes_max` wait for the counterparty.
+/// The reaction to a send while more than `queued_bytes_max` bytes wait for the counterparty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum QueueWhenFull {
-    /// `send` answers "would block".
+    /// `send` returns "would block".
     Refuse,
-    /// `SessionHandle::send` waits for room, `queue_wait` at most. A thread that drives sessions
-    /// never waits: in a callback there, `send` refuses.
+    /// `SessionHandle::send` waits for room, at most `queue_wait`. A thread that drives sessions
+    /// never waits: in its callbacks `send` returns an error.
     Wait,
-    /// `send` answers "would block", and the connection ends: the counterparty does not read.
+    /// `send` returns "would block", and the connection ends, because the counterparty does not
+    /// read.
     Disconnect,
 }
 
-/// The reaction to a counterparty that takes its messages too slowly.
+/// The reaction to a counterparty that reads too slowly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SlowConsumer {
-    /// The log and the application are told: `SessionEvent::SlowConsumer`.
+    /// The log and the application receive a report: `SessionEvent::SlowConsumer`.
     Tell,
-    /// The connection ends as well.
+    /// The connection ends, in addition to the report.
     Disconnect,
 }
 
-/// The fate of a message that is sent while the session has no connection.
+/// The treatment of a message that is sent without a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Offline {
-    /// `send` answers "not logged on".
+    /// `send` returns "not logged on".
     Refuse,
-    /// It gets its number and is stored; the counterparty asks for it after the next logon.
+    /// The message is numbered and stored; the counterparty requests the message after the next
+    /// logon.
     Store,
-    /// It waits in the store without a number, and is sent once after the next logon, also that of
-    /// a later process.
+    /// The message waits in the store without a number, and is sent once after the next logon,
+    /// possibly by a later process.
     Queue,
 }
 
-/// The fate of messages that wait to be sent when the connection ends.
+/// The treatment of messages that still wait to be sent when the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Unsent {
-    /// They are sent after the next logon. Those that are in memory alone when the engine stops go
-    /// back to the application.
+    /// The messages are sent after the next logon. When the engine stops, messages that are only in
+    /// memory are returned to the application.
     Keep,
-    /// They go back to the application: `SessionNotice::Unsent`.
+    /// The messages are returned to the application: `SessionNotice::Unsent`.
     Return,
 }

@@ -1,4 +1,4 @@
-//! Asking for lost messages, and answering those who ask.
+//! Requests for missing messages, and answers to such requests.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! When numbers start again at 1.
+//! Events that reset both numbers to 1.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -6,22 +6,22 @@ use super::Key;
 
 macro_rules! events {
     ($($(#[doc = $about:literal])* $event:ident,)*) => {
-        /// The events after which MsgSeqNum(34) starts again at 1 in both directions, besides a
-        /// ResetSeqNumFlag(141)=Y of the counterparty. None of them by default.
+        /// The events that reset MsgSeqNum(34) to 1 in both directions, besides a
+        /// ResetSeqNumFlag(141)=Y of the counterparty. No event by default.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct ResetPolicy {
             $($(#[doc = $about])* pub $event: bool,)*
         }
 
         impl ResetPolicy {
-            /// No reset by itself.
+            /// No reset.
             pub const NEVER: Self = Self { $($event: false),* };
 
-            /// The events, as the words of a list in the settings.
+            /// The events, as list items of the settings.
             pub const KEYS: &[Key] = &[$(Key {
                 name: stringify!($event),
                 about: concat!($($about),*),
-                // By default the list does not have the word.
+                // The default list does not include the event.
                 default: Some(""),
                 range: (None, None),
             }),*];
@@ -53,9 +53,9 @@ events! {
 }
 
 impl ResetPolicy {
-    /// With each Logon(A).
+    /// Reset with each Logon(A).
     pub const LOGON: Self = Self { logon: true, ..Self::NEVER };
-    /// After each connection.
+    /// Reset after each connection.
     pub const DISCONNECT: Self = Self { disconnect: true, ..Self::NEVER };
 }
 

@@ -1,4 +1,4 @@
-//! How many messages of a type are taken in a time.
+//! Limits on messages of one type per interval.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use serde::Deserialize;
 
 use crate::settings_table;
 
-/// The reaction to messages beyond the limit.
+/// The reaction to messages above the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThrottleAction {
-    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
+    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the number of the message counts.
     #[default]
     Reject,
     /// Logout(5) with the reason, then disconnection.

@@ -1,4 +1,4 @@
-//! Heartbeats, silence, and how long answers may take.
+//! Heartbeats, the check for silence, and limits on the time for answers.
 
 use std::time::Duration;
 

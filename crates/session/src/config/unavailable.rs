@@ -1,4 +1,4 @@
-//! The table `unavailable`: messages that the application is not available for.
+//! The table `unavailable`: messages for which the application is not available.
 
 use std::time::Duration;
 
@@ -21,15 +21,16 @@ settings_table! {
     }
 }
 
-/// The final reaction to a message that the application is not available for.
+/// The final reaction to a message for which the application is not available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum UnavailableAction {
     /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
     Reject,
-    /// Nothing: it counts as received.
+    /// No answer: the message counts as received.
     Silence,
-    /// Logout(5) and disconnection; it does not count, and comes again after the next logon.
+    /// Logout(5) and disconnection. The message does not count, and is requested again after the
+    /// next logon.
     Disconnect,
 }

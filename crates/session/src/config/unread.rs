@@ -1,19 +1,19 @@
-//! The treatment of bytes that are not read as a message.
+//! The treatment of bytes that are not parsed as a message.
 
 use serde::{Deserialize, Serialize};
 
-/// The treatment of a framed message that is garbled.
+/// The treatment of a garbled message with a valid frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum GarbledPolicy {
-    /// It is passed over and does not count.
+    /// The message is skipped and does not count.
     Skip,
-    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    /// Reject(3) answers the message, which counts if its MsgSeqNum(34) is readable.
     Reject,
 }
 
-/// The answer to a message longer than `message_bytes_max`.
+/// The answer to a message above `message_bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

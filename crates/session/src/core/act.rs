@@ -1,4 +1,4 @@
-//! The effects of a verdict of the session layer.
+//! Carries out the verdicts of the session layer.
 
 use std::hint::cold_path;
 
@@ -10,9 +10,9 @@ use crate::core::call::{Call, PlainEvent};
 use crate::{Disconnect, Now, Verdict};
 
 impl Core {
-    /// Carries out a verdict by which the application is not called with the message. The
-    /// executor updates the journal and starts a resend. Not inlined: a message that is
-    /// delivered, which is the usual one, does not walk over this code.
+    /// Carries out a verdict that does not deliver the message to the application. The executor
+    /// updates the journal and starts a resend. The function is not inlined, so that the common
+    /// path of delivered messages does not include this code.
     #[inline(never)]
     pub fn carry_out(
         &mut self,
@@ -21,11 +21,11 @@ impl Core {
         verdict: &Verdict,
     ) -> Result<(), Disconnect> {
         match *verdict {
-            // The turn looks at it again when the application has answered.
+            // The turn continues with the Logon(A) when the application has answered.
             Verdict::LogonOffered => {}
-            // Those that go there, or wait for it.
+            // Other code delivers, rejects or keeps these messages.
             Verdict::Deliver | Verdict::Throttled | Verdict::Held => {}
-            // Not the application's: duplicates and rejected messages end here.
+            // The application does not receive duplicates and rejected messages.
             Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => self.call_later(Call::AdminMessage),
             Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
@@ -45,7 +45,7 @@ impl Core {
         Ok(())
     }
 
-    /// Sends messages again from MsgSeqNum(34) `begin` on.
+    /// Starts a resend of our messages `begin` to `end`.
     pub fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         self.queue_event(now, CoreEvent::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
@@ -53,7 +53,7 @@ impl Core {
         self.replay_ticket = self.watermarks.last_ticket();
     }
 
-    /// Tells what the session layer has to remark.
+    /// Queues the remarks of the session layer as events.
     pub fn note_remarks(&mut self, now: Now) {
         while let Some(remark) = self.session.take_remark() {
             cold_path();
@@ -61,8 +61,7 @@ impl Core {
         }
     }
 
-    /// The counterparty has asked for messages: tells the application if it does so again and
-    /// again.
+    /// Reports a repeated ResendRequest(2) to the application.
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {

@@ -1,52 +1,55 @@
-//! The answer of an application that is called in a thread of its own, as long as its call goes on.
+//! Messages that an application in its own thread sends during a call for a received message.
 //!
-//! Invariant: what answers a message is committed together with the number of that message.
+//! Invariant: an answer is committed together with the number of the message that it answers.
 
 use super::Core;
 use crate::Now;
 
-/// How long store and socket wait for the end of a call that has sent something. A longer call
-/// counts as returned: its message is taken, with what has been sent so far.
+/// Longest time that store and socket wait for the end of a call that has sent a message, in
+/// nanoseconds. After this time the message counts as delivered, together with the answers sent so
+/// far.
 const HELD_NS_MAX: u64 = 250_000_000;
 
-/// The call that has sent something and has not returned.
+/// The running call that has sent a message.
 #[derive(Debug, Default)]
 pub(super) struct Answering {
-    /// Monotonic time of its first send, and the sequence number of the message that it answers.
+    /// Monotonic time of the call's first send, and the MsgSeqNum(34) of the message that the call
+    /// handles.
     open: Option<(u64, u64)>,
-    /// When the worker looks for a call that has begun since its last turn.
+    /// Time at which the worker checks for a call that has begun since its last turn.
     look_ns: Option<u64>,
 }
 
 impl Answering {
-    /// The call has returned, or its message counts no more.
+    /// Closes the call: the call has returned, or its message no longer counts.
     pub(super) const fn close(&mut self) {
         self.open = None;
     }
 
-    /// When it counts as returned, on the monotonic clock.
+    /// Returns the time at which the call counts as returned, on the monotonic clock.
     fn until_ns(&self) -> Option<u64> {
         self.open.map(|(since_ns, _)| since_ns + HELD_NS_MAX)
     }
 
-    /// When the worker has to look at it.
+    /// Returns the time of the worker's next check.
     pub(super) fn deadline(&self) -> Option<u64> {
         self.until_ns().into_iter().chain(self.look_ns).min()
     }
 
-    /// A message is handed over: most calls send at once, and no thread has to call the worker.
+    /// Schedules a check after a message was passed to the application. Most calls send at once,
+    /// and with a scheduled check the sending thread need not wake the worker.
     pub(super) fn look_later(&mut self, now: Now) {
         self.look_ns.get_or_insert(now.monotonic_ns + HELD_NS_MAX);
     }
 
-    /// The worker looks.
+    /// Removes a check that is due.
     pub(super) fn look(&mut self, now: Now) {
         self.look_ns = self.look_ns.filter(|at| now.monotonic_ns < *at);
     }
 }
 
 impl Core {
-    /// The application is about to send in a thread of its own.
+    /// Notes that the application is about to send in its own thread.
     pub fn note_answer(&mut self, now: Now) {
         if self.answering.open.is_none()
             && let Some(seq) = self.delivery.running_seq()
@@ -55,8 +58,8 @@ impl Core {
         }
     }
 
-    /// Returns true if the worker is to be called for a call that has sent something: it does not
-    /// know when it has to look. True once in [`HELD_NS_MAX`].
+    /// Returns true if the sending thread must wake the worker, because the worker has no scheduled
+    /// check for the call. The result is true at most once per [`HELD_NS_MAX`].
     pub fn awaits_look(&mut self, now: Now) -> bool {
         let awaits = self.has_open_answer() && self.answering.look_ns.is_none();
         if awaits {
@@ -65,12 +68,12 @@ impl Core {
         awaits
     }
 
-    /// Returns true if a call has sent something and has not returned.
+    /// Returns true if a call has sent a message and has not returned.
     pub const fn has_open_answer(&self) -> bool {
         self.answering.open.is_some()
     }
 
-    /// Returns true if nothing is committed, and nothing more written, before that call returns.
+    /// Returns true if commits and writes must wait for the end of that call.
     pub fn holds_answer(&mut self, now: Now) -> bool {
         let Some(until_ns) = self.answering.until_ns() else { return false };
         if now.monotonic_ns < until_ns {
@@ -80,11 +83,11 @@ impl Core {
         false
     }
 
-    /// The call counts as returned, if there is one: what must be committed now is.
+    /// Marks the running call as returned, because its answers must be committed now.
     pub fn count_answer(&mut self) {
         let Some((_, seq)) = self.answering.open.take() else { return };
         let counts = self.delivery.count(seq);
-        // The connection ended during the call: the message would be asked for again.
+        // If the connection ended during the call, the message would be requested again.
         if counts && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
         }

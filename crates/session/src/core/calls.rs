@@ -1,6 +1,7 @@
-//! Calls of the application, and events: queued here, and carried out by the executor.
+//! Queues of application calls and events, which the executor carries out.
 //!
-//! Invariant: an event that an application hears of comes behind the state in which it came about.
+//! Invariant: a new state is reported to the application before the events that follow from the
+//! state.
 
 use std::hint::cold_path;
 
@@ -9,13 +10,13 @@ use super::event::CoreEvent;
 use crate::Now;
 use crate::core::call::Call;
 
-/// Room for calls, and for events, that is kept when a burst is over.
+/// Capacity of both queues after a burst, in entries.
 const CALLS_KEPT: usize = 16;
 
 impl Core {
     /// Queues a call.
     pub fn call_later(&mut self, call: Call) {
-        // The application hears of a new state before the call that follows from it.
+        // A new state is reported before the call that follows from the state.
         self.note_state();
         self.calls.push_back(call);
     }
@@ -32,13 +33,13 @@ impl Core {
         self.events.push_back((now, event));
     }
 
-    /// The queued events that are not counted yet: they are from now on.
+    /// Returns the queued events that are not counted yet, and marks them as counted.
     pub fn count_events(&mut self) -> impl Iterator<Item = &(Now, CoreEvent)> {
         let counted = std::mem::replace(&mut self.counted_events, self.events.len());
         self.events.range(counted..)
     }
 
-    /// The next queued event, once it is counted.
+    /// Removes and returns the next queued event, which must be counted.
     pub fn next_event(&mut self) -> Option<(Now, CoreEvent)> {
         let next = self.events.pop_front();
         match next {
@@ -54,29 +55,30 @@ impl Core {
         self.has_calls() || !self.events.is_empty()
     }
 
-    /// How much is left to be done at the end; less from one call of the application to the next.
+    /// Returns the amount of work left when the engine stops. The value decreases with each call of
+    /// the application.
     pub fn unsettled(&self) -> usize {
         self.outgoing.unsettled() + self.calls.len()
     }
 
-    /// The next queued call.
+    /// Removes and returns the next queued call.
     pub fn next_call(&mut self) -> Option<Call> {
         if self.calls.is_empty() {
-            // A burst is over: as many as messages were given back.
+            // After a burst of returned messages the queue is empty and large.
             self.calls.shrink_to(CALLS_KEPT);
         }
         self.calls.pop_front()
     }
 
-    /// The application has panicked: what has happened in its session before that is undone, and it
-    /// hears of no event of it. Notices stay.
+    /// Drops the queued `SessionEvent` calls after a panic of the application, because the actions
+    /// of the session before the panic are undone. Notices remain queued.
     #[cold]
     pub fn forget_event_calls(&mut self) {
         self.calls.retain(|call| !call.is_event());
     }
 
-    /// The application has returned from a call that began with so many bytes in the outbox.
-    /// Messages that it has sent without a connection are to be put at once.
+    /// Notes that the application has returned from a call. The outbox held `begin` bytes at the
+    /// start of the call. Messages sent without a connection must be stored at once.
     #[inline]
     pub fn end_call(&mut self, begin: usize) {
         self.note_burst(begin);
@@ -86,8 +88,9 @@ impl Core {
         }
     }
 
-    /// A callback has returned, or has sent something, that began with so many bytes in the outbox.
-    /// If it has filled the outbox alone, the counterparty is not to blame.
+    /// Notes that a callback has returned or sent a message. The outbox held `begin` bytes at the
+    /// start of the callback. If a single callback has filled the outbox, the counterparty is not
+    /// at fault.
     #[inline]
     pub fn note_burst(&mut self, begin: usize) {
         let max = self.options.queue.queued_bytes_max;
@@ -99,7 +102,7 @@ impl Core {
         }
     }
 
-    /// Lets the application be told of a new state.
+    /// Queues the report of a new state to the application.
     #[inline]
     pub fn note_state(&mut self) {
         let to = self.session.state();

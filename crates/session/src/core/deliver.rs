@@ -1,7 +1,7 @@
-//! Messages of the counterparty on their way to the application, or on to another session.
+//! Delivery of received messages to the application, or to another session.
 //!
-//! Invariant: the journal does not count a message that waits for the application: after a crash or
-//! a disconnection it is asked for again.
+//! Invariant: the journal does not count a message that waits for the application. After a crash or
+//! a disconnection the message is requested again.
 
 use std::hint::cold_path;
 
@@ -13,48 +13,49 @@ use crate::answers::BusinessReject;
 use crate::core::delivery::{Handling, Made, Offered};
 use crate::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
-/// Longest Text(58) of a Logout(5) that is kept for the application.
+/// Longest Text(58) of a Logout(5) that is kept for the application, in bytes.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
-/// The outcome of a delivery.
+/// The result of a delivery.
 pub enum Delivered {
-    /// The application has had it, or will never have it.
+    /// The application has handled the message, or will never receive the message.
     Done,
-    /// It is to be offered again.
+    /// The message is offered again later.
     Later,
-    /// It is not its turn: others are still with the application.
+    /// The message must wait, because the application still handles earlier messages.
     Behind,
-    /// Another session is to have it, and a thread has that session now: it is offered again soon.
+    /// The message is for another session that a thread is using now, and is offered again soon.
     Busy,
 }
 
-/// The meaning of a number since its message came.
+/// The validity of a message's number since the message was received.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Hold,
-    /// They were reset, or are being reset: it names another message, or soon will.
+    /// The numbers were reset, or a reset is under way: the number of the message is no longer
+    /// valid.
     Reset,
 }
 
 impl Numbers {
-    /// `seq`: as it is kept of a message that waits.
+    /// Returns the meaning of the stored number of a waiting message.
     pub const fn of(seq: u64) -> Self {
         if seq == 0 { Self::Reset } else { Self::Hold }
     }
 }
 
-/// The next step for a message whose turn it is.
+/// The next step for a message at the head of the queue.
 pub enum Step<'m> {
-    /// The application is to be called.
+    /// Call the application.
     Call,
-    /// It is to be passed on to the session with this counterparty.
+    /// Pass the message to the session with this counterparty.
     Route(&'m [u8]),
-    /// It is done, or is to wait.
+    /// Nothing more: the message is complete or must wait.
     Over(Delivered),
 }
 
 impl Core {
-    /// The outcome for a message whose turn it was: it may have to wait.
+    /// Applies the result of a delivery: keeps the message if it must wait.
     #[inline(always)]
     pub fn delivered(
         &mut self,
@@ -71,15 +72,15 @@ impl Core {
         self.postpone(message, handling)
     }
 
-    /// An application in threads of its own has panicked.
+    /// Notes the panic of an application in its own threads.
     pub fn panicked(&mut self) -> Disconnect {
         self.answering.close();
         self.expected = self.delivery.has_panicked();
         Disconnect::Panicked
     }
 
-    /// An application in threads of its own is not available for the first message that was handed
-    /// over. Returns what becomes of the message if it is passed over.
+    /// Handles the first passed message, for which an application in its own threads was not
+    /// available. Returns the result if the message is skipped.
     pub fn not_available(
         &mut self,
         now: Now,
@@ -92,7 +93,7 @@ impl Core {
                 return Ok(None);
             }
             Offered::GivenUp => {
-                // A message of before a reset is offered again in the next connection.
+                // A message from before a reset is offered again in the next connection.
                 self.delivery.halt(now);
                 return Err(self.give_up(now));
             }
@@ -103,9 +104,9 @@ impl Core {
         Ok(Some(passed_over))
     }
 
-    /// The first call of an application in threads of its own has ended. Returns the number of the
-    /// message if it counts: of a message that is rejected the counterparty must learn, else it
-    /// comes again after the next logon.
+    /// Removes the first call of an application in its own threads, which has ended. Returns the
+    /// number of the message if the message counts as delivered. A rejected message does not count
+    /// without a connection: the message is then requested again after the next logon.
     pub fn take_had(&mut self, made: &Made) -> Option<u64> {
         let had = self.delivery.take_had(made).filter(|had| had.is_message && !had.is_void)?;
         self.delivery.was_taken();
@@ -115,15 +116,16 @@ impl Core {
         counts.then_some(if had.is_counted { 0 } else { had.seq })
     }
 
-    /// The application has had the message with this number, or 0 if that means nothing any more.
+    /// Counts the message with this number as delivered; 0 = the number is no longer valid.
     pub fn note_had(&mut self, seq: u64) {
-        // The connection ended before.
+        // The numbers are equal if the connection ended before, and the message would be requested
+        // again.
         if seq > 0 && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
         }
     }
 
-    /// The application was offered a message often enough.
+    /// Ends the session after the last attempt to deliver a message.
     #[cold]
     pub fn give_up(&mut self, now: Now) -> Disconnect {
         let why = Disconnect::ApplicationNotAvailable;
@@ -131,7 +133,7 @@ impl Core {
         why
     }
 
-    /// The next step for a message whose turn it is.
+    /// Returns the next step for a message at the head of the queue.
     #[inline(always)]
     pub fn step<'m>(
         &mut self,
@@ -152,7 +154,8 @@ impl Core {
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.schedule.refusal();
-        // A reject cannot be rejected: who was refused must learn it at any hour.
+        // A BusinessMessageReject(j) must not be rejected: the application must learn of the
+        // rejection at any time.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             cold_path();
             if is_behind {
@@ -177,8 +180,8 @@ impl Core {
         Ok(Step::Call)
     }
 
-    /// The application has answered a message that it was called for. Returns what becomes of it,
-    /// if that is not done yet.
+    /// Applies the application's answer to a message. Returns the result of the delivery if the
+    /// message must wait.
     #[inline(always)]
     pub fn answered(
         &mut self,
@@ -210,11 +213,11 @@ impl Core {
             return;
         }
         let why = (reject.reason, reject.text.as_ref());
-        // While a reset is only awaited, the number is still what the counterparty knows.
+        // While a reset is only awaited, the number is still valid for the counterparty.
         let holds = numbers == Numbers::Hold || self.session.awaits_reset();
         let seq = message.msg_seq_num().ok().filter(|_| holds);
         match reject.fault {
-            // A reject is never rejected.
+            // A BusinessMessageReject(j) is never rejected.
             Some(fault) if seq.is_some() && message.msg_type() != b"j" => {
                 self.session.reject(now, message, fault, &mut self.out);
                 self.note_remarks(now);
@@ -240,7 +243,7 @@ impl Core {
         }
     }
 
-    /// Lets a message wait for the application.
+    /// Queues a message until the application can be called.
     #[cold]
     pub fn postpone(
         &mut self,
@@ -256,8 +259,8 @@ impl Core {
         }
     }
 
-    /// The number of a message that waits; 0 if that means nothing once the numbers are reset,
-    /// which is under way.
+    /// Returns the number of a waiting message; 0 = a reset is under way, which will invalidate the
+    /// number.
     pub fn number_of(&self, message: &Message<'_>) -> u64 {
         match self.session.awaits_reset() {
             true => 0,
@@ -265,8 +268,8 @@ impl Core {
         }
     }
 
-    /// Takes the words of the counterparty out of a Reject(3), BusinessMessageReject(j) or
-    /// Logout(5). Returns true if it is a reject that is to be told.
+    /// Keeps Text(58) of a Logout(5), or of a rejection of our Logon(A). Returns true if the
+    /// message is a rejection that must be reported to the application.
     pub fn apply(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
             *verdict == Verdict::Disconnect(Disconnect::LogonRefused(LogonFault::AnsweredByReject));
@@ -277,7 +280,7 @@ impl Core {
                 return false;
             }
         }
-        // A duplicate has been told before.
+        // A duplicate was reported before.
         let next = self.session.next_num_in();
         let seq = message.msg_seq_num();
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
@@ -285,7 +288,7 @@ impl Core {
         counts || refuses_logon
     }
 
-    /// A message could not be passed on to the session with another counterparty.
+    /// Rejects a message that could not be passed to the session with another counterparty.
     pub fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
         self.queue_event(now, CoreEvent::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is

@@ -1,7 +1,7 @@
-//! The messages that wait for the application of a session.
+//! Messages that wait for the application of a session.
 //!
-//! Invariant: messages are delivered in order; while one waits for its application, those behind it
-//! wait too.
+//! Invariant: messages are delivered in order. While a message waits for its application, all later
+//! messages wait too.
 
 mod handed;
 
@@ -15,20 +15,21 @@ use handed::Handed;
 pub use handed::HandedCall;
 
 const MS: u64 = 1_000_000;
-/// Time before a message is offered again to a session that was busy.
+/// Time until a message is offered again to a busy session, in nanoseconds.
 const SOON_NS: u64 = MS / 5;
 
-/// The treatment of a message when its turn comes.
+/// How a message at the head of the queue is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
-    /// The application gets it.
+    /// The application receives the message.
     Offer,
-    /// It is rejected, since too many came at once (`throttle`). Not before its turn: if a new
-    /// logon comes first, it is sent again together with those before it, and is taken then.
+    /// The message is rejected, because a limit (`throttle`) was exceeded. The rejection waits for
+    /// all earlier messages. If a new logon precedes the rejection, the counterparty resends all
+    /// these messages, and the session accepts them.
     Reject,
 }
 
-/// A message that waits for its application, with its number; 0 if that means nothing any more.
+/// A message that waits for its application, with its number; 0 = the number is no longer valid.
 #[derive(Debug)]
 struct Postponed {
     seq: u64,
@@ -36,31 +37,31 @@ struct Postponed {
     handling: Handling,
 }
 
-/// The application's answer to a message, as the session heeds it.
+/// The effect of the application's answer to a message.
 pub enum Offered {
-    /// It has had it, or passes it over for good.
+    /// The message counts as delivered, or is skipped.
     Taken,
-    /// It does not take it: the counterparty is told.
+    /// The application refuses the message, and the counterparty receives a rejection.
     Rejected(BusinessReject),
-    /// It is to be asked again.
+    /// The message is offered again later.
     Later,
-    /// It was asked often enough: the connection ends.
+    /// The message was offered as often as allowed: the connection ends.
     GivenUp,
 }
 
 /// The outcome of a call of the application.
 pub enum Made {
-    /// It has had it.
+    /// The application has handled the call.
     Had,
     Rejected(BusinessReject),
-    /// It is not available for it.
+    /// The application is not available for the message.
     NotAvailable(BusinessReject),
-    /// It has panicked.
+    /// The application has panicked.
     Panicked,
 }
 
 impl Made {
-    /// The outcome that its answer means.
+    /// Returns the outcome for an answer of the application.
     pub fn of(answer: Result<(), BusinessReject>) -> Self {
         match answer {
             Ok(()) => Self::Had,
@@ -70,28 +71,28 @@ impl Made {
     }
 }
 
-/// Messages and calls that the application has not taken yet.
+/// Messages and calls that the application has not handled yet.
 pub struct Delivery {
-    /// The calls that were handed over to an application in threads of its own.
+    /// Calls passed to an application in its own threads.
     handed: Option<Handed>,
     policy: Unavailable,
     postponed: VecDeque<Postponed>,
-    /// Bytes of the messages that wait.
+    /// Bytes of the postponed messages.
     bytes: usize,
-    /// How often the first one was offered.
+    /// How often the first message was offered.
     offers: u32,
-    /// When it is offered again.
+    /// Time of the next offer, on the monotonic clock.
     at_ns: u64,
 }
 
 impl Delivery {
-    /// `limits`: of an application that is called in threads of its own.
+    /// Creates an empty delivery. `limits` belong to an application that runs in its own threads.
     pub fn new(limits: Option<ApplicationSettings>, policy: Unavailable) -> Self {
         let handed = limits.map(Handed::new);
         Self { handed, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
-    /// The consequence of the application's answer.
+    /// Returns the effect of the application's answer.
     pub fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
         match answer {
             Ok(()) => Offered::Taken,
@@ -105,14 +106,14 @@ impl Delivery {
         }
     }
 
-    /// A call was handed over.
+    /// Notes that a call was passed to the application.
     pub fn hand_over(&mut self, call: HandedCall) {
         if let Some(handed) = &mut self.handed {
             handed.put(call);
         }
     }
 
-    /// The first call that was handed over has ended.
+    /// Removes and returns the first passed call, which has ended.
     pub fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
         let handed = self.handed.as_mut()?;
         let had = handed.take_first()?;
@@ -120,96 +121,96 @@ impl Delivery {
             handed.panicked(had.seq);
         }
         if !self.postponed.is_empty() && handed.is_idle() {
-            // It is the turn of those.
+            // Postponed messages have their turn now.
             handed.owe_turn();
         }
         Some(had)
     }
 
-    /// The application has panicked in a thread of its own: it is called for no more messages.
-    /// Returns the number of the message that it was called for; 0 if it was at none.
+    /// Notes that an application in its own thread has panicked, and receives no more messages.
+    /// Returns the number of the message that the application was handling; 0 = none.
     pub fn has_panicked(&mut self) -> u64 {
         self.handed.as_mut().map_or(0, |handed| handed.panicked(0))
     }
 
-    /// Returns true if the application has had everything that it was handed, or is called in the
-    /// thread that drives the session. If not, messages that are postponed wait for that.
+    /// Returns true if the application has handled all passed calls, or runs in the thread that
+    /// drives the session. Otherwise postponed messages must wait.
     pub fn rests(&self) -> bool {
         self.handed.as_ref().is_none_or(Handed::is_idle)
     }
 
-    /// Returns true if an application that is called in threads of its own does nothing, and will
-    /// not by itself. If not, [`Delivery::owes_turn`] says when it is so.
+    /// Returns true if an application in its own threads is idle, and stays idle. Otherwise
+    /// [`Delivery::owes_turn`] reports when the application becomes idle.
     pub fn await_idle(&mut self) -> bool {
         self.handed.as_mut().is_none_or(Handed::await_idle)
     }
 
-    /// The application is called, and is to be asked something when it has returned.
+    /// Requests a turn for the end of the application's current call.
     pub fn await_return(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.await_return();
         }
     }
 
-    /// Returns true if something that was waited for has come about: the session is to have a turn.
+    /// Returns true if an awaited condition has occurred, and the session needs a turn.
     #[inline]
     pub fn owes_turn(&mut self) -> bool {
         self.handed.as_mut().is_some_and(Handed::owes_turn)
     }
 
-    /// Returns true if nothing more is to be read before the application has had more.
+    /// Returns true if no more bytes may be read until the application has handled more.
     pub fn is_behind(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.waits_when_full() && handed.is_full())
     }
 
-    /// Returns true if more waits for the application than may, and the connection is to end.
+    /// Returns true if the application's queue exceeds its limit, and the connection must end.
     pub fn is_over(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
-    /// Returns true if there is room for one more message to be handed over; `None` for an
-    /// application that is called in the thread that drives the session.
+    /// Returns true if one more call can be passed to the application; `None` = the application
+    /// runs in the thread that drives the session.
     pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
     }
 
-    /// Returns true if no more is to be read while as much waits as may.
+    /// Returns true if the session stops reading while the application's queue is full.
     pub(super) fn waits_when_full(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
-    /// Returns true if a burst has left memory behind.
+    /// Returns true if a burst has left unused memory.
     #[inline]
     pub fn is_bulky(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::is_bulky)
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Releases the unused memory of a burst.
     pub fn trim(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.trim();
         }
     }
 
-    /// Returns true if messages wait for the application.
+    /// Returns true if postponed messages wait for the application.
     pub fn has_postponed(&self) -> bool {
         !self.postponed.is_empty()
     }
 
-    /// How many messages and frames wait for an application in threads of its own, and their
-    /// bytes.
+    /// Returns the number and bytes of messages and frames that wait for an application in its own
+    /// threads.
     pub fn waiting(&self) -> (usize, usize) {
         self.handed.as_ref().map_or((0, 0), Handed::waiting)
     }
 
-    /// Bytes of the messages that wait.
+    /// Returns the bytes of all waiting messages.
     pub fn bytes(&self) -> usize {
         self.bytes + self.handed.as_ref().map_or(0, Handed::bytes)
     }
 
-    /// Lets a message wait behind the others. Returns whether there is room for it: so many
-    /// messages and bytes at most, but always for one. `seq` is its number; 0 if that means nothing
-    /// once the numbers are reset, which is under way.
+    /// Postpones a message behind the waiting messages. Returns false if the limits leave no room;
+    /// one message always has room. `seq` is the number of the message; 0 = a reset is under way,
+    /// which will invalidate the number.
     pub fn postpone(
         &mut self,
         (seq, message): (u64, &Message<'_>),
@@ -227,19 +228,20 @@ impl Delivery {
         true
     }
 
-    /// The message that is to be offered again now, with its number; 0 if that means nothing any
-    /// more.
+    /// Returns the postponed message to be offered now, with its number; 0 = the number is no
+    /// longer valid.
     pub fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
         let first = self.postponed.front().filter(|_| self.offers_more(now))?;
         Some((first.seq, first.bytes.clone(), first.handling))
     }
 
-    /// Returns true if messages are to be offered again now.
+    /// Returns true if postponed messages must be offered now.
     pub fn offers_more(&self, now: Now) -> bool {
         self.deadline().is_some_and(|at| now.monotonic_ns >= at)
     }
 
-    /// When the first message that waits is offered again, on the monotonic clock.
+    /// Returns the time at which the first waiting message is offered again, on the monotonic
+    /// clock.
     pub fn deadline(&self) -> Option<u64> {
         let (is_halted, is_idle) =
             self.handed.as_ref().map_or((false, true), |all| (all.is_halted(), all.is_idle()));
@@ -247,7 +249,8 @@ impl Delivery {
         waits_for_time.then_some(self.at_ns)
     }
 
-    /// The application in threads of its own was not available for the first message that waits.
+    /// Notes that an application in its own threads was not available for the first waiting
+    /// message.
     pub(super) fn halt(&mut self, now: Now) {
         self.offer_later(now);
         if let Some(handed) = &mut self.handed {
@@ -255,8 +258,8 @@ impl Delivery {
         }
     }
 
-    /// Returns true if the application is to have the message once more now that it was not
-    /// available for.
+    /// Returns true if a call that was halted is due now: the application was not available for its
+    /// message. Ends the halt.
     pub fn has_more_work(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;
@@ -264,19 +267,20 @@ impl Delivery {
         handed.end_halt()
     }
 
-    /// The message that the application was not available for is passed over.
+    /// Skips the message for which the application was not available.
     pub fn pass_over(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.end_halt();
         }
     }
 
-    /// The application has had a message that was handed over.
+    /// Notes that the application has handled a passed message.
     pub(super) const fn was_taken(&mut self) {
         self.offers = 0;
     }
 
-    /// The first message that waits was taken: the next one is offered at once.
+    /// Removes the first postponed message, which was delivered. The next message is offered at
+    /// once.
     pub fn first_is_taken(&mut self) {
         if let Some(first) = self.postponed.pop_front() {
             self.bytes -= first.bytes.len();
@@ -284,43 +288,44 @@ impl Delivery {
         self.offers = 0;
     }
 
-    /// The message whose turn it is was offered once more, and is to be offered again.
+    /// Schedules another offer of the current message, and counts the offer.
     pub fn offer_later(&mut self, now: Now) {
         self.offers += 1;
         self.at_ns = now.monotonic_ns + nanos(self.policy.delay);
     }
 
-    /// The message whose turn it is found another session busy, and is to be offered again soon.
+    /// Schedules an early offer of the current message, because another session was busy.
     pub const fn offer_soon(&mut self, now: Now) {
         self.at_ns = now.monotonic_ns + SOON_NS;
     }
 
-    /// The lowest number of a message that has not been taken yet; those of before a reset have
-    /// none.
+    /// Returns the lowest number of an undelivered message. Messages from before a reset have no
+    /// number.
     pub(super) fn first_seq(&self) -> Option<u64> {
         let handed_over = self.handed.as_ref().and_then(Handed::first_seq);
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
-    /// The number of the message that an application in a thread of its own is called for, if it
-    /// has not been taken yet. All that the application has had before must have been heard of.
+    /// Returns the number of the message that an application in its own thread is handling, if the
+    /// message does not count as delivered. The session must have processed the results of all
+    /// earlier calls.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.handed.as_ref().and_then(Handed::running_seq)
     }
 
-    /// The message with this number counts as taken, also while the application is called for it.
-    /// Returns whether the number still names one.
+    /// Counts the message with this number as delivered, even while the application is handling the
+    /// message. Returns false if the number is no longer valid.
     pub fn count(&mut self, seq: u64) -> bool {
         self.handed.as_mut().is_some_and(|handed| handed.count(seq))
     }
 
-    /// The highest number of a message among the first `begun` calls that were handed over.
+    /// Returns the highest message number among the first `begun` passed calls.
     pub fn last_seq(&self, begun: usize) -> Option<u64> {
         self.handed.as_ref()?.last_seq(begun)
     }
 
-    /// The first `begun` calls do not count: those that the application has had are forgotten, and
-    /// the one that it may be called for now (`runs`) means nothing.
+    /// Discards the first `begun` calls. Handled calls are removed, and the result of a call that
+    /// still runs (`runs`) is ignored.
     pub fn undo(&mut self, begun: usize, runs: bool) {
         if let Some(handed) = &mut self.handed {
             handed.undo(begun, runs);
@@ -332,7 +337,7 @@ impl Delivery {
         self.postponed.iter().map(|waiting| waiting.seq).find(|seq| *seq > 0)
     }
 
-    /// The numbers have been reset: those of the messages mean nothing any more.
+    /// Invalidates the numbers of all waiting messages after a reset.
     pub fn forget_numbers(&mut self) {
         self.postponed.iter_mut().for_each(|waiting| waiting.seq = 0);
         if let Some(handed) = &mut self.handed {
@@ -340,15 +345,15 @@ impl Delivery {
         }
     }
 
-    /// Returns true if the call at this place, counted from the first that was handed over, is for
-    /// a message that is asked for again after the next logon.
+    /// Returns true if the passed call at this index is for a message that will be requested again
+    /// after the next logon.
     pub fn is_asked_again(&self, place: usize) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.is_numbered(place))
     }
 
-    /// Drops what is asked for again after the next logon, behind the first `begun` calls. Returns
-    /// the number that it begins with. Messages of before a reset are nowhere else any more: they
-    /// go on waiting.
+    /// Drops the messages after the first `begun` calls that will be requested again after the next
+    /// logon. Returns the lowest dropped number. Messages from before a reset exist nowhere else,
+    /// and continue to wait.
     pub(super) fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
         let seq = self.first_seq()?;
         if let Some(handed) = &mut self.handed {
@@ -360,8 +365,8 @@ impl Delivery {
         Some(seq)
     }
 
-    /// A panic may have left half a change: all that waits is asked for again, and of what was
-    /// handed over no message counts. See [`Delivery::undo`].
+    /// Drops all waiting messages after a panic, because they will be requested again. No passed
+    /// message counts. See [`Delivery::undo`].
     pub fn clear(&mut self, begun: usize, runs: bool) {
         self.postponed.clear();
         if let Some(handed) = &mut self.handed {
@@ -377,7 +382,7 @@ mod tests {
 
     use super::*;
 
-    /// Each message that is postponed has its turn when the application has had the one before it.
+    /// Each postponed message has its turn after the application has handled the previous message.
     #[test]
     fn a_turn_is_owed_for_each_message_that_is_postponed() {
         let policy = Unavailable::default();

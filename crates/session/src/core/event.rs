@@ -1,7 +1,7 @@
-//! Events of the core besides messages that come and go: [`CoreEvent`].
+//! Events of the core, apart from received and sent messages: [`CoreEvent`].
 //!
-//! Invariant: an event is a value that borrows nothing. The core queues it and knows nothing of
-//! those that receive it.
+//! Invariant: an event is a value without borrows. The core queues events and does not know their
+//! receivers.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use transfix_codec::{Garbled, Misuse};
 use crate::rolled_back::RolledBack;
 use crate::{Remark, SendError};
 
-/// Something that the core has brought about in a session.
+/// An event in a session.
 #[derive(Clone, Debug)]
 pub enum CoreEvent {
     /// The counterparty has logged on, or has accepted our Logon(A), with this HeartBtInt(108).
@@ -26,79 +26,80 @@ pub enum CoreEvent {
     LogonUnanswered,
     JudgingPanicked,
     LogonFieldsLeftOut(Misuse),
-    /// A window of the schedule has opened, and the numbers start again.
+    /// A window of the schedule has opened, and the numbers restart.
     WindowOpened,
-    /// The numbers start again while the session is logged on.
+    /// The numbers restart while the session is logged on.
     NumbersBeginAgain,
-    /// The session goes on with the numbers that it found in its store.
+    /// The session continues with the numbers of its store.
     NumbersTaken {
         next_in: u64,
         next_out: u64,
     },
-    /// Messages with these numbers were stored without a logon, and are not sent.
+    /// Messages with these numbers were stored without a logon, and a reset of the numbers prevents
+    /// their resend.
     StoredGone {
         first: u64,
         last: u64,
     },
-    /// Messages are sent again.
+    /// Our messages `begin` to `end` are being resent.
     Resending {
         begin: u64,
         end: u64,
     },
-    /// The same ResendRequest(2) has come so many times in a row.
+    /// The same ResendRequest(2) was received `times` times in a row.
     AskedAgain {
         times: u32,
     },
-    /// So many messages were asked for, and are not in the store.
+    /// Some requested messages are missing from the store.
     NotStored {
         missing: u64,
     },
-    /// Bytes were skipped.
+    /// Received bytes were skipped.
     Skipped {
         reason: Garbled,
         bytes: usize,
     },
-    /// The session layer has something to say about a message of the counterparty.
+    /// The session layer reports a fact about a message of the counterparty.
     Remark(Remark),
-    /// A message of the counterparty was answered by BusinessMessageReject(j), or by Reject(3) up
-    /// to FIX 4.1, with this reason and text.
+    /// A message of the counterparty was answered with BusinessMessageReject(j), or with Reject(3)
+    /// up to FIX 4.1.
     NotTaken {
         seq: u64,
         reason: u16,
         text: Cow<'static, str>,
     },
-    /// A message for a third party could not be passed on.
+    /// A message for a third party could not be passed to another session.
     NotRouted {
         why: String,
     },
-    /// The answer of the application to this message could not be sent.
+    /// The application's answer to this message could not be sent.
     NotAnswered {
         seq: u64,
         why: SendError,
     },
-    /// A message that waited in the queue goes back to the application.
+    /// A queued message is returned to the application.
     GivenBack {
         why: SendError,
     },
-    /// The store has failed, and may have so many messages: they stay in the queue.
+    /// The store has failed, and may contain `count` returned messages, which stay in the queue.
     NotGivenBack {
         count: usize,
     },
-    /// So much waits for the application that nothing more is read.
+    /// The application's queue is full, and reading stops.
     ApplicationFull {
         messages: usize,
         bytes: usize,
     },
-    /// So much still waits, and reading goes on.
+    /// The application's queue has room again, and reading continues.
     ApplicationHasRoom {
         messages: usize,
         bytes: usize,
     },
-    /// So many bytes have waited for the counterparty for too long.
+    /// Too many bytes have waited too long for the counterparty.
     SlowConsumer {
         bytes: usize,
     },
-    /// So many bytes still wait for it, which is no longer too much.
+    /// The counterparty has caught up: the number of waiting bytes is acceptable.
     CaughtUp {
         bytes: usize,
     },

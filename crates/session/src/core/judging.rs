@@ -1,11 +1,11 @@
-//! The application's judgement of a Logon(A), which may come later.
+//! The application's decision on a Logon(A), which may be made later.
 
 use crate::answers::LogonRefusal;
 
-/// The application's judgement of a Logon(A).
+/// The application's decision on a Logon(A).
 pub type Answer = Result<(), LogonRefusal>;
 
-/// The answer where the application gives none.
+/// Returns the refusal that replaces a missing answer of the application.
 pub fn not_available() -> LogonRefusal {
     LogonRefusal::new("not available")
 }
@@ -13,25 +13,25 @@ pub fn not_available() -> LogonRefusal {
 /// When the application was asked about a Logon(A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
-    /// Before the session was made.
+    /// Before the session was created.
     Before,
-    /// In the turn that has its answer.
+    /// In the turn that receives the answer.
     Now,
     /// In an earlier turn.
     Earlier,
 }
 
-/// Where a session stands with the judgement of its Logon(A).
+/// The state of the decision on a Logon(A).
 #[derive(Default)]
 pub enum Judging {
-    /// There is no Logon(A), or the application was not asked.
+    /// No Logon(A) was received, or the application was not asked.
     #[default]
     Open,
-    /// The application answers later, at this moment of the monotonic clock at the latest.
+    /// The application has not answered yet. The value is the deadline on the monotonic clock.
     Asked(u64),
     Answered(Answer, Asked),
-    /// The application has accepted it, and the store takes over what another process has written,
-    /// until this moment of the monotonic clock at the latest.
+    /// The application has accepted the Logon(A), and the store reads what another process has
+    /// written. The value is the deadline on the monotonic clock.
     Refreshing(u64),
 }
 
@@ -46,7 +46,7 @@ impl Judging {
         matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
-    /// Returns true if the application is to answer.
+    /// Returns true if the application has still to answer.
     pub const fn awaits_answer(&self) -> bool {
         matches!(self, Self::Asked(_))
     }
@@ -56,12 +56,12 @@ impl Judging {
         matches!(self, Self::Answered(..))
     }
 
-    /// The answer that was waited for.
+    /// Sets the awaited answer.
     pub fn answer(&mut self, answer: Answer) {
         *self = Self::Answered(answer, Asked::Earlier);
     }
 
-    /// When no answer is waited for any longer, on the monotonic clock.
+    /// Returns the deadline for the awaited answer or refresh, on the monotonic clock.
     pub const fn deadline(&self) -> Option<u64> {
         match self {
             Self::Asked(until_ns) | Self::Refreshing(until_ns) => Some(*until_ns),
@@ -69,7 +69,7 @@ impl Judging {
         }
     }
 
-    /// Until when the store may be refreshed, if that has begun.
+    /// Returns the deadline for a refresh of the store, if the refresh has begun.
     pub const fn refreshes_until_ns(&self) -> Option<u64> {
         match self {
             Self::Refreshing(until_ns) => Some(*until_ns),
@@ -77,7 +77,8 @@ impl Judging {
         }
     }
 
-    /// Refuses in place of an application that has not answered in time. Returns whether it did.
+    /// Refuses the Logon(A) if the application has not answered in time. Returns true if the
+    /// Logon(A) was refused.
     pub fn give_up(&mut self, now_ns: u64) -> bool {
         let is_late = matches!(self, Self::Asked(until_ns) if now_ns >= *until_ns);
         if is_late {
@@ -86,7 +87,7 @@ impl Judging {
         is_late
     }
 
-    /// The answer, once.
+    /// Removes and returns the answer.
     pub fn take(&mut self) -> Option<Answer> {
         match std::mem::take(self) {
             Self::Answered(answer, _) => Some(answer),

@@ -1,4 +1,4 @@
-//! The Logon(A) of a connection: judged, filled, accepted.
+//! The Logon(A) of a connection: the application's decision, further fields, and the acceptance.
 
 use transfix_codec::{Message, Misuse};
 
@@ -9,14 +9,14 @@ use crate::core::judging::{self, Answer, Asked, Judging};
 use crate::{Now, Verdict};
 
 impl Core {
-    /// Gives a message to the session layer.
+    /// Passes a message to the session layer.
     #[inline(always)]
     pub fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.receive(now, message, &mut self.out)
     }
 
-    /// Gives a message to the session layer that was kept above a gap.
+    /// Passes a message that was kept above a gap to the session layer.
     pub fn receive_held(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         let verdict = self.session.receive_held(now, message, &mut self.out);
@@ -24,8 +24,8 @@ impl Core {
         verdict
     }
 
-    /// Gives a Logon(A) to the session layer. Returns what becomes of it, or `None` if the
-    /// application is to be asked.
+    /// Passes a Logon(A) to the session layer. Returns the verdict, or `None` if the application
+    /// must be asked.
     pub fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Option<Verdict> {
         self.expected = self.session.next_num_in();
         if self.session.offer().is_some() {
@@ -35,8 +35,8 @@ impl Core {
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
 
-    /// The way of a Logon(A) that the application has judged, or is judging. If it is accepted:
-    /// until when the store may be refreshed for it, if that was begun.
+    /// Returns the application's decision on a Logon(A). An accepted Logon(A) returns the deadline
+    /// for a refresh of the store, if the refresh has begun.
     pub fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
@@ -49,8 +49,8 @@ impl Core {
         }
     }
 
-    /// The application was asked about the Logon(A), and has answered or will answer later. `None`:
-    /// it has panicked.
+    /// Notes the application's decision on a Logon(A). `None`: the application has panicked;
+    /// `Some(None)`: the application will answer later.
     pub fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
         self.judging = match judged {
             Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
@@ -62,27 +62,26 @@ impl Core {
         };
     }
 
-    /// Returns true if the application was asked about the Logon(A), and the session waits for its
-    /// answer or has it.
+    /// Returns true if the application was asked about the Logon(A).
     #[inline]
     pub const fn is_judging(&self) -> bool {
         self.judging.has_begun()
     }
 
-    /// Returns true if this connection has let the application wait with its answer to the
-    /// Logon(A).
+    /// Returns true if the application was asked about the Logon(A) in an earlier turn of this
+    /// connection.
     #[inline]
     pub const fn has_asked(&self) -> bool {
         self.judging.has_asked()
     }
 
-    /// The application has accepted the Logon(A).
+    /// Accepts the Logon(A) after the application has accepted.
     pub fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.accept_logon(now, &mut self.out)
     }
 
-    /// Our Logon(A) gets these encoded fields of the application.
+    /// Adds these encoded fields of the application to our Logon(A).
     pub fn set_logon_fields(&mut self, now: Now, filled: Result<Vec<u8>, Misuse>) {
         let set = filled.and_then(|fields| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
@@ -92,23 +91,24 @@ impl Core {
         }
     }
 
-    /// The session is logged on, which the journal knows.
+    /// Reports the logon, which is already journalled.
     pub fn logged_on(&mut self, now: Now) {
-        // The counterparty asks for them from now on.
+        // The counterparty can request the stored messages from now on.
         self.stored = None;
         self.outgoing.begin_pause(now);
         self.note_state();
         let heart_bt_int = self.session.agreed_heart_bt_int();
         self.queue_event(now, CoreEvent::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
-            // It shows the counterparty the gap behind our Logon(A), which it asks for at once.
+            // The Heartbeat(0) shows the counterparty the gap after our Logon(A), which the
+            // counterparty requests at once.
             let _ = self.session.heartbeat(now, &mut self.out);
         }
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(PlainEvent::LoggedOn));
     }
 
-    /// The numbers have begun again while the session is logged on, which the journal knows.
+    /// Reports a reset of the numbers while logged on, which is already journalled.
     pub fn reset(&mut self, now: Now) {
         self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);

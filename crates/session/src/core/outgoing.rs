@@ -1,9 +1,10 @@
-//! Messages of the application that wait to be sent: for their turn, for a logon, for the operator.
+//! Queued messages of the application: they wait for their turn, for a logon, or for an operator.
 //!
-//! The queue of other threads is the executor's: it moves messages from there into the backlog.
+//! The executor has the queue of other threads, and moves messages from that queue into the
+//! backlog.
 //!
-//! Invariants: messages leave in the order in which they were handed over. With `offline =
-//! "queue"`, those that wait for a logon are in the store. A message is given back once.
+//! Invariants: messages are sent in the order of their submission. With `offline = "queue"`,
+//! messages that wait for a logon are in the store. A message is returned at most once.
 
 mod backlog;
 pub mod record;
@@ -15,22 +16,22 @@ use backlog::Backlog;
 pub use backlog::{Left, Restored};
 use record::Queued;
 
-/// A message that is not sent, and why.
+/// A message that is not sent, and the reason.
 pub type GivenBack = (Left, SendError);
 
-/// The fate of a message that was given back, if the store fails before that is safe.
+/// The treatment of a returned message if the store fails before the return is safe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IfLost {
-    /// It waits as before.
+    /// The message waits as before.
     Waits,
-    /// It is given back when the store is open again, as is all that waits.
+    /// The message is returned after the store is reopened, as are all waiting messages.
     Returns,
 }
 
-/// The ticket of what was given back since the last commit.
+/// Placeholder ticket of messages that were returned since the last commit.
 const UNCOMMITTED: u64 = u64::MAX;
 
-/// Given back, which the application is told as soon as that is safe.
+/// A returned message that the application receives as soon as the return is safe.
 struct Untold {
     ticket: u64,
     message: GivenBack,
@@ -40,18 +41,18 @@ struct Untold {
 /// Messages that wait to be sent.
 pub struct Outgoing {
     options: QueueSettings,
-    /// Taken from the queue of other threads, and not sent yet.
+    /// Messages moved from the queue of other threads, and not sent yet.
     backlog: Backlog,
-    /// Oldest first.
+    /// Returned messages that the application has not received, oldest first.
     untold: VecDeque<Untold>,
-    /// Waiting messages are given back for this reason when the store is open again.
+    /// Reason to return all waiting messages when the store is reopened.
     returns: Option<SendError>,
-    /// The last turn has ended before the queue did: the next one begins with it, or a
-    /// counterparty that sends without a pause would keep it from being sent.
+    /// True if the last turn ended before the queue was empty. The next turn then begins with the
+    /// queue; otherwise a counterparty that sends without a pause could block the queue.
     is_first: bool,
-    /// An operator holds them back.
+    /// True if an operator holds the messages back.
     pub is_held_back: bool,
-    /// Until when they wait after a logon.
+    /// End of the pause after a logon, on the monotonic clock.
     pause_until_ns: Option<u64>,
 }
 
@@ -68,7 +69,7 @@ impl Outgoing {
         }
     }
 
-    /// Returns true if the outbox takes no more messages of the application.
+    /// Returns true if the outbox is too full for more application messages.
     pub const fn is_full(&self, outbox_bytes: usize) -> bool {
         outbox_bytes > self.options.queued_bytes_max
     }
@@ -77,77 +78,77 @@ impl Outgoing {
         &self.options
     }
 
-    /// Returns true if messages get their numbers without a logon.
+    /// Returns true if messages are numbered and stored without a logon.
     pub fn stores(&self, state: State) -> bool {
         self.options.offline == Offline::Store && state != State::Active
     }
 
-    /// Returns true if what waits for a logon is kept in the store.
+    /// Returns true if messages that wait for a logon are kept in the store.
     pub(super) fn keeps_in_store(&self) -> bool {
         self.options.offline == Offline::Queue
     }
 
-    /// Returns true if a new message must take its place behind others: it is kept for the next
-    /// logon, or those that wait since before the logon go first.
+    /// Returns true if a new message must be queued: the message is kept for the next logon, or
+    /// earlier waiting messages are sent first.
     pub fn must_queue(&self, state: State) -> bool {
         self.waits_behind(state) || self.keeps_now(state)
     }
 
-    /// Returns true if others that are held back go first.
+    /// Returns true if waiting messages that are held back must be sent first.
     pub fn waits_behind(&self, state: State) -> bool {
         let active = state == State::Active;
         let waits = self.is_held_back || self.pause_until_ns.is_some();
         waits && (active || self.stores(state))
     }
 
-    /// Returns true if what waits goes on waiting.
+    /// Returns true if the waiting messages must continue to wait.
     fn must_wait(&self, state: State) -> bool {
         state != State::Active || self.is_held_back || self.pause_until_ns.is_some()
     }
 
-    /// Returns true if something has found no room before, and would find it now.
+    /// Returns true if waiting messages can be sent, because the outbox has room again.
     pub fn sends_more(&self, state: State, outbox_bytes: usize) -> bool {
         !self.backlog.is_empty() && !self.is_full(outbox_bytes) && !self.must_wait(state)
     }
 
-    /// Returns true if [`Outgoing::begin`] has something to decide, or messages wait here. Most
-    /// turns find nothing, and pay for no more than this look.
+    /// Returns true if [`Outgoing::begin`] has a decision to make, or messages wait. The check is
+    /// cheap, because most turns have nothing to send.
     #[inline]
     pub fn is_pending(&self) -> bool {
         self.pause_until_ns.is_some() || !self.backlog.is_empty()
     }
 
-    /// Returns true if no message waits here; the queue of other threads may have some.
+    /// Returns true if no message waits here; the queue of other threads may still have messages.
     pub fn is_empty(&self) -> bool {
         self.backlog.is_empty()
     }
 
-    /// Takes in messages that other threads have handed over: `add` puts them behind those that
-    /// wait.
+    /// Appends messages that other threads have submitted: `add` writes them after the waiting
+    /// messages.
     pub fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.backlog.take_in(add);
     }
 
-    /// Returns true if the last turn has left messages that come first in this one.
+    /// Returns true if the last turn left messages, which are sent first in this turn.
     pub const fn is_first(&self) -> bool {
         self.is_first
     }
 
-    /// Those that were left by the last turn have had their turn.
+    /// Notes that the messages left by the last turn have had their turn.
     pub const fn had_turn(&mut self) {
         self.is_first = false;
     }
 
-    /// Begins to send. Returns whether messages may be sent or stored now.
+    /// Begins to send. Returns true if messages may be sent or stored now.
     pub fn begin(&mut self, now: Now, state: State) -> bool {
-        // The pause after a logon ends at its time, even if nothing can be sent then.
+        // The pause after a logon ends on time, even if nothing can be sent.
         self.pause_until_ns = self.pause_until_ns.filter(|until| now.monotonic_ns < *until);
         let stores = self.stores(state) && !self.is_held_back;
         stores || !self.must_wait(state)
     }
 
-    /// The next message to be sent, if one more may be and the outbox has room. It stays until it
-    /// [is sent](Outgoing::sent) or [refused](Outgoing::refuse_first).
+    /// Returns the next message to be sent, if `left` and the outbox allow one more. The message
+    /// stays first until it [is sent](Outgoing::sent) or [refused](Outgoing::refuse_first).
     pub fn next(&mut self, outbox_bytes: usize, left: &mut u32) -> Option<Queued<'_>> {
         let is_full = self.is_full(outbox_bytes);
         let message = self.backlog.first()?;
@@ -162,17 +163,18 @@ impl Outgoing {
         Some(message)
     }
 
-    /// The first one is sent under this MsgSeqNum(34).
+    /// Notes that the first message was sent with this MsgSeqNum(34).
     pub fn sent(&mut self, seq: u64) {
         self.backlog.first_is_sent(seq);
     }
 
-    /// The first one cannot be sent.
+    /// Removes and returns the first message, which cannot be sent.
     pub fn refuse_first(&mut self) -> Option<Left> {
         self.backlog.take_first()
     }
 
-    /// Lets the messages that wait since before the logon wait a little longer.
+    /// Begins the configured pause after a logon, during which messages queued before the logon
+    /// wait.
     pub(super) fn begin_pause(&mut self, now: Now) {
         let pause_ns = nanos(self.options.queue_pause);
         self.pause_until_ns = (pause_ns > 0).then(|| now.monotonic_ns + pause_ns);
@@ -182,39 +184,40 @@ impl Outgoing {
         self.pause_until_ns = None;
     }
 
-    /// When the pause ends, on the monotonic clock.
+    /// Returns the end of the pause, on the monotonic clock.
     pub(super) const fn pause_until_ns(&self) -> Option<u64> {
         self.pause_until_ns
     }
 
-    /// Returns true if messages are to be put into the store, since they wait for a logon.
+    /// Returns true if messages must be put into the store, because they wait for a logon.
     pub fn keeps_now(&self, state: State) -> bool {
         self.keeps_in_store() && state != State::Active
     }
 
-    /// The first message that the store does not have yet, with the ticket under which it is put.
+    /// Returns the first message that the store does not have, with the ticket for the store.
     pub fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
         self.backlog.next_to_keep()
     }
 
-    /// That message is put into the store.
+    /// Notes that this message was put into the store.
     pub fn note_put(&mut self, now: Now) {
         self.backlog.note_put(now.utc.0.unsigned_abs());
     }
 
-    /// Up to which ticket nothing waits any more, once: what the store is to be told.
+    /// Returns the ticket up to which no message waits any more, once. The store must be notified
+    /// of the ticket.
     pub const fn take_gone(&mut self) -> Option<u64> {
         self.backlog.take_gone()
     }
 
-    /// All that the store was given is safe. Returns whether messages were given back that the
-    /// application can be told of.
+    /// Notes that all stored records are safe. Returns true if returned messages can be passed to
+    /// the application.
     pub fn committed(&mut self) -> bool {
         self.backlog.committed();
         !self.untold.is_empty()
     }
 
-    /// All that the store was given is safe as soon as this ticket is.
+    /// Notes that all stored records will be safe with this ticket.
     pub fn will_be_committed(&mut self, ticket: u64) {
         self.backlog.will_be_committed(ticket);
         for untold in self.untold.iter_mut().rev().take_while(|left| left.ticket == UNCOMMITTED) {
@@ -222,18 +225,18 @@ impl Outgoing {
         }
     }
 
-    /// All up to this ticket is safe.
+    /// Notes that all records up to this ticket are safe.
     pub(super) fn committed_up_to(&mut self, ticket: u64) {
         self.backlog.committed_up_to(ticket);
     }
 
-    /// Drops the message that waits behind so many bytes: its sender hears of a failure. Those of
-    /// others stay.
+    /// Drops the waiting message at this byte offset, because its sender receives an error.
+    /// Messages of other senders stay.
     pub fn refuse(&mut self, at: usize) {
         self.backlog.refuse(at);
     }
 
-    /// Takes in a record of what waits in the store, which was put at this time.
+    /// Adds a record of a waiting message from the store, with the time of its storage.
     pub fn add_restored(
         &self,
         restored: &mut Restored,
@@ -243,14 +246,15 @@ impl Outgoing {
         restored.add((ticket, time_ns), record, self.backlog.is_refused(ticket));
     }
 
-    /// Goes on with what waits in the store; another process may have sent some of it if the store
-    /// `is_shared`. If it has failed before, what was sent and is not safe waits again.
+    /// Continues with the waiting messages of the store. If the store `is_shared`, another process
+    /// may have sent some of them. If the store has failed, sent messages that are not safe wait
+    /// again.
     pub fn restore(&mut self, restored: Restored, how: (bool, bool)) {
         self.backlog.restore(restored, how);
     }
 
-    /// Takes messages that have waited for a logon longer than they may: at most `left`, which is
-    /// counted down. [`Outgoing::deadline`] is over if some are left.
+    /// Removes messages that have waited for a logon too long: at most `left` messages, which is
+    /// counted down. If expired messages remain, [`Outgoing::deadline`] is in the past.
     pub(super) fn take_expired(&mut self, now: Now, left: &mut u32) -> Vec<GivenBack> {
         let mut expired = Vec::new();
         while *left > 0
@@ -263,7 +267,7 @@ impl Outgoing {
         expired
     }
 
-    /// When the first message that waits expires, on the monotonic clock.
+    /// Returns the time at which the first waiting message expires, on the monotonic clock.
     pub fn deadline(&self, now: Now) -> Option<u64> {
         let expires = self.options.queue_expires;
         let since_ns = self.backlog.first_kept_ns().filter(|_| !expires.is_zero())?;
@@ -271,14 +275,15 @@ impl Outgoing {
         Some(now.monotonic_ns + nanos(expires).saturating_sub(waited_ns))
     }
 
-    /// Returns true if one message waits, which expires: the worker does not know of it yet.
+    /// Returns true if the only waiting message can expire, so that the worker needs the new
+    /// deadline.
     pub fn is_first_to_expire(&self) -> bool {
         !self.options.queue_expires.is_zero() && self.backlog.holds_one()
     }
 
-    /// The store has not taken what was given back since the last commit: those that it may have
-    /// wait on, and the application is told of the others. Returns how many wait on; `None` if
-    /// nothing was given back.
+    /// Handles a failed commit of returned messages. Messages that the store may contain continue
+    /// to wait, and the application receives the remaining messages. Returns how many messages
+    /// continue to wait, or `None` if no message was returned since the last commit.
     pub(super) fn keep_waiting(&mut self) -> Option<usize> {
         let is_new = |untold: &&Untold| untold.ticket == UNCOMMITTED;
         let new = self.untold.iter().rev().take_while(is_new).count();
@@ -299,33 +304,33 @@ impl Outgoing {
         Some(count)
     }
 
-    /// Returns true if messages were given back since the last commit.
+    /// Returns true if messages were returned since the last commit.
     pub fn gives_back(&self) -> bool {
         self.untold.back().is_some_and(|last| last.ticket == UNCOMMITTED)
     }
 
-    /// The application is told of these as soon as the next commit is safe.
+    /// Queues returned messages, which the application receives as soon as the next commit is safe.
     pub(super) fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         let ticket = UNCOMMITTED;
         let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
         self.untold.extend(untold);
     }
 
-    /// How much is not settled yet: bytes that wait or are in doubt, and 1 for each message still
-    /// to be told.
+    /// Returns the amount of unsettled work: waiting or uncertain bytes, plus 1 for each message
+    /// that the application must still receive.
     pub fn unsettled(&self) -> usize {
         self.bytes() + self.backlog.uncommitted_bytes() + self.untold.len()
     }
 
-    /// The next message that the application can be told of, since this ticket is safe.
+    /// Returns the next returned message whose ticket is safe.
     pub fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
         let first = self.untold.front()?;
         let is_safe = first.ticket <= ticket;
         is_safe.then(|| self.untold.pop_front()).flatten().map(|untold| untold.message)
     }
 
-    /// The store has failed before it was safe that messages are given back: those that it may have
-    /// wait again. Returns how many; the others were never in it.
+    /// Handles a store that failed before returns were safe. Returned messages that the store may
+    /// contain wait again. Returns the number of these messages.
     pub fn put_back_untold(&mut self) -> usize {
         let (mut back, mut others) = (Vec::new(), VecDeque::new());
         for untold in self.untold.drain(..) {
@@ -346,12 +351,13 @@ impl Outgoing {
         count
     }
 
-    /// MsgSeqNum(34) of the first message that is sent and not safe.
+    /// Returns the MsgSeqNum(34) of the first sent message that is not safe.
     pub fn first_uncommitted(&self) -> Option<u64> {
         self.backlog.first_uncommitted().map(|(_, seq)| seq)
     }
 
-    /// Returns true if that message can be this frame, which the store has under its number.
+    /// Returns true if the first sent message that is not safe may be `frame`, which the store has
+    /// under its number.
     pub fn may_be_stored_as(&self, frame: &[u8]) -> bool {
         self.backlog.first_uncommitted().is_some_and(|(message, _)| {
             let mut found = frame.windows(message.body.len().max(1));
@@ -359,75 +365,76 @@ impl Outgoing {
         })
     }
 
-    /// The store has that message.
+    /// Forgets the first sent message that is not safe, because the store has the message.
     pub fn forget_first_uncommitted(&mut self) {
         self.backlog.forget_first_uncommitted();
     }
 
-    /// Returns true if what waits is kept at the end of a connection, and not given back.
+    /// Returns true if waiting messages are kept at the end of a connection, rather than returned.
     pub fn keeps_unsent(&self) -> bool {
         self.options.unsent == Unsent::Keep
     }
 
-    /// Returns true if what waits is kept as the engine ends.
+    /// Returns true if waiting messages are kept when the engine stops.
     pub fn keeps_rest(&self) -> bool {
         self.keeps_unsent() && self.keeps_in_store()
     }
 
-    /// All that waits, to be given back.
+    /// Removes all waiting messages, to be returned for this reason.
     pub fn take_all(&mut self, why: SendError) -> Vec<GivenBack> {
         let all = self.backlog.take_all();
         all.into_iter().map(|left| (left, why)).collect()
     }
 
-    /// Messages that the store may have, and those sent last, are given back when the store is open
-    /// again. Nobody knows before that if they were sent. Returns the bytes of the latter.
+    /// Schedules the return of messages for the time after the store is reopened: messages that the
+    /// store may contain, and messages sent last. Until then it is unknown whether they were sent.
+    /// The result is the number of bytes of the messages sent last.
     pub fn return_later(&mut self, why: SendError) -> usize {
         self.returns = Some(why);
         self.backlog.uncommitted_bytes()
     }
 
-    /// Bytes of messages of which only the store can tell whether it has them: it has failed, or
-    /// not said yet that they are safe.
+    /// Returns the bytes of messages that the store may or may not contain, because the store has
+    /// failed or has not confirmed them.
     pub fn bytes_in_doubt(&self, has_failed: bool) -> usize {
         let untold = self.untold.iter().map(|untold| untold.message.0.body.len());
         let waiting = if has_failed { self.backlog.uncertain_bytes() } else { 0 };
         self.backlog.uncommitted_bytes() + untold.sum::<usize>() + waiting
     }
 
-    /// Takes the waiting messages that were never given to the store: it cannot have them.
+    /// Removes the waiting messages that were never put into the store.
     pub fn take_never_stored(&mut self) -> Vec<GivenBack> {
         let all = self.backlog.take_unkept();
         all.into_iter().map(|left| (left, SendError::Closed)).collect()
     }
 
-    /// All that waits is given back when the store is open again, or it would fail at the same
-    /// message once more.
+    /// Schedules the return of all waiting messages for the time after the store is reopened.
+    /// Otherwise the store would fail at the oversized message again.
     pub fn return_too_large(&mut self) {
         self.returns.get_or_insert(SendError::Failed);
     }
 
-    /// Gives back the messages that had to wait until the store was open again.
+    /// Removes the messages whose return had to wait for the reopened store.
     pub fn take_late(&mut self) -> Vec<GivenBack> {
         self.returns.take().map(|why| self.take_all(why)).unwrap_or_default()
     }
 
-    /// How many bytes wait here.
+    /// Returns the number of waiting bytes.
     pub fn bytes(&self) -> usize {
         self.backlog.len()
     }
 
-    /// How many bytes have left since the start: were sent, stored or given back.
+    /// Returns the number of bytes sent, stored or returned since the start.
     pub const fn left_bytes(&self) -> u64 {
         self.backlog.left_bytes()
     }
 
-    /// The waiting messages, oldest first: MsgType(35) and body.
+    /// Returns MsgType(35) and body of the waiting messages, oldest first.
     pub fn list(&self) -> Vec<(String, Vec<u8>)> {
         record::list(self.backlog.bytes())
     }
 
-    /// Drops what waits.
+    /// Drops the waiting messages.
     pub fn clear(&mut self) {
         self.backlog.clear();
     }
@@ -437,7 +444,7 @@ impl Outgoing {
         self.backlog.is_bulky()
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Releases the unused memory of a burst.
     pub fn trim(&mut self) {
         self.backlog.trim();
     }
@@ -447,12 +454,12 @@ impl Outgoing {
 mod tests {
     use super::*;
 
-    /// The bodies of messages that the application is told of once this ticket is safe.
+    /// Returns the bodies of the messages that the application receives once this ticket is safe.
     fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
         std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
     }
 
-    /// Three messages, of which the store has the first two, are given back.
+    /// Creates a queue that has returned three messages, of which the store has the first two.
     fn given_back() -> Outgoing {
         let options = QueueSettings { offline: Offline::Queue, ..QueueSettings::default() };
         let options = QueueSettings { unsent: Unsent::Return, ..options };

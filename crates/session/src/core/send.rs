@@ -1,5 +1,4 @@
-//! Messages of the application on their way out: sent, stored for later, kept in the queue, or
-//! given back.
+//! Messages of the application: sent, stored for later, queued, or returned.
 
 use std::hint::cold_path;
 
@@ -12,11 +11,11 @@ use crate::core::outgoing::{GivenBack, IfLost};
 use crate::sent::Sent;
 use crate::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
-/// Bytes that callbacks may send beyond `queued_bytes_max`: a program that never stops sending in
-/// one must not take all memory, and the batch of a store has an end.
+/// Bytes that callbacks may send beyond `queued_bytes_max`. The limit bounds memory and the batch
+/// of the store if a callback never stops sending.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
-/// Messages that wait are sent, or are stored as if they had been lost.
+/// The treatment of waiting messages: they are sent, or only stored for a later resend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendOrStore {
     Send,
@@ -40,7 +39,7 @@ impl Core {
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
     }
 
-    /// Sends for the application, as one of its callbacks does.
+    /// Sends or stores a message for the application, as a callback does.
     pub fn send_now(
         &mut self,
         now: Now,
@@ -54,7 +53,7 @@ impl Core {
         self.send_in_callback(now, msg_type, change, fill)
     }
 
-    /// Sends for the application, in a callback.
+    /// Sends a message for the application in a callback.
     #[inline]
     pub fn send_in_callback(
         &mut self,
@@ -77,8 +76,8 @@ impl Core {
         self.session.send(now, msg_type, &mut self.out, fill)
     }
 
-    /// More waits than may: the counterparty loses its connection for it, and what answers its
-    /// messages is stored.
+    /// Handles a full outbox in a callback. The settings may end the connection, and answers to
+    /// received messages are still stored.
     #[cold]
     fn refuse_if_too_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
         let options = self.outgoing.options();
@@ -91,15 +90,15 @@ impl Core {
         }
     }
 
-    /// Logs out for the application, or ends the connection if there is no logon.
+    /// Logs out for the application, or ends the connection if the session is not logged on.
     pub fn log_out_or_cut(&mut self, now: Now, text: &str) {
         if !self.session.logout(now, text, &mut self.out) {
             self.cut = Some(Disconnect::Application);
         }
     }
 
-    /// Gives a number to a message that cannot be written now: it is stored as if it had been lost
-    /// with the connection, and the counterparty asks for it.
+    /// Numbers a message that cannot be written now. The message is stored, and the counterparty
+    /// requests the message later.
     #[cold]
     fn store_late(
         &mut self,
@@ -112,35 +111,36 @@ impl Core {
         sent
     }
 
-    /// A message was numbered and is not written. Behind our Logon(A) nobody would miss it before
-    /// the next message.
+    /// Notes that a numbered message is not written. After our Logon(A), the counterparty would
+    /// notice the gap only at the next message.
     pub(super) fn note_late(&mut self) {
         self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
-    /// Returns true if a message must take its place in the queue: it is kept for the next logon,
-    /// or others that wait since before the logon go first.
+    /// Returns true if a message must be queued: the message waits for the next logon, or earlier
+    /// waiting messages are sent first.
     pub fn must_queue(&self) -> bool {
         self.outgoing.must_queue(self.session.state())
     }
 
-    /// Returns true if others that are held back go before a message that is to be stored at once.
+    /// Returns true if messages that are held back must be sent before a message that could be
+    /// stored at once.
     pub fn waits_behind(&self) -> bool {
         self.outgoing.waits_behind(self.session.state())
     }
 
-    /// Returns true if something of the queue has found no room before, and would find it now.
+    /// Returns true if queued messages waited for room in the outbox, and can be sent now.
     pub fn sends_more(&self) -> bool {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
-    /// Begins with the messages that wait. `None`: they go on waiting.
+    /// Begins to send or store the waiting messages; `None` if they must continue to wait.
     pub fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
         let state = self.session.state();
         if !self.outgoing.begin(now, state) {
             return None;
         }
-        // Numbers would mean nothing after the reset that is asked for.
+        // The requested reset would invalidate the numbers.
         if state == State::LogonSent && self.session.awaits_reset() {
             return None;
         }
@@ -148,8 +148,9 @@ impl Core {
         Some(if self.outgoing.stores(state) { SendOrStore::Store } else { SendOrStore::Send })
     }
 
-    /// Encodes the first message that waits, within `left` and the room of the outbox. It stays
-    /// first until [`Core::settle_first`]. Returns its number, and when it was handed over.
+    /// Encodes the first waiting message, if `left` and the outbox allow one more. The message
+    /// stays first until [`Core::settle_first`]. Returns the result with the number, and the time
+    /// at which the message was queued.
     pub fn send_first(
         &mut self,
         now: Now,
@@ -171,8 +172,9 @@ impl Core {
         Some((sent, put))
     }
 
-    /// The first message leaves under this number, or goes back to the application: it may be
-    /// longer than the counterparty takes, which was not known when it was accepted.
+    /// Removes the first waiting message after sending, or returns the message to the application.
+    /// The message may exceed the counterparty's limit, which was unknown when the message was
+    /// queued.
     pub fn settle_first(&mut self, sent: Result<u64, SendError>) {
         match sent {
             Ok(seq) => self.outgoing.sent(seq),
@@ -183,16 +185,16 @@ impl Core {
         }
     }
 
-    /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
-    /// are counted down.
+    /// Returns messages that have waited for a logon too long to the application: at most `left`
+    /// messages, which is counted down.
     pub fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let expired = self.outgoing.take_expired(now, left);
         self.give_back(expired, IfLost::Waits);
     }
 
-    /// Tells the application what is not sent, as soon as the store has made that safe: a later
-    /// process must not send what was given back. If the store fails, those that it may have wait
-    /// on. A commit must follow.
+    /// Returns unsent messages to the application as soon as the store has committed their removal,
+    /// because a later process must not send them. If the store fails, messages that the store may
+    /// contain continue to wait. A commit must follow.
     pub fn give_back(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         if !messages.is_empty() {
             self.count_answer();
@@ -200,7 +202,7 @@ impl Core {
         }
     }
 
-    /// The store has not taken the last batch.
+    /// Handles a batch that the store has not accepted.
     #[cold]
     pub fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
@@ -211,8 +213,7 @@ impl Core {
         self.tell_unsent(now, u64::MAX);
     }
 
-    /// Tells the application what is not sent, where that is safe with this ticket or an earlier
-    /// one.
+    /// Queues the calls that return unsent messages, if their removal is safe with this ticket.
     #[cold]
     pub fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
@@ -221,8 +222,8 @@ impl Core {
         }
     }
 
-    /// The store has failed before it was safe that messages are given back: those that it may have
-    /// wait again.
+    /// Puts returned messages back into the queue, if the store failed before their removal was
+    /// safe and may still contain them.
     pub fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {

@@ -1,25 +1,25 @@
-//! Finds counterparties that take their messages too slowly.
+//! Detects counterparties that read too slowly.
 //!
-//! Invariant: what is found is told in a tick, where the application may act on it.
+//! Invariant: slowness is reported in a tick, where the application may act.
 
 use crate::{Now, QueueSettings, SlowConsumer, nanos};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Not more waits than may.
+    /// The number of waiting bytes is within the limit.
     InTime,
-    /// More waits than may, since this moment of the monotonic clock.
+    /// The number of waiting bytes has exceeded the limit since this moment of the monotonic clock.
     Behind(u64),
-    /// It was so for long enough, and the application knows.
+    /// The limit was exceeded for long enough, and the slowness was reported.
     Slow,
-    /// Half of it is left, and the application does not know yet.
+    /// Half of the limit is reached again, which has not been reported yet.
     CaughtUp,
 }
 
-/// Bytes that wait to be written, and for how long there have been too many.
+/// The number of waiting bytes and the time since the limit was exceeded.
 #[derive(Debug)]
 pub struct Slow {
-    /// 0 for no limit.
+    /// Limit of waiting bytes; 0 = unlimited.
     bytes_max: usize,
     after_ns: u64,
     then: SlowConsumer,
@@ -38,7 +38,7 @@ impl Slow {
         }
     }
 
-    /// So many bytes wait to be written.
+    /// Notes the number of bytes that wait to be written.
     #[inline]
     pub fn note(&mut self, now: Now, bytes: usize) {
         if self.bytes_max > 0 {
@@ -60,14 +60,14 @@ impl Slow {
         self.stage = next;
     }
 
-    /// Returns true if the worker has to look at [`Slow::deadline`] once more, if it was not its
-    /// own turn.
+    /// Returns true if the deadline has changed, so that the worker must read [`Slow::deadline`]
+    /// again.
     #[inline]
     pub fn calls_worker(&mut self) -> bool {
         std::mem::take(&mut self.has_new_deadline)
     }
 
-    /// When [`Slow::due`] has something to say, on the monotonic clock.
+    /// Returns the time at which [`Slow::due`] has a report, on the monotonic clock.
     pub const fn deadline(&self) -> Option<u64> {
         match self.stage {
             Stage::Behind(since_ns) => Some(since_ns.saturating_add(self.after_ns)),
@@ -76,7 +76,8 @@ impl Slow {
         }
     }
 
-    /// Returns true if the counterparty is slow now, where the application is to be told.
+    /// Returns a due report: true if the counterparty has become slow, false if the counterparty
+    /// has caught up.
     pub fn due(&mut self, now: Now) -> Option<bool> {
         let is_due = self.deadline().is_some_and(|at| now.monotonic_ns >= at);
         is_due.then(|| {
@@ -86,12 +87,12 @@ impl Slow {
         })
     }
 
-    /// Returns true if the connection of a slow counterparty ends.
+    /// Returns true if the settings disconnect a slow counterparty.
     pub fn disconnects(&self) -> bool {
         self.then == SlowConsumer::Disconnect
     }
 
-    /// The connection has ended.
+    /// Resets the state after the end of the connection.
     pub const fn reset(&mut self) {
         self.stage = Stage::InTime;
     }

@@ -1,5 +1,5 @@
-//! The journal as the core sees it: how much of it is safe, and how the session goes on when it is
-//! read or opened again.
+//! The journal from the core's view: what is safe, and how the session continues after a reopened
+//! store.
 
 use super::Core;
 use super::event::CoreEvent;
@@ -7,13 +7,13 @@ use crate::core::call::Call;
 use crate::rolled_back::RolledBack;
 use crate::{Awaited, Config, Entry, Now, Replay, Session};
 
-/// The session layer that goes on from these next numbers, inbound and outbound.
+/// Creates a session layer that continues from these next numbers, inbound and outbound.
 pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {
     Session::new(config, next_in, next_out)
 }
 
 impl Core {
-    /// All that was put is committed, and safe.
+    /// Notes that all stored entries are committed and safe.
     pub fn committed(&mut self, now: Now) {
         let was_pending = self.watermarks.all_is_safe(self.out.end());
         let has_untold = self.outgoing.committed();
@@ -22,13 +22,13 @@ impl Core {
         }
     }
 
-    /// All that was put is committed, and will be safe with this ticket.
+    /// Notes that all stored entries are committed, and will be safe with this ticket.
     pub fn will_be_committed(&mut self, ticket: u64) {
         self.watermarks.add(ticket, self.out.end());
         self.outgoing.will_be_committed(ticket);
     }
 
-    /// All batches up to this ticket are safe.
+    /// Notes that all batches up to this ticket are safe.
     #[inline]
     pub fn note_safe_up_to(&mut self, now: Now, ticket: u64) {
         if self.watermarks.safe(ticket) {
@@ -37,23 +37,23 @@ impl Core {
         }
     }
 
-    /// The last batch that was committed, for somebody who waits until it is safe.
+    /// Returns the last committed batch, for a caller that waits for its safety.
     pub fn awaited(&self) -> Awaited {
         self.watermarks.awaited()
     }
 
-    /// Returns true if bytes wait for the store, not for the socket.
+    /// Returns true if bytes of the outbox wait for the store.
     pub fn waits_for_store(&self) -> bool {
         self.watermarks.waits(&self.out)
     }
 
-    /// Returns true if messages are to be put that have numbers and are not written.
+    /// Returns true if numbered messages that are not written must be stored.
     #[inline]
     pub fn has_late(&self) -> bool {
         !self.late.entries().is_empty()
     }
 
-    /// Takes note of the numbers of such messages.
+    /// Records the numbers of the messages in `late`.
     pub fn note_stored(&mut self) {
         for entry in self.late.entries() {
             if let Entry::Frame { seq, .. } = *entry {
@@ -62,17 +62,16 @@ impl Core {
         }
     }
 
-    /// The next numbers with which a new process goes on.
+    /// Returns the next numbers with which a new process continues.
     pub fn kept_numbers(&self) -> (u64, u64) {
-        // After a crash, messages that the application has not taken yet are asked for again. While
-        // a reset is awaited they cannot be: their numbers are no longer valid.
+        // After a crash, undelivered messages are requested again. While a reset is awaited this is
+        // impossible: their numbers are no longer valid.
         let postponed = self.delivery.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())
     }
 
-    /// Tells of numbers that the store has lost, or that were passed over by hand: they go as gap
-    /// fills.
+    /// Reports requested numbers that the store does not have. They are covered by gap fills.
     pub fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keeps.outbound {
@@ -80,7 +79,7 @@ impl Core {
         }
     }
 
-    /// The store is open again: what it did not take was never on the wire.
+    /// Drops unsent bytes after the store was reopened: they were never written to the socket.
     pub fn forget_unsent(&mut self) {
         self.out.clear();
         self.late.clear();
@@ -88,7 +87,7 @@ impl Core {
         self.watermarks.clear(self.out.end());
     }
 
-    /// Takes over the numbers of the store.
+    /// Adopts the numbers of the store.
     pub fn take_numbers(
         &mut self,
         now: Now,
@@ -103,23 +102,23 @@ impl Core {
         }
     }
 
-    /// The application has returned from `SessionNotice::RolledBack`.
+    /// Notes that the application has returned from `SessionNotice::RolledBack`.
     pub fn is_whole(&mut self) {
         self.panicked = false;
     }
 
-    /// A turn has panicked.
+    /// Notes that a turn has panicked.
     pub fn abandon(&mut self) {
         self.panicked = true;
     }
 
-    /// Returns true if a turn has panicked: its memory is not to be trusted.
+    /// Returns true if a turn has panicked, and its memory may be inconsistent.
     pub const fn has_panicked(&self) -> bool {
         self.panicked
     }
 
-    /// Puts fresh parts in place of those in which a panic may have left half a change. The numbers
-    /// are those of the store.
+    /// Replaces the parts that a panic may have left inconsistent. `numbers` are the next numbers
+    /// of the store.
     pub fn renew(&mut self, numbers: (u64, u64)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();
@@ -128,10 +127,10 @@ impl Core {
         self.cut = None;
     }
 
-    /// Tells the application that the session goes on from its store, after it had these next
-    /// numbers, inbound and outbound.
+    /// Reports to the application that the session continues from its store. `had` are the next
+    /// numbers before, inbound and outbound.
     pub fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
-        // That of an earlier attempt may still be queued, behind a call that has panicked.
+        // The report of an earlier attempt may still be queued behind a call that has panicked.
         self.calls.retain(|call| {
             let Call::RolledBack(earlier) = call else { return true };
             had = (had.0.max(earlier.received.end), had.1.max(earlier.sent.end));

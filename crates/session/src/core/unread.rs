@@ -1,7 +1,7 @@
-//! Bytes that are not read as a message: garbled ones, and messages that are too long.
+//! Bytes that are not parsed as a message: garbled messages, and messages above the length limit.
 //!
-//! Invariant: no byte within the body that BodyLength(9) declares is taken for a message, unless
-//! the settings want a search (`search_garbled`).
+//! Invariant: no byte within the body that BodyLength(9) declares is parsed as a message, unless
+//! the settings enable a search (`search_garbled`).
 
 use transfix_codec::frame::{self, TooLong};
 use transfix_codec::{CheckSumPolicy, Garbled};
@@ -11,13 +11,13 @@ use crate::core::event::CoreEvent;
 use crate::core::judging::Judging;
 use crate::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
-/// The longest message that is skipped; a longer one ends the session, which would be deaf for as
-/// long as it comes.
+/// Longest message that is skipped, in bytes. A longer message ends the session, because the
+/// session could not read other messages for too long.
 const SKIPPED_BYTES_MAX: usize = 64 << 20;
 
 impl Core {
-    /// How many of the `covered` bytes of `unread`, which begin with a garbled message, go with it.
-    /// `received`: how many bytes have come in since the last call.
+    /// Returns how many of the `covered` bytes of `unread` are skipped with the garbled message at
+    /// their beginning. `received` is the number of bytes received since the last call.
     pub fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
         if !self.options.search_garbled {
             return covered;
@@ -28,7 +28,7 @@ impl Core {
     }
 
     pub fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
-        // A Logon(A) that was accepted before this session was made is not taken here.
+        // Skipped bytes cancel an offer that was accepted before this session was created.
         if self.judging.has_begun() {
             self.judging = Judging::default();
             self.session.take_offer();
@@ -36,7 +36,8 @@ impl Core {
         self.queue_event(now, CoreEvent::Skipped { reason, bytes });
     }
 
-    /// A frame that is no sound message: skipped, unless the session rejects such ones.
+    /// Handles a garbled frame: skips the frame, or passes the frame to the session if the settings
+    /// reject garbled messages.
     pub fn garbled_frame(
         &mut self,
         now: Now,
@@ -51,18 +52,22 @@ impl Core {
         self.act_on_unread(now, &verdict)
     }
 
-    /// Carries out the verdict on a message that was not read as one.
+    /// Carries out the verdict on a message that was not parsed.
     fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Disconnect> {
         self.note_remarks(now);
         if let Verdict::Disconnect(reason) = verdict {
             return Err(*reason);
         }
-        // Its number may have closed a gap: the next turn goes on with what was kept above it.
+        // The number may have closed a gap: the next turn continues with the messages kept above
+        // the gap.
         Ok(())
     }
 
-    /// A message of `bytes` declared bytes begins, more than the session accepts. `Err` if that
-    /// ends the session, else the message is to be skipped.
+    /// Begins a message that exceeds the length limit, with `bytes` declared bytes. Returns `Ok` if
+    /// the message is to be skipped.
+    ///
+    /// # Errors
+    /// The reason for which the message ends the session.
     #[cold]
     pub fn begin_too_long(&mut self, now: Now, bytes: usize) -> Result<(), Disconnect> {
         let rejects = self.options.too_long == TooLongPolicy::Reject;
@@ -78,7 +83,7 @@ impl Core {
         }
     }
 
-    /// A message that is too long has been skipped.
+    /// Ends a message that exceeded the length limit, after its bytes were skipped.
     #[cold]
     pub fn end_too_long(
         &mut self,
@@ -88,7 +93,7 @@ impl Core {
     ) -> Result<(), Disconnect> {
         let reason = match outcome {
             Ok(()) => Garbled::TooLong,
-            // The checks of the session do not verify it.
+            // The settings do not verify CheckSum(10).
             Err(Garbled::CheckSum) if self.options.check_sum == CheckSumPolicy::Ignore => {
                 Garbled::TooLong
             }

@@ -1,64 +1,65 @@
-//! The calls that were handed over to an application in threads of its own.
+//! The calls passed to an application in its own threads.
 //!
-//! Invariants: the application has its calls in the order in which they were handed over; one stays
-//! here until the session has been told that the application has had it.
+//! Invariants: the application receives its calls in the order of submission. A call stays in this
+//! queue until its end is reported to the session.
 
 use std::collections::VecDeque;
 
 use crate::{ApplicationSettings, WhenFull};
 
-/// Calls and bytes above which a burst leaves memory behind, and the room that is kept.
+/// Number of calls, and bytes, above which a burst is assumed to leave unused memory.
+/// `Handed::trim` keeps room for `CALLS_KEPT` calls.
 const CALLS_KEPT: usize = 256;
 const BYTES_KEPT: usize = 32 << 10;
 
-/// A call that was handed over.
+/// A call that was passed to the application.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HandedCall {
-    /// Number of a message; 0 if that means nothing any more, or there is none.
+    /// Number of the message; 0 = no message, or the number is no longer valid.
     pub seq: u64,
     /// Bytes of the message or the frame.
     pub bytes: usize,
-    /// The call is for a message that the application answers.
+    /// True if the application answers the message of the call.
     pub is_message: bool,
-    /// It counts toward `messages_max`.
+    /// True if the call counts toward `messages_max`.
     pub counts: bool,
-    /// The message is committed as taken, though the application may still be called for it.
+    /// True if the message is committed as delivered, although the call may still run.
     pub is_counted: bool,
-    /// The session does not heed what the application makes of it.
+    /// True if the session ignores the result of the call.
     pub is_void: bool,
 }
 
 impl HandedCall {
-    /// The number of a message that has not been taken yet.
+    /// Returns the number of the message, if the message does not count as delivered yet.
     fn number(&self) -> Option<u64> {
         Some(self.seq).filter(|seq| *seq > 0 && !self.is_counted)
     }
 }
 
-/// Calls that were handed over, and not had yet.
+/// Calls passed to the application that have not ended.
 #[derive(Debug)]
 pub(super) struct Handed {
     calls: VecDeque<HandedCall>,
-    /// Bytes of all of them.
+    /// Bytes of all calls.
     bytes: usize,
-    /// Those for which `counts` is true.
+    /// Number of calls with `counts`.
     messages: usize,
     limits: ApplicationSettings,
-    /// As many wait as may, and half of them have not been had since.
+    /// True if the limits were reached, and the queue has not fallen to half of them since.
     is_full: bool,
-    /// The application is not available for the first one.
+    /// True if the application is not available for the first call.
     is_halted: bool,
-    /// The application has panicked at the message with this number; 0 if it was at none.
+    /// Number of the message at which the application has panicked; 0 = no message.
     panicked_at: Option<u64>,
-    /// A turn is wanted when there is room again.
+    /// True if a turn is requested when the queue has room again.
     awaits_room: bool,
-    /// A turn is wanted when the application is called for nothing more.
+    /// True if a turn is requested when the application is idle.
     awaits_rest: bool,
-    /// A turn is wanted when the application has returned from its call.
+    /// True if a turn is requested when the current call ends.
     awaits_return: bool,
-    /// A turn is wanted now.
+    /// True if a turn is requested now.
     is_owed: bool,
-    /// Far more was handed over than usual, and the memory for it is still there.
+    /// True if a burst has left unused memory.
     is_bulky: bool,
 }
 
@@ -80,7 +81,7 @@ impl Handed {
         }
     }
 
-    /// One more was handed over.
+    /// Appends a call.
     pub(super) fn put(&mut self, call: HandedCall) {
         self.bytes += call.bytes;
         self.messages += usize::from(call.counts);
@@ -91,7 +92,7 @@ impl Handed {
         self.is_bulky |= self.calls.len() > CALLS_KEPT || self.bytes > BYTES_KEPT;
     }
 
-    /// The application has had the first one, which is taken out.
+    /// Removes and returns the first call, which has ended.
     pub(super) fn take_first(&mut self) -> Option<HandedCall> {
         let first = self.calls.pop_front()?;
         self.discount(first);
@@ -105,7 +106,7 @@ impl Handed {
         self.messages -= call.counts as usize;
     }
 
-    /// There is room again when half of what may wait is done.
+    /// Clears the full state when at most half of both limits is in use.
     fn note_room(&mut self) {
         let (messages, bytes) = self.waiting();
         if messages <= self.limits.messages_max / 2 && bytes <= self.limits.bytes_max / 2 {
@@ -113,41 +114,41 @@ impl Handed {
         }
     }
 
-    /// How many messages and frames wait, and their bytes. The first is left out: the application
-    /// is called for it.
+    /// Returns the number and bytes of the waiting messages and frames, without the first call,
+    /// which is running.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let first = self.calls.front().copied().unwrap_or_default();
         (self.messages - usize::from(first.counts), self.bytes - first.bytes)
     }
 
-    /// Bytes of all that was handed over.
+    /// Returns the bytes of all calls.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns true if as many wait as may.
+    /// Returns true if the limits were reached, and the queue has not fallen to half of them since.
     pub(super) const fn is_full(&self) -> bool {
         self.is_full
     }
 
-    /// Returns true if more wait than may.
+    /// Returns true if the limits are exceeded.
     pub(super) fn is_over(&self) -> bool {
         let (messages, bytes) = self.waiting();
         messages > self.limits.messages_max || bytes > self.limits.bytes_max
     }
 
-    /// Returns true if no more is to be read while [`Handed::is_full`].
+    /// Returns true if the session stops reading while [`Handed::is_full`].
     pub(super) fn waits_when_full(&self) -> bool {
         self.limits.when_full == WhenFull::Wait
     }
 
-    /// Returns true if the application has had everything, and can be called.
+    /// Returns true if all calls have ended, and the application has not panicked.
     pub(super) fn is_idle(&self) -> bool {
         self.calls.is_empty() && self.panicked_at.is_none()
     }
 
-    /// Returns true if nothing more comes from the application by itself: what it is not available
-    /// for may wait. If not, a turn is wanted when it is so.
+    /// Returns true if the application is idle, and stays idle. A message for which the application
+    /// is not available may still wait. Otherwise the method requests a turn for this state.
     pub(super) fn await_idle(&mut self) -> bool {
         let stands = self.is_still();
         self.awaits_rest |= !stands;
@@ -155,18 +156,18 @@ impl Handed {
     }
 
     fn is_still(&self) -> bool {
-        // An application that has panicked still gets events, such as the end of the connection.
+        // After a panic the application still receives events, such as the end of the connection.
         let has_panicked = self.panicked_at.is_some();
         let is_stopped = |first: &HandedCall| self.is_halted || (has_panicked && first.is_message);
         self.calls.front().is_none_or(is_stopped)
     }
 
-    /// A turn is wanted when the application has returned from the call that it is in.
+    /// Requests a turn for the end of the current call.
     pub(super) const fn await_return(&mut self) {
         self.awaits_return = true;
     }
 
-    /// Returns true if a turn is wanted now; says so once.
+    /// Returns true if a turn is requested now, and clears the request.
     pub(super) fn owes_turn(&mut self) -> bool {
         let has_room = self.awaits_room && !self.is_full;
         let rests = self.awaits_rest && self.is_still();
@@ -175,24 +176,25 @@ impl Handed {
         std::mem::take(&mut self.is_owed) || has_room || rests
     }
 
-    /// The application has panicked at the message with this number, or 0 for none, if it has not
-    /// before: it is called for no more messages. Returns the number.
+    /// Notes that the application has panicked at the message with this number; 0 = no message. The
+    /// application receives no more messages. Returns the number of the first panic.
     pub(super) fn panicked(&mut self, seq: u64) -> u64 {
         *self.panicked_at.get_or_insert(seq)
     }
 
-    /// The application is not available for the first one.
+    /// Notes that the application is not available for the first call.
     pub(super) const fn halt(&mut self) {
         self.is_halted = true;
         self.owe_turn();
     }
 
-    /// A turn is wanted now.
+    /// Requests a turn now.
     pub(super) const fn owe_turn(&mut self) {
         self.is_owed = true;
     }
 
-    /// The first one is offered again, or passed over. Returns whether it waited for that.
+    /// Ends the halt before the first call is offered again or skipped. Returns true if the
+    /// application was halted.
     pub(super) const fn end_halt(&mut self) -> bool {
         std::mem::replace(&mut self.is_halted, false)
     }
@@ -201,19 +203,19 @@ impl Handed {
         self.is_halted
     }
 
-    /// The lowest number of a message that does not count as taken yet.
+    /// Returns the lowest number of a message that does not count as delivered.
     pub(super) fn first_seq(&self) -> Option<u64> {
         self.calls.iter().find_map(HandedCall::number)
     }
 
-    /// The number of the message that the application is called for, if it does not count as taken
-    /// yet.
+    /// Returns the number of the message of the running call, if the message does not count as
+    /// delivered.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.calls.front().and_then(HandedCall::number)
     }
 
-    /// The message with this number, which the application was called for, counts as taken. Returns
-    /// whether the number still names it.
+    /// Counts the message of the running call as delivered. Returns false if its number differs
+    /// from `seq`.
     pub(super) fn count(&mut self, seq: u64) -> bool {
         let Some(first) = self.calls.front_mut().filter(|first| first.seq == seq) else {
             return false;
@@ -222,12 +224,13 @@ impl Handed {
         true
     }
 
-    /// The highest number among the first `begun` calls.
+    /// Returns the highest message number among the first `begun` calls.
     pub(super) fn last_seq(&self, begun: usize) -> Option<u64> {
         self.calls.iter().take(begun).map(|call| call.seq).filter(|seq| *seq > 0).max()
     }
 
-    /// The first `begun` calls do not count. The last of them stays if the application is in it.
+    /// Discards the first `begun` calls. If the last of these calls still runs (`runs`), the call
+    /// stays without effect.
     pub(super) fn undo(&mut self, begun: usize, runs: bool) {
         for _ in 0..begun - usize::from(runs) {
             if let Some(first) = self.calls.pop_front() {
@@ -240,30 +243,30 @@ impl Handed {
         self.note_room();
     }
 
-    /// The numbers have been reset: those of the messages mean nothing any more.
+    /// Invalidates the numbers of all messages after a reset.
     pub(super) fn forget_numbers(&mut self) {
         self.calls.iter_mut().for_each(|call| call.seq = 0);
     }
 
-    /// Returns true if the call at this place is for a message with a number.
+    /// Returns true if the call at this index has a message that does not count as delivered.
     pub(super) fn is_numbered(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| call.number().is_some())
     }
 
-    /// Drops messages with a number, behind the first `begun` calls.
+    /// Drops the calls after the first `begun` calls whose messages do not count as delivered.
     pub(super) fn forget_numbered(&mut self, begun: usize) {
         self.is_halted &= !self.is_numbered(begun);
         self.retain(begun, |call| call.number().is_none());
     }
 
-    /// No message counts or waits any more.
+    /// Drops all messages, and discards the first `begun` calls.
     pub(super) fn clear(&mut self, begun: usize, runs: bool) {
         self.undo(begun, runs);
         self.retain(usize::from(runs), |call| !call.is_message);
         (self.is_halted, self.panicked_at) = (false, None);
     }
 
-    /// Keeps the first `begun` calls, and of the others those that are to stay.
+    /// Keeps the first `begun` calls, and the later calls for which `stays` returns true.
     fn retain(&mut self, begun: usize, stays: impl Fn(&HandedCall) -> bool) {
         let mut place = 0;
         self.calls.retain(|call| {
@@ -278,12 +281,12 @@ impl Handed {
         self.is_full = false;
     }
 
-    /// Returns true if a burst has left memory behind.
+    /// Returns true if a burst has left unused memory.
     pub(super) const fn is_bulky(&self) -> bool {
         self.is_bulky
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Releases the unused memory of a burst.
     pub(super) fn trim(&mut self) {
         self.calls.shrink_to(CALLS_KEPT);
         self.is_bulky = self.calls.len() > CALLS_KEPT || self.bytes > BYTES_KEPT;
@@ -323,7 +326,7 @@ mod tests {
     #[test]
     fn there_is_room_again_when_half_of_what_may_wait_is_done() {
         let mut all = handed(4);
-        // The application is called for the first.
+        // The first call is running, and does not count.
         (2..6).for_each(|seq| all.put(message(seq)));
         assert!(!all.is_full());
         all.put(message(6));

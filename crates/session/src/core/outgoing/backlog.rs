@@ -1,27 +1,27 @@
-//! Messages taken from the queue and not sent yet, oldest first.
+//! Messages moved from the queue and not sent yet, oldest first.
 //!
-//! Invariants: messages that were put into the store come before the others. The next commit tells
-//! the store which have left, and keeps their numbers too. A sent message is at hand until that
-//! commit.
+//! Invariants: messages that were put into the store precede messages that were not. The next
+//! commit stores the numbers of sent messages together with the removal of their records. A sent
+//! message is kept in memory until that commit is safe.
 
 use std::collections::VecDeque;
 
 use super::record::{self, Queued};
 use crate::core::bulk;
 
-/// The store's knowledge of a waiting message.
+/// The store's record of a waiting message.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     ticket: u64,
-    /// When it was put.
+    /// Time of storage on the wall clock, in nanoseconds.
     time_ns: u64,
-    /// Committed, and not given up since.
+    /// True if the record is committed, and was not withdrawn since.
     is_certain: bool,
-    /// The ticket with which the commit will be safe; 0 for none.
+    /// The ticket with which the commit will be safe; 0 = none.
     pending: u64,
 }
 
-/// A message that has left.
+/// A message that was removed from the backlog.
 #[derive(Clone, Debug)]
 pub struct Left {
     pub msg_type: Vec<u8>,
@@ -35,26 +35,26 @@ impl Left {
         Self { msg_type, body, kept }
     }
 
-    /// Returns true if the store may have it.
+    /// Returns true if the store may contain the message.
     pub const fn is_kept(&self) -> bool {
         self.kept.is_some()
     }
 }
 
-/// A message that is sent, and not committed or not safe yet.
+/// A sent message whose commit is not safe yet.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
-    /// Its MsgSeqNum(34).
+    /// MsgSeqNum(34) of the message.
     seq: u64,
-    /// The ticket with which the commit will be safe; 0 before the commit.
+    /// The ticket with which the commit will be safe; 0 = not committed.
     pending: u64,
     kept: Option<Kept>,
 }
 
-/// Messages that are sent, and not committed or not safe yet, oldest first.
+/// Sent messages whose commits are not safe yet, oldest first.
 #[derive(Debug, Default)]
 struct Uncommitted {
-    /// As the queue has them.
+    /// The messages in the format of [`record`].
     bytes: Vec<u8>,
     messages: VecDeque<Sent>,
 }
@@ -65,7 +65,7 @@ impl Uncommitted {
         self.messages.clear();
     }
 
-    /// Forgets the first `count` messages.
+    /// Removes the first `count` messages.
     fn forget(&mut self, count: usize) {
         let mut rest = &self.bytes[..];
         for _ in 0..count {
@@ -79,19 +79,19 @@ impl Uncommitted {
 
 #[derive(Debug)]
 pub(super) struct Backlog {
-    /// Messages as the queue has them; those before `from` have left.
+    /// Messages in the format of [`record`]; messages before offset `from` were removed.
     bytes: Vec<u8>,
     from: usize,
-    /// Bytes of all messages that have left.
+    /// Bytes of all removed messages since the start.
     left_bytes: u64,
-    /// Those before this place were put into the store.
+    /// Messages before this offset were put into the store.
     kept_to: usize,
     kept: VecDeque<Kept>,
     next_ticket: u64,
-    /// Up to which ticket the store is to be told that nothing waits.
+    /// The ticket up to which no message waits any more, until the store is notified.
     gone: Option<u64>,
     sent: Uncommitted,
-    /// Tickets of messages that were put, and whose senders heard of a failure.
+    /// Tickets of stored messages whose senders received an error.
     refused: Vec<u64>,
 }
 
@@ -112,24 +112,24 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Bytes that wait.
+    /// Returns the number of waiting bytes.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.from
     }
 
-    /// Bytes of all messages that have left.
+    /// Returns the bytes of all removed messages since the start.
     pub(super) const fn left_bytes(&self) -> u64 {
         self.left_bytes
     }
 
-    /// Returns true if it has far more memory than it uses.
+    /// Returns true if the backlog has far more memory than it uses.
     pub(super) const fn is_bulky(&self) -> bool {
         let (waiting, sent) = (&self.bytes, &self.sent.bytes);
         bulk::is_bulky(waiting.capacity(), waiting.len())
             || bulk::is_bulky(sent.capacity(), sent.len())
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Releases the unused memory of a burst.
     pub(super) fn trim(&mut self) {
         bulk::trim(&mut self.bytes);
         bulk::trim(&mut self.sent.bytes);
@@ -139,7 +139,7 @@ impl Backlog {
         self.len() == 0
     }
 
-    /// The messages that wait, as the queue has them.
+    /// Returns the waiting messages in the format of [`record`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.from..]
     }
@@ -148,43 +148,44 @@ impl Backlog {
         record::first(self.bytes())
     }
 
-    /// Returns true if exactly one waits, in the store.
+    /// Returns true if exactly one stored message waits.
     pub(super) fn holds_one(&self) -> bool {
         self.kept.len() == 1
     }
 
-    /// When the first one was put into the store, if it is there.
+    /// Returns the time at which the first message was put into the store, if it was.
     pub(super) fn first_kept_ns(&self) -> Option<u64> {
         self.kept.front().map(|kept| kept.time_ns)
     }
 
-    /// The first one, which is given up.
+    /// Removes and returns the first message.
     pub(super) fn take_first(&mut self) -> Option<Left> {
         let left = Left::of(&self.first()?, self.kept.front().copied());
         self.drop_first();
         Some(left)
     }
 
-    /// Takes the messages that were never put into the store, which is given up.
+    /// Removes and returns the messages that were never put into the store.
     pub(super) fn take_unkept(&mut self) -> Vec<Left> {
         let unkept = listed(&self.bytes[self.kept_to..], std::iter::empty()).collect();
         self.bytes.truncate(self.kept_to);
         unkept
     }
 
-    /// Bytes of what was put into the store, if that has not committed it.
+    /// Returns the body bytes of waiting messages that were put into the store and are not
+    /// committed.
     pub(super) fn uncertain_bytes(&self) -> usize {
         let waiting = listed(self.bytes(), self.kept.iter().copied().map(Some));
         let is_uncertain = |left: &Left| left.kept.is_some_and(|kept| !kept.is_certain);
         waiting.filter(is_uncertain).map(|left| left.body.len()).sum()
     }
 
-    /// Everything, which is given up.
+    /// Removes and returns all messages.
     pub(super) fn take_all(&mut self) -> Vec<Left> {
         std::iter::from_fn(|| self.take_first()).collect()
     }
 
-    /// The first one is sent under this MsgSeqNum(34).
+    /// Notes that the first message was sent with this MsgSeqNum(34).
     pub(super) fn first_is_sent(&mut self, seq: u64) {
         let Some(message) = record::first(&self.bytes[self.from..]) else { return };
         self.sent.bytes.extend_from_slice(&self.bytes[self.from..self.from + message.len]);
@@ -193,7 +194,7 @@ impl Backlog {
         self.drop_first();
     }
 
-    /// The first one leaves.
+    /// Removes the first message.
     fn drop_first(&mut self) {
         let Some(len) = self.first().map(|message| message.len) else { return };
         self.from += len;
@@ -214,7 +215,7 @@ impl Backlog {
         }
     }
 
-    /// Drops the message that lies behind so many bytes: its sender hears of a failure.
+    /// Drops the message at this byte offset, because its sender receives an error.
     pub(super) fn refuse(&mut self, at: usize) {
         self.compact();
         let (mut begin, mut place) = (0, 0);
@@ -231,7 +232,7 @@ impl Backlog {
         }
     }
 
-    /// Takes in further messages: `add` puts them behind those that wait.
+    /// Appends further messages: `add` writes them after the waiting messages.
     pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.compact();
         add(&mut self.bytes);
@@ -243,12 +244,12 @@ impl Backlog {
         self.from = 0;
     }
 
-    /// The first message that the store does not have yet, with the ticket under which it is put.
+    /// Returns the first message that the store does not have, with the ticket for the store.
     pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
         Some((self.next_ticket, record::first(&self.bytes[self.kept_to..])?))
     }
 
-    /// That message is put into the store.
+    /// Notes that this message was put into the store.
     pub(super) fn note_put(&mut self, time_ns: u64) {
         let Some((ticket, message)) = self.next_to_keep() else { return };
         self.kept_to += message.len;
@@ -256,12 +257,13 @@ impl Backlog {
         self.next_ticket = ticket + 1;
     }
 
-    /// Up to which ticket nothing waits any more, once: what the store is to be told.
+    /// Returns the ticket up to which no message waits any more, once. The store must be notified
+    /// of the ticket.
     pub(super) const fn take_gone(&mut self) -> Option<u64> {
         self.gone.take()
     }
 
-    /// The store has committed what it was given.
+    /// Notes that the store has committed all records.
     pub(super) fn committed(&mut self) {
         self.sent.clear();
         if !self.kept.is_empty() {
@@ -276,7 +278,7 @@ impl Backlog {
         }
     }
 
-    /// All that the store was given is safe as soon as this ticket is.
+    /// Notes that all stored records will be safe with this ticket.
     pub(super) fn will_be_committed(&mut self, ticket: u64) {
         for sent in self.sent.messages.iter_mut().rev().take_while(|sent| sent.pending == 0) {
             sent.pending = ticket;
@@ -287,7 +289,7 @@ impl Backlog {
         }
     }
 
-    /// All up to this ticket is safe.
+    /// Notes that all records up to this ticket are safe.
     pub(super) fn committed_up_to(&mut self, ticket: u64) {
         let is_safe = |pending: u64| pending > 0 && pending <= ticket;
         let count = self.sent.messages.iter().take_while(|sent| is_safe(sent.pending)).count();
@@ -297,23 +299,23 @@ impl Backlog {
         }
     }
 
-    /// Bytes of the messages that are sent and not safe yet.
+    /// Returns the bytes of the sent messages that are not safe yet.
     pub(super) const fn uncommitted_bytes(&self) -> usize {
         self.sent.bytes.len()
     }
 
-    /// The first message that is sent and not safe yet, and its MsgSeqNum(34).
+    /// Returns the first sent message that is not safe yet, and its MsgSeqNum(34).
     pub(super) fn first_uncommitted(&self) -> Option<(Queued<'_>, u64)> {
         Some((record::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
     }
 
-    /// The store has the first one, although it has failed.
+    /// Forgets the first sent message that is not safe: the store has failed, but has the message.
     pub(super) fn forget_first_uncommitted(&mut self) {
         self.sent.forget(1);
     }
 
-    /// Messages that were given up wait again, in front: the store has failed, and may still have
-    /// them.
+    /// Puts removed messages back in front of the waiting messages, because the store has failed
+    /// and may still contain them.
     pub(super) fn put_back(&mut self, messages: Vec<Left>) {
         let mut all = messages;
         for left in &mut all {
@@ -332,13 +334,13 @@ impl Backlog {
         }
     }
 
-    /// Goes on with what the store has. Messages that the store has not committed wait again. After
-    /// a failure, so do those that were sent and are not safe. A message that is missing from a
-    /// shared store was sent by another process.
+    /// Continues with the records of the store. Messages that the store has not committed wait
+    /// again. After a failure, sent messages that are not safe also wait again. A message that is
+    /// missing from a shared store was sent by another process.
     pub(super) fn restore(&mut self, stored: Restored, (is_shared, has_failed): (bool, bool)) {
         let Restored { mut bytes, mut kept, next_ticket, .. } = stored;
         for found in &mut kept {
-            // It may be visible, and not safe yet.
+            // The record may be visible, but not safe yet.
             let known = self.kept.binary_search_by_key(&found.ticket, |known| known.ticket);
             let known = known.ok().map(|at| self.kept[at]);
             let known = known.filter(|known| !has_failed && known.time_ns == found.time_ns);
@@ -361,24 +363,24 @@ impl Backlog {
             self.sent = Uncommitted::default();
         }
         (self.bytes, self.from, self.kept_to) = (bytes, 0, kept_to);
-        // A ticket that was used is not used again, whoever has seen it.
+        // A used ticket is never reused, because another process may have read the ticket.
         self.next_ticket = next_ticket.max(self.next_ticket);
         (self.kept, self.gone) = (kept, None);
     }
 
-    /// Returns true if the sender of this message has heard of a failure.
+    /// Returns true if the sender of this message has received an error.
     pub(super) fn is_refused(&self, ticket: u64) -> bool {
         self.refused.contains(&ticket)
     }
 }
 
-/// The messages that wait in the store, as they are read.
+/// Waiting messages that are read from the store.
 #[derive(Debug)]
 pub struct Restored {
     bytes: Vec<u8>,
     kept: VecDeque<Kept>,
     next_ticket: u64,
-    /// How many records are no messages.
+    /// Count of records that are not valid messages.
     pub damaged: u64,
 }
 
@@ -389,12 +391,12 @@ impl Default for Restored {
 }
 
 impl Restored {
-    /// The first record from this ticket on is read next.
+    /// Returns the lowest ticket of the next record to read.
     pub const fn next_ticket(&self) -> u64 {
         self.next_ticket
     }
 
-    /// Takes in that record, with the time at which it was put.
+    /// Adds this record, with the time at which it was put into the store.
     pub(super) fn add(&mut self, (ticket, time_ns): (u64, u64), record: &[u8], is_refused: bool) {
         self.next_ticket = ticket + 1;
         if is_refused {
@@ -411,7 +413,7 @@ impl Restored {
     }
 }
 
-/// The messages of a buffer, each with what the store knows of it.
+/// Iterates over the messages of a buffer, each with its record in the store.
 fn listed(
     mut bytes: &[u8],
     mut kept: impl Iterator<Item = Option<Kept>>,

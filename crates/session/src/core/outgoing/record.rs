@@ -1,7 +1,7 @@
-//! Messages that wait to be sent, as a buffer has them, one behind the other.
+//! Waiting messages, stored one after the other in a buffer. The layout of one message:
 //!
 //! ```text
-//! 8 bytes    when it was handed over, by the latency points; 0 if that is not known
+//! 8 bytes    time of submission by the latency probe; 0 = unknown
 //! 4 bytes    length of the body
 //! 1 byte     length of MsgType(35)
 //! ...        MsgType(35), then the body: fields without header and trailer
@@ -9,18 +9,18 @@
 
 const HEAD: usize = 13;
 
-/// The first message of a buffer.
+/// A waiting message in a buffer.
 pub struct Queued<'a> {
     pub msg_type: &'a [u8],
     pub body: &'a [u8],
-    /// When it was handed over, by the latency points; 0 if that is not known.
+    /// Time of submission by the latency probe; 0 = unknown.
     pub put: u64,
-    /// Bytes that it takes in the buffer.
+    /// Size of the message in the buffer, in bytes.
     pub len: usize,
 }
 
-/// Adds a message, which was handed over at `put`. `add_body` adds the body; if it fails, the
-/// buffer is as before.
+/// Appends a message that was submitted at `put`. `add_body` appends the body; if `add_body` fails,
+/// the buffer is unchanged.
 pub fn add<E>(
     bytes: &mut Vec<u8>,
     put: u64,
@@ -42,7 +42,7 @@ pub fn add<E>(
     Ok(())
 }
 
-/// Adds a message that waits for a logon.
+/// Appends a message that waits for a logon.
 pub fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -51,7 +51,7 @@ pub fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(body);
 }
 
-/// MsgType(35) and body of each message.
+/// Returns MsgType(35) and body of each message.
 pub fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(message) = first(bytes) {
@@ -62,7 +62,7 @@ pub fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// The first message.
+/// Returns the first message of a buffer.
 pub fn first(bytes: &[u8]) -> Option<Queued<'_>> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;
