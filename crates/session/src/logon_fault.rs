@@ -5,15 +5,15 @@
 
 use std::fmt;
 
-/// Why a Logon(A) was refused, apart from what the dictionary and the application have against it.
+/// Why a Logon(A) was refused, except for faults by the dictionary and refusals by the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum LogonFault {
-    /// MsgSeqNum(34) is missing, or no number.
+    /// MsgSeqNum(34) is missing or not a number.
     MsgSeqNumMissing,
     /// MsgSeqNum(34) is above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
     MsgSeqNumTooHigh,
-    /// SenderCompID(49) or TargetCompID(56) is missing, or not that of the session.
+    /// SenderCompID(49) or TargetCompID(56) is missing or wrong.
     CompId,
     /// SendingTime(52) is unreadable, or too far from this side's clock.
     SendingTime,
@@ -21,27 +21,27 @@ pub enum LogonFault {
     Credentials,
     /// EncryptMethod(98) is not 0: messages are never encrypted by FIX itself.
     EncryptMethod,
-    /// HeartBtInt(108) is missing, or not 0 or more seconds.
+    /// HeartBtInt(108) is missing or not a number of seconds.
     HeartBtInt,
-    /// HeartBtInt(108) is below or above what the settings of the acceptor allow.
+    /// HeartBtInt(108) is outside the range of the acceptor's settings.
     HeartBtIntOutOfRange,
-    /// HeartBtInt(108) of the answer is not that of our Logon(A).
+    /// HeartBtInt(108) of the answer differs from our Logon(A).
     HeartBtIntChanged,
     /// ResetSeqNumFlag(141) is neither Y nor N.
     ResetSeqNumFlag,
     /// ResetSeqNumFlag(141) is Y, and MsgSeqNum(34) is not 1.
     ResetWithoutOne,
-    /// TestMessageIndicator(464) is that of a test, and the session is none, or the reverse.
+    /// TestMessageIndicator(464) differs from the settings: test or production.
     TestMessageIndicator,
     /// NextExpectedMsgSeqNum(789) is not a number of 1 or more.
     NextExpectedMsgSeqNum,
-    /// DefaultApplVerID(1137) of a FIXT session is missing, or no number.
+    /// DefaultApplVerID(1137) of a FIXT session is missing or not a number.
     DefaultApplVerIdMissing,
-    /// DefaultApplVerID(1137) is no version that is known.
+    /// DefaultApplVerID(1137) is an unknown version.
     DefaultApplVerIdUnknown,
-    /// DefaultApplVerID(1137) is another version than that of the settings.
+    /// DefaultApplVerID(1137) differs from the settings.
     DefaultApplVerIdOther,
-    /// NewPassword(925) asks for another password than the one that the settings have.
+    /// NewPassword(925) requests another password than that of the settings.
     NewPassword,
     /// The counterparty answered our Logon(A) with Logout(5), which may say why.
     AnsweredByLogout,

@@ -52,28 +52,27 @@ pub enum Verdict {
     Disconnect(Disconnect),
 }
 
-/// A fact for the operator that no verdict and no answer on the wire tells.
+/// A fact for the operator that neither a verdict nor an answer on the wire reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
-    /// A SequenceReset(4) or a reset covers so many messages that were kept above a gap. The
-    /// counterparty has given them up, and they are not delivered.
+    /// Number of kept messages above a gap that a SequenceReset(4) or a reset has covered. The
+    /// counterparty skipped these messages, and the session does not deliver them.
     PassedOver(u64),
-    /// A Reject(3) of the counterparty is itself wrong. It counts; nothing goes back, or two sides
-    /// that fault each other's would reject rejects for ever.
+    /// A Reject(3) of the counterparty is invalid. Its number counts, and the session sends no
+    /// answer: two sides that reject each other's Reject(3)s would never stop.
     FaultyReject(Reject),
-    /// A message of the counterparty was answered by Reject(3).
+    /// A message of the counterparty was answered with Reject(3).
     Rejected {
         /// MsgSeqNum(34) of the message; 0 = unreadable.
         seq: u64,
         /// The reason of the Reject(3).
         reject: Reject,
     },
-    /// The answer to our Logon(A) has ResetSeqNumFlag(141)=Y, which we had not asked for: both
-    /// numbers have begun again, and what was sent before is not resent.
+    /// The answer to our Logon(A) has an unrequested ResetSeqNumFlag(141)=Y: both numbers restart
+    /// at 1, and earlier messages are not resent.
     UnaskedReset,
-    /// A Logout(5) of the counterparty is not as the dictionary wants it. It ends the session all
-    /// the same.
+    /// A Logout(5) of the counterparty fails validation, and ends the session nevertheless.
     FaultyLogout(Reject),
 }
 
@@ -121,37 +120,38 @@ impl fmt::Display for Remark {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
-    /// Logout(5) was sent and answered, whoever began.
+    /// Both sides have sent Logout(5).
     LoggedOut,
     /// Our Logout(5) was not answered in time.
     LogoutTimeout,
-    /// No Logon(A) came in time.
+    /// No Logon(A) was received in time.
     LogonTimeout,
     /// The first message was not a Logon(A).
     FirstMessageNotLogon,
     /// The Logon(A) was refused.
     LogonRefused(LogonFault),
-    /// The Logon(A) is not as the dictionary wants it.
+    /// The Logon(A) fails validation by the dictionary.
     LogonInvalid(Reject),
-    /// The application refused the Logon(A); Logout(5) has its reason.
+    /// The application refused the Logon(A); Text(58) of the Logout(5) states the reason.
     LogonDenied,
-    /// A second Logon(A) came on a live session.
+    /// A second Logon(A) was received on a live session.
     SecondLogon,
-    /// MsgSeqNum(34) lower than expected, without PossDupFlag(43).
+    /// MsgSeqNum(34) is lower than expected, and PossDupFlag(43) is not Y.
     MsgSeqNumTooLow {
         /// The expected value.
         expected: u64,
         /// The received value.
         received: u64,
     },
-    /// The Logon(A) leaves a gap so large that the counterparty must have missed a reset.
+    /// The gap at the Logon(A) exceeds the configured limit: the counterparty has probably missed a
+    /// reset.
     MissedReset {
         /// The expected value.
         expected: u64,
         /// The received value.
         received: u64,
     },
-    /// NextExpectedMsgSeqNum(789) of the Logon(A) is a number that we have not used yet.
+    /// NextExpectedMsgSeqNum(789) of the Logon(A) is above our next number.
     NextExpectedTooHigh {
         /// Our next number.
         next: u64,
@@ -160,50 +160,53 @@ pub enum Disconnect {
     },
     /// The counterparty does not answer our ResendRequest(2)s for one gap.
     ResendUnanswered,
-    /// The counterparty asks for the same messages again and again.
+    /// The counterparty repeats the same ResendRequest(2) too often.
     ResendLoop,
-    /// A message without a readable MsgSeqNum(34).
+    /// A message has no readable MsgSeqNum(34).
     MsgSeqNumMissing,
-    /// A MsgSeqNum(34) above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
+    /// A MsgSeqNum(34) is above [`MSG_SEQ_NUM_MAX`](crate::MSG_SEQ_NUM_MAX).
     MsgSeqNumTooHigh,
-    /// A message with a wrong SenderCompID(49) or TargetCompID(56).
+    /// A message has a wrong SenderCompID(49) or TargetCompID(56).
     CompId,
-    /// A message whose SendingTime(52) is too far from this side's clock.
+    /// SendingTime(52) of a message is too far from this side's clock.
     SendingTime,
-    /// A message of another version than the session's.
+    /// A message has another BeginString(8) than the session, which is this value.
     BeginString(BeginString),
-    /// A message is longer than the session accepts.
+    /// A message exceeds the length limit of the session.
     MessageTooLong {
         /// Length of the message as declared by BodyLength(9), in bytes.
         bytes: usize,
         /// Longest accepted message, in bytes.
         bytes_max: usize,
     },
-    /// More messages of a type came than the session takes in a time.
+    /// The counterparty has exceeded a limit on messages of one MsgType(35) per interval.
     Throttling,
-    /// The counterparty does not read what is sent: too much waits for it.
+    /// The counterparty does not read: too many bytes wait to be sent.
     Stalled,
-    /// All sessions together hold more bytes in memory than they may, and this one the most.
+    /// The sessions of the engine exceed their common memory limit, and this session uses the most
+    /// memory.
     MemoryLimit,
-    /// Nothing came, not even an answer to our TestRequest(1).
+    /// Nothing was received, not even an answer to our TestRequest(1).
     HeartbeatTimeout,
-    /// The peer closed the connection, or it broke.
+    /// The peer closed the connection, or the connection broke.
     LinkLost,
-    /// The peer closed the connection, or it broke, before it had answered our Logon(A).
+    /// The peer closed the connection, or the connection broke, before the peer answered our
+    /// Logon(A).
     LogonUnanswered,
-    /// The application was not available, or for too long.
+    /// The application was not available, and the settings or the number of attempts ended the
+    /// session.
     ApplicationNotAvailable,
-    /// The application asked for it.
+    /// The application requested the disconnection.
     Application,
-    /// An operator asked for it, or the engine was stopped.
+    /// An operator requested the disconnection, or the engine was stopped.
     Operator,
     /// The store failed.
     StoreFailed,
     /// The application or the engine panicked.
     Panicked,
-    /// The window of the session's schedule has closed.
+    /// The session's schedule has closed its window.
     Schedule,
-    /// The program has vetoed an administrative message of ours.
+    /// The program has vetoed one of our administrative messages.
     Vetoed,
 }
 
@@ -320,40 +323,40 @@ impl fmt::Display for Disconnect {
     }
 }
 
-/// A message that the session did not take; nothing was written and no number was used.
+/// Why the session rejects a message to be sent; nothing was written and no number was used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// No Logon(A) has been exchanged yet, or the link is down: try again after the logon.
+    /// No Logon(A) has been exchanged, or the link is down: send again after the logon.
     NotLoggedOn,
-    /// Logout(5) has been sent or received: the session takes nothing more.
+    /// Logout(5) has been sent: the session accepts no more messages.
     LoggingOut,
-    /// So many bytes wait for the counterparty already that the limit is reached: try again later.
+    /// The limit of queued bytes for the counterparty is reached: send again later.
     WouldBlock {
         /// Queued bytes.
         queued_bytes: usize,
     },
-    /// The message is longer than MaxMessageSize(383) of the counterparty.
+    /// The message exceeds MaxMessageSize(383) of the counterparty.
     TooLong {
         /// Largest accepted message, in bytes.
         bytes_max: usize,
     },
-    /// It has waited for a logon longer than it may.
+    /// The message has waited for a logon longer than the settings allow.
     Expired,
-    /// The message itself is wrong.
+    /// The message itself is invalid.
     Misuse(Misuse),
-    /// The session has failed: its store, or a panic in its application. It takes nothing more
-    /// until it is back; the log says why.
+    /// The session has failed: its store failed, or its application panicked. The session accepts
+    /// no messages until its recovery; the log states the cause.
     Failed,
     /// The engine has been stopped.
     Closed,
     /// The call waits until the message is safe, and a thread that drives sessions must not wait.
     WouldWait,
-    /// The program's own look at what it sends has refused the message.
+    /// The program's outbound filter has refused the message.
     Vetoed,
-    /// The counterparty would reject it, for this reason.
+    /// The counterparty would reject the message for this reason.
     Invalid(Reject),
-    /// Only FIXT.1.1 has versions in its messages.
+    /// The message has ApplVerID(1128), which only FIXT.1.1 supports.
     NoApplVerId,
 }
 
@@ -432,7 +435,7 @@ impl From<Misuse> for SendError {
     }
 }
 
-/// Why a session does not do what an operator asks of it; nothing has changed then.
+/// Why a session refuses the request of an operator; nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperateError {
@@ -442,28 +445,28 @@ pub enum OperateError {
     NotConnected,
     /// A number is 0, or above [`MSG_SEQ_NUM_MAX`].
     MsgSeqNum(u64),
-    /// A range ends before it begins.
+    /// The end of a range is below its beginning.
     EmptyRange,
-    /// SequenceReset(4) would lead backwards: the new number is not above the next one.
+    /// The new number of a SequenceReset(4) is not above our next number.
     NotAbove {
         /// Our next number.
         next: u64,
     },
     /// FIX 4.0 has no ResetSeqNumFlag(141).
     NoResetFlag,
-    /// A reset of both numbers waits for its answer.
+    /// A reset of both numbers awaits its answer.
     ResetUnderWay,
-    /// The session has failed: its store, or a panic in its application.
+    /// The session has failed: its store failed, or its application panicked.
     Failed,
     /// The engine has been stopped.
     Closed,
-    /// The session has no destination of this number.
+    /// The session has no destination with this number.
     NoDestination(usize),
-    /// There is no session of this identity.
+    /// No session has this identity.
     NoSession,
     /// The program has vetoed the message; the connection ends.
     Vetoed,
-    /// The message was not taken.
+    /// The session rejected the message.
     Send(SendError),
 }
 
