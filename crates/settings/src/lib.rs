@@ -1,4 +1,4 @@
-//! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
+//! Settings, from code or from a TOML file. An unknown key is an error.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -96,7 +96,7 @@ pub use transfix_session::{
 };
 pub use validation::{ValidateOut, ValidationSettings};
 
-/// Everything an engine is told at its start.
+/// All settings of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The settings that all sessions share.

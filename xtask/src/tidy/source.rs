@@ -32,6 +32,7 @@ const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/text/src/lib.rs",
     "crates/engine/src/lib.rs",
     "crates/gateway/src/lib.rs",
+    "crates/admin/src/lib.rs",
     "crates/cli/src/main.rs",
 ];
 
