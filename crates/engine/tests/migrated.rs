@@ -363,3 +363,18 @@ fn a_log_has_every_message_with_stars_as_long_as_what_they_hide() {
     assert!(outbound.contains("|35=0|") && outbound.contains("|148=******|"), "{outbound}");
     assert!(inbound.contains("|35=1|") && inbound.contains("|148=******|"), "{inbound}");
 }
+
+#[test]
+fn an_error_of_the_start_has_the_lines_of_the_migrated_text() {
+    let cfg = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=VENUE\n\
+        TargetCompID=CLIENT\nSocketAcceptHost=127.0.0.1\nSocketAcceptPort=0\n";
+    let migration = Migration::parse("venue.cfg", cfg.as_bytes(), Some(Dialect::Cpp)).unwrap();
+    let mut settings = migration.settings().unwrap();
+    settings.sessions[0].threads.mode = transfix::Mode::Spin;
+    settings.sessions[0].threads.cpu = Some(99_999);
+    let newsroom = |_: &transfix::SessionId| -> Box<dyn Application> {
+        Box::new(Newsroom { came_back: channel().0 })
+    };
+    let Err(error) = Engine::start(&settings, newsroom) else { panic!("no such CPU") };
+    assert!(error.to_string().starts_with("venue.cfg, migrated"), "{error}");
+}

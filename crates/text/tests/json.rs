@@ -140,6 +140,11 @@ fn what_is_no_message_is_refused() {
         ("{\"8\":\"\\udc00\"}", 12, BadString),
         (&deep, 193, TooDeep),
     ];
+    for padding in ["Zg=", "Zg", "Zg==Zg==", "Z===", "Zm9?"] {
+        let text = format!("{{\"8\":{{\"base64\":\"{padding}\"}}}}");
+        let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut Vec::new());
+        assert_eq!(error.unwrap_err().problem, Base64, "{padding}");
+    }
     for (text, at, problem) in table {
         let mut out = b"before".to_vec();
         let error = read(text.as_bytes(), tags_of(&FIX44, &FIX44), &[], &mut out).unwrap_err();
