@@ -142,14 +142,14 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     let venue = venue(&disk, sender);
     let slow = Client::start("SLOW", &venue);
     disk.allow_syncs(0);
-    disk.ail(Some(DiskFault::FailingSync));
+    disk.set_fault(Some(DiskFault::FailingSync));
     slow.send("a");
     until(&seen, "a");
     disk.allow_syncs(u64::MAX);
     while !disk.has_failed() {
         std::thread::yield_now();
     }
-    disk.ail(None);
+    disk.set_fault(None);
     // The connection ends, and the store is opened again.
     slow.expect("logon");
     slow.send("b");

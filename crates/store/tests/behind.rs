@@ -268,13 +268,13 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     let ticket = turn(&mut store, 0).unwrap();
     wait_for(&mut store, ticket).unwrap();
     disk.allow_syncs(0);
-    disk.ail(Some(DiskFault::FailingSync));
+    disk.set_fault(Some(DiskFault::FailingSync));
     let tickets = [1, 2, 3].map(|n| turn(&mut store, n).unwrap());
     disk.allow_syncs(u64::MAX);
     let error = wait_for(&mut store, tickets[0]).unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
     // A second sync would say that all is well: what the first one lost is gone.
-    disk.ail(None);
+    disk.set_fault(None);
     for _ in 0..3 {
         assert!(matches!(store.safe(), Err(StoreError::Poisoned)));
         assert!(matches!(store.commit(), Err(StoreError::Poisoned)));

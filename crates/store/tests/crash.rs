@@ -219,7 +219,7 @@ fn an_ailing_disk_is_told_and_left() {
         let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
         let mut store = open(&disk, Durability::Power).unwrap();
         turn(&mut store, 0).unwrap();
-        disk.ail(Some(disk_fault));
+        disk.set_fault(Some(disk_fault));
         let mut done = 1;
         let error = loop {
             match turn(&mut store, done) {
@@ -230,7 +230,7 @@ fn an_ailing_disk_is_told_and_left() {
         assert!(matches!(error, StoreError::Io { .. }), "{disk_fault:?}: {error}");
         assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{disk_fault:?}");
         drop(store);
-        disk.ail(None);
+        disk.set_fault(None);
         disk.restart(Crash::Power);
         let mut store = open(&disk, Durability::Power).unwrap();
         let at = done as usize;
@@ -258,7 +258,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                     turn(&mut store, done).unwrap();
                     done += 1;
                 }
-                disk.ail(Some(disk_fault));
+                disk.set_fault(Some(disk_fault));
                 while turn(&mut store, done).is_ok() {
                     done += 1;
                 }
@@ -269,7 +269,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                         done += 1;
                     }
                 }
-                disk.ail(None);
+                disk.set_fault(None);
                 store.reopen().unwrap_or_else(|error| panic!("{disk_fault:?}: {error}"));
                 let (now, at) = (found(&mut store), done as usize);
                 // A batch that could not be synced may be there.

@@ -147,14 +147,14 @@ impl SimDisk {
         self.lock_state().ended
     }
 
-    /// Makes the disk ill, or well.
-    pub fn ail(&self, disk_fault: Option<DiskFault>) {
+    /// Sets a fault of the disk, or repairs the disk (`None`).
+    pub fn set_fault(&self, disk_fault: Option<DiskFault>) {
         self.lock_state().disk_fault = disk_fault;
     }
 
-    /// Returns true if the disk has an disk fault.
+    /// Returns true if the disk has a fault.
     #[must_use]
-    pub fn is_ill(&self) -> bool {
+    pub fn has_fault(&self) -> bool {
         self.lock_state().disk_fault.is_some()
     }
 

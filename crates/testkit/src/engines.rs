@@ -310,7 +310,7 @@ impl World {
                 self.machine.say(|| format!("{cut} connections are cut, silently: {is_silent}"));
             }
             4..=6 => self.operate(side),
-            7 => self.ail(side),
+            7 => self.set_fault(side),
             8 => self.send_stranger(),
             9 => self.reload(side),
             _ => {}
@@ -337,7 +337,7 @@ impl World {
     /// Drops the state that a session has in memory only, and heals its disk.
     fn lose_process(&self, side: usize, session: usize) {
         let id = &self.ids[side][session];
-        self.disks.of(side, id).ail(None);
+        self.disks.of(side, id).set_fault(None);
         let store = self.disks.open(side, id);
         let store = store.unwrap_or_else(|error| panic!("without a process: {id}: {error}"));
         let numbers = (store.numbers().next_in, store.numbers().next_out);
@@ -347,17 +347,17 @@ impl World {
     /// An orderly stop, and a start.
     fn restart(&mut self, side: usize) {
         let is_healed = self.random.below(3) > 0;
-        let mut ill = Vec::new();
+        let mut faulty = Vec::new();
         for (session, id) in self.ids[side].iter().enumerate() {
             let disk = self.disks.of(side, id);
             match is_healed {
-                true => disk.ail(None),
-                false if disk.is_ill() => ill.push(session),
+                true => disk.set_fault(None),
+                false if disk.has_fault() => faulty.push(session),
                 false => {}
             }
         }
         self.stop(side);
-        ill.iter().for_each(|session| self.lose_process(side, *session));
+        faulty.iter().for_each(|session| self.lose_process(side, *session));
         let pause_ms = self.random.below(2_000) as u64;
         self.machine.sleep(pause_ms * MS);
         self.start(side);
@@ -400,7 +400,7 @@ impl World {
         let absent = self.absent(side);
         to.sessions.retain(|session| session.target_comp_id == "*" || self.random.below(4) > 0);
         to.sessions.extend(absent.into_iter().filter(|_| self.random.below(2) == 0));
-        self.ids[side].iter().for_each(|id| self.disks.of(side, id).ail(None));
+        self.ids[side].iter().for_each(|id| self.disks.of(side, id).set_fault(None));
         let deadline =
             [Duration::ZERO, Duration::from_millis(300), STOP_TIME][self.random.below(3)];
         self.reload_to(side, &to, deadline);
@@ -476,12 +476,12 @@ impl World {
         let _ = handle.operate(&action);
     }
 
-    fn ail(&mut self, side: usize) {
+    fn set_fault(&mut self, side: usize) {
         let session = self.random.below(self.ids[side].len());
         let all = [DiskFault::ReadOnly, DiskFault::Full, DiskFault::Gone];
         let disk_fault = all.get(self.random.below(all.len() + 1)).copied();
         self.machine.say(|| format!("side {side}, session {session}: {disk_fault:?}"));
-        self.disks.of(side, &self.ids[side][session]).ail(disk_fault);
+        self.disks.of(side, &self.ids[side][session]).set_fault(disk_fault);
     }
 
     /// Somebody connects who has nothing to say, or says nonsense.
@@ -510,7 +510,7 @@ impl World {
             Weather { delay_ms_max: 1, capacity: 1 << 20, short_one_in: 0 };
         for side in [0, 1] {
             for id in self.ids[side].iter() {
-                self.disks.of(side, id).ail(None);
+                self.disks.of(side, id).set_fault(None);
             }
             for _ in 0..RELOADS_MAX {
                 let mut to = self.settings[side].clone();

@@ -210,11 +210,11 @@ impl World {
             };
             self.say(|| format!("side {side} will crash: {fuse:?}"));
             self.sides[side].arm(fuse);
-        } else if self.chance(odds.ail) {
+        } else if self.chance(odds.disk_fault) {
             let disk_faults = [DiskFault::Full, DiskFault::FailingSync, DiskFault::ReadOnly];
             let disk_fault = disk_faults[self.random.below(3)];
-            self.say(|| format!("the disk of side {side} ails: {disk_fault:?}"));
-            self.sides[side].disk.ail(Some(disk_fault));
+            self.say(|| format!("the disk of side {side} fails: {disk_fault:?}"));
+            self.sides[side].disk.set_fault(Some(disk_fault));
         } else if self.chance(odds.restart) {
             self.say(|| format!("side {side} restarts"));
             self.close(side, Disconnect::Application);
@@ -485,7 +485,7 @@ impl World {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
         for side in &self.sides {
-            side.disk.ail(None);
+            side.disk.set_fault(None);
             let mut log = side.app.lock();
             (log.decline_one_in, log.deny_one_in, log.later_one_in) = (0, 0, 0);
         }

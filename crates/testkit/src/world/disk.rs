@@ -89,8 +89,8 @@ impl Disk {
         self.disk.arm(fuse.events, fuse.end);
     }
 
-    pub(super) fn ail(&self, disk_fault: Option<DiskFault>) {
-        self.disk.ail(disk_fault);
+    pub(super) fn set_fault(&self, disk_fault: Option<DiskFault>) {
+        self.disk.set_fault(disk_fault);
     }
 
     /// Returns true if the process has ended, or has met an error from which only a new one

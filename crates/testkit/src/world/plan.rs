@@ -113,7 +113,7 @@ pub(super) struct Odds {
     pub(super) restart: usize,
     pub(super) crash: usize,
     pub(super) jump: usize,
-    pub(super) ail: usize,
+    pub(super) disk_fault: usize,
     pub(super) operate: usize,
     /// Also a reset of the numbers by the operator, and numbers given up.
     pub(super) operator_resets: bool,
@@ -476,7 +476,7 @@ fn odds(random: &mut Random, kind: WorldKind) -> Odds {
             true => 6,
             false => one_in(15, matches!(kind, WorldKind::Applications | WorldKind::Schedules)),
         },
-        ail: if has(&[WorldKind::Disks]) { 6 } else { 0 },
+        disk_fault: if has(&[WorldKind::Disks]) { 6 } else { 0 },
         jump: if has(&[WorldKind::Clocks]) { 6 } else { 0 },
         operate: one_in(6, has(&[WorldKind::Operators, WorldKind::Resets])),
         operator_resets,

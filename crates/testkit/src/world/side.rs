@@ -261,7 +261,7 @@ impl Side {
     pub(super) fn restart(&mut self, now: u64, crash: Crash) {
         self.app.lock().forget(&self.rig.queued());
         // No store opens on a disk that cannot sync.
-        self.disk.ail(None);
+        self.disk.set_fault(None);
         let store = self.disk.open(crash);
         self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
         self.received = (now, 0);
