@@ -67,7 +67,7 @@ pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Bytes came in, or something was handed over or sent.
+    /// The turn read bytes, or accepted or sent messages.
     pub(crate) progress: bool,
     /// The socket may have more bytes: take another turn without waiting.
     pub(crate) again: bool,
@@ -290,9 +290,9 @@ impl Link {
                             if verdict == Verdict::LogonOffered {
                                 break;
                             }
-                            // 5 application; its answers are 6 encoded Copy the outcome only on an
-                            // error: reading as a whole what was written in parts stalls the
-                            // processor.
+                            // 5 application; 6 encode its answers
+                            // Copy the outcome only on an error: the processor stalls when it
+                            // reads as a whole what it has written in parts.
                             if let Err(why) = executor.act(now, &message, &verdict, &mut left) {
                                 outcome = Err(why);
                             }

@@ -232,8 +232,8 @@ pub struct Rejected<'a> {
     pub by: RejectedBy,
     /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not send the field.
     pub seq: u64,
-    /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if
-    /// neither says it, or if the store has to fetch it.
+    /// MsgType(35) of our message, from RefMsgType(372) or from our store. Empty if both lack the
+    /// type, or if the store must fetch the message first.
     pub msg_type: MsgType<'a>,
     /// SessionRejectReason(373) of a Reject(3), or BusinessRejectReason(380) of a
     /// BusinessMessageReject(j).
