@@ -38,9 +38,9 @@ enum Refresh {
 pub(crate) struct Journal {
     store: WatchedStore,
     keeps: Keeps,
-    /// The next numbers, inbound and outbound, as they were put last.
+    /// The next numbers, inbound and outbound, of the last put.
     put: (u64, u64),
-    /// It has a note of this connection's logon.
+    /// True if the journal contains a note of this connection's logon.
     notes_end: bool,
     refresh: Refresh,
 }
