@@ -38,7 +38,8 @@ impl Source {
         self.counter().unwrap_or_else(|| self.without_counter(now.monotonic_ns))
     }
 
-    /// The same where nobody has said what time it is; 0 too if only a world could.
+    /// Returns the current time in ticks without a given time; 0 if only the environment knows the
+    /// time.
     #[inline]
     pub(crate) fn here(self) -> u64 {
         self.counter().unwrap_or_else(|| self.without_counter(0))

@@ -356,7 +356,7 @@ impl OutboundRules {
 }
 
 impl Memory {
-    /// Takes over the rules in force, if they are others than before.
+    /// Adopts the current rules if they have changed.
     fn take_rules(&mut self, rules: &RwLock<OutboundRules>) {
         let rules = rules.read().unwrap_or_else(PoisonError::into_inner);
         if self.rules.number != rules.number {
@@ -364,7 +364,7 @@ impl Memory {
         }
     }
 
-    /// Returns true if it may be kept: the draft may be longer than the message that was shown.
+    /// Returns true if the buffers may be kept. The draft may exceed the message before the hook.
     fn is_small(&self) -> bool {
         let draft = self.draft.fields().bytes().len();
         self.frame.capacity().max(draft) <= BYTES_KEPT
@@ -372,8 +372,7 @@ impl Memory {
 }
 
 fn parsed<'m>(frame: &'m [u8], index: &'m mut FieldIndex) -> Result<Message<'m>, SendError> {
-    // A frame that is no message, such as one with a field without a tag, was encoded by the
-    // caller.
+    // An invalid frame, such as one with a field without a tag, is a fault of the caller's body.
     Message::parse(frame, index, CheckSumPolicy::Ignore)
         .map_err(|_| SendError::Misuse(Misuse::NotWholeFields))
 }
