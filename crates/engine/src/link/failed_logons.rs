@@ -101,7 +101,7 @@ struct Tried {
 /// The failures of one session.
 #[derive(Default)]
 struct Record {
-    /// From where it has logged on, the last one at the end.
+    /// The sources from which the session has logged on, the latest last.
     known: VecDeque<Source>,
     of_all: Count,
     of: Vec<(Source, Count)>,

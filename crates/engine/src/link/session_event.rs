@@ -140,6 +140,7 @@ pub enum SessionNotice<'a> {
     ///
     /// If the store has failed and does not reopen before the engine stops, the fate of the last
     /// messages is unknown. The log then reports their number of bytes.
+    ///
     /// [`SessionHandle::send`]: crate::SessionHandle::send
     Unsent(Undeliverable<'a>),
     /// The session continues from its store, after the store failed or the application panicked
