@@ -234,7 +234,8 @@ impl Link {
     /// Runs one turn: at most one read, at most `turn_messages_max` messages, one commit, and the
     /// writes that the socket accepts. A full batch causes additional commits and writes; with
     /// `is_alone`, batches may be smaller, because no other session waits for the end of the turn.
-    /// The turn calls `clock` once, after the read. `Err` means that the caller must close the link.
+    /// The turn calls `clock` once, after the read. `Err` means that the caller must close the
+    /// link.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,
