@@ -1,8 +1,8 @@
-//! Requests of operators to an engine, as values: the actions, the actor, the audit.
+//! Operators' requests to an engine as values: actions, actors and the audit.
 //!
-//! Here belongs what every face of the administration has in common, whether a program, a page in
-//! the browser or another FIX session. How a session is found and told lies in
-//! `api/admin.rs`. Nothing here knows a session.
+//! This module contains the parts that all administrative interfaces share: programs, browser pages
+//! and FIX sessions. Finding and reporting sessions is in `api/admin.rs`. This module does not
+//! depend on sessions.
 
 pub(crate) mod action;
 pub(crate) mod audit;

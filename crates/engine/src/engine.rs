@@ -1,4 +1,4 @@
-//! Starts and stops everything: stores, links, workers, listeners.
+//! Starts and stops the parts of an engine: stores, links, workers and listeners.
 
 use std::collections::HashMap;
 use std::io;
@@ -48,68 +48,68 @@ use crate::link::failed_logons::{FailedLogons, Limits};
 
 mod dynamic;
 
-/// Makes the owner of a session of these sessions.
+/// Creates the owner of a session; receives the registry of all sessions.
 pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn Callbacks> + 'm;
-/// Admits a counterparty to these sessions.
+/// Admits a counterparty without a configured session; receives the registry of all sessions.
 pub(crate) type AdmitTo =
     Box<dyn Fn(&SessionId, &Arc<Registry>) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// The parts of an engine besides its settings.
+/// The inputs of an engine besides its settings.
 pub(crate) struct Extras {
     pub(crate) admit: Option<AdmitTo>,
     pub(crate) open_store: Option<OpenStore>,
-    /// The program waits for sessions of mode `polled` at a file descriptor.
+    /// True if the program waits for sessions of mode `polled` at a file descriptor.
     pub(crate) has_fd: bool,
     pub(crate) io: Arc<dyn Io>,
 }
 
-/// Threads at most that make segments for the stores.
+/// Limit on the threads that create segments for the stores.
 const MAKERS_MAX: usize = 4;
 
-/// How long applications in threads of their own may take to hear the last that they are told.
+/// Limit, in nanoseconds, on the time in which application threads receive their last calls.
 const LAST_WORDS_NS_MAX: u64 = 1_000_000_000;
 
-/// A running engine. Dropped without [`Engine::stop`], it logs out everywhere without waiting for
-/// the answers.
+/// A running engine. Dropping the engine without [`Engine::stop`] logs out all sessions without
+/// waiting for the answers.
 pub struct Engine {
     sessions: Vec<Arc<Shared>>,
     registry: Arc<Registry>,
     listening: Vec<SocketAddr>,
-    /// The group of each of these.
+    /// The listener group of each address in `listening`.
     groups: Vec<usize>,
     /// The addresses with their listeners.
     ways: Listening,
-    /// The state that all sessions share.
+    /// The settings that all sessions share.
     all: EngineSettings,
     /// The workers of the pool.
     pool: Pool,
-    /// Templates may be added.
+    /// True if templates may be added.
     admits: bool,
-    /// For a first acceptor that is added later: who says whom templates let in, and how many
-    /// connections may wait.
+    /// For a first acceptor added later: the function that admits counterparties to templates, and
+    /// the limit on pending connections.
     later: (Option<AdmitTo>, usize),
     threads: Vec<(Arc<CommandQueue>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
     acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
     watching: Option<Watching>,
-    /// The stop is to tell how long messages have taken.
+    /// True if [`Engine::stop`] must report message latencies.
     tells_latency: bool,
 }
 
-/// Threads in the making: which sessions each worker has.
+/// The planned threads, with the sessions of each worker.
 #[derive(Default)]
 struct Plan {
     pool: Vec<Vec<DrivenSession>>,
     own: Vec<(DrivenSession, Mode, Option<usize>)>,
     polled: Vec<DrivenSession>,
-    /// The program waits for those at a file descriptor.
+    /// True if the program waits for polled sessions at a file descriptor.
     has_fd: bool,
-    /// Threads of the pool are started even without sessions.
+    /// True if pool threads start even without sessions.
     keeps_empty: bool,
 }
 
 impl Plan {
-    /// Gives a session to its thread, in the pool to the one with the fewest.
+    /// Assigns a session to its thread; a pool session goes to the worker with the fewest sessions.
     fn add(&mut self, slot: DrivenSession, session: &SessionSettings) {
         match session.threads.mode {
             Mode::Pool => {
@@ -132,9 +132,10 @@ impl Engine {
         let Extras { admit, open_store, has_fd, io } = extras;
         let ranges = settings.engine.check_ranges();
         ranges.map_err(|wrong| EngineError::Settings(format!("[engine]: {wrong}")))?;
-        // Before anything is opened: the limit that a process finds is low.
+        // Reserve descriptors before opening anything: the default limit of a process is low.
         let pending_max = descriptors::reserve(settings, open_store.is_some())?;
-        // A limit on the length of files is then an error of a store or log, as a full disk is.
+        // Reports a limit on file lengths as an error of the store or log, as a full disk is
+        // reported.
         refuse_long_files_by_error();
         if admit.is_none() {
             check_no_template(settings)?;
@@ -212,7 +213,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// An engine whose threads are still to be started.
+    /// Returns an engine whose threads are not started yet.
     fn idle(
         settings: &Settings,
         registry: &Arc<Registry>,
@@ -241,13 +242,13 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Lets everybody see where it listens now.
+    /// Publishes the current listening addresses.
     fn publish_listening(&self) {
         let mut seen = self.registry.listening.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone_from(&self.listening);
     }
 
-    /// Returns the command queues of the pool's workers.
+    /// Starts the workers. Returns the command queues of the pool's workers.
     fn start_workers(
         &mut self,
         plan: Plan,
@@ -312,7 +313,7 @@ impl Engine {
         Ok(worker)
     }
 
-    /// Opens the ways in.
+    /// Starts the thread that accepts connections.
     fn start_acceptor(
         &mut self,
         entrances: Vec<Listeners>,
@@ -357,7 +358,7 @@ impl Engine {
         let job = Job::spawn(&*io, name, move || {
             supervise(lost, (&|| of_thread.monotonic_ns(), &|time| of_thread.sleep(time)), || {
                 registry.accepts.store(true, Ordering::Release);
-                // Also after a panic.
+                // Runs even after a panic.
                 let _ended = Ended(&registry);
                 acceptor.run()
             });
@@ -366,8 +367,8 @@ impl Engine {
         Ok(())
     }
 
-    /// The sessions of the settings in their order, then those made from templates in the order of
-    /// their identities.
+    /// Returns the configured sessions in the order of the settings, then the sessions made from
+    /// templates in the order of their identities.
     pub(crate) fn all(&self) -> impl Iterator<Item = Arc<Shared>> {
         self.sessions.iter().map(Arc::clone).chain(self.registry.made())
     }
@@ -376,8 +377,8 @@ impl Engine {
         &self.registry
     }
 
-    /// The program's function that admits counterparties which no settings name: nobody is by
-    /// default.
+    /// Returns the program's function that admits counterparties without a configured session. The
+    /// default function admits none.
     fn admit(&self, admit: Option<AdmitTo>) -> Admit {
         let sessions = Arc::clone(&self.registry);
         match admit {
@@ -386,38 +387,37 @@ impl Engine {
         }
     }
 
-    /// Addresses listened at, with the ports that the system chose for port 0.
+    /// Returns the listening addresses, with the actual ports for port 0.
     #[must_use]
     pub fn listening(&self) -> &[SocketAddr] {
         &self.listening
     }
 
-    /// Returns true if the connections that come in at this one of [`Engine::listening`] are
-    /// encrypted.
+    /// Returns true if `address`, one of [`Engine::listening`], accepts TLS connections.
     #[must_use]
     pub fn listens_with_tls(&self, address: SocketAddr) -> bool {
         let mut all = self.listening.iter().zip(&self.groups);
         all.any(|(at, group)| *at == address && self.ways.has_tls(*group))
     }
 
-    /// Drives the sessions of mode `polled` by one round, in this thread, without waiting. The
-    /// round looks at the socket of each session; with [`EngineBuilder::with_poll_fd`] only at
-    /// those that are ready. Returns whether anything happened. One round for each wake-up is
-    /// enough if the program also heeds [`Engine::poll_timeout`].
+    /// Runs one round of the sessions of mode `polled` in this thread, without waiting. The round
+    /// checks the socket of each session; with [`EngineBuilder::with_poll_fd`], only ready sockets.
+    /// Returns true if anything happened. One round per wake-up suffices if the program also
+    /// respects [`Engine::poll_timeout`].
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
         self.polled.as_mut().is_some_and(|worker| worker.run_once(false))
     }
 
-    /// The file descriptor for an event loop of your own. It is readable when a socket is ready, a
-    /// new connection has come, or a handle of a session has left something to do. Timers do not
-    /// make it readable: [`Engine::poll_timeout`] says when they are due. It is the same one as
-    /// long as the engine lives. `None` without [`EngineBuilder::with_poll_fd`], or without
-    /// sessions of mode `polled`.
+    /// Returns the file descriptor for your own event loop. The descriptor is readable when a
+    /// socket is ready, a new connection has arrived, or a handle has left work for a session.
+    /// Timers do not make the descriptor readable: [`Engine::poll_timeout`] reports the next timer.
+    /// The descriptor stays the same for the lifetime of the engine. Returns `None` without
+    /// [`EngineBuilder::with_poll_fd`] or without sessions of mode `polled`.
     ///
-    /// It stays readable until [`Engine::poll`] is called. A loop that hears of each change once
-    /// (edge-triggered) calls [`Engine::poll`] until that returns `false`.
+    /// The descriptor stays readable until a call of [`Engine::poll`]. An edge-triggered loop calls
+    /// [`Engine::poll`] until the method returns `false`.
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     #[must_use]
@@ -425,11 +425,13 @@ impl Engine {
         self.polled.as_ref()?.fd()
     }
 
-    /// How long the program may wait at [`Engine::poll_fd`] before it calls [`Engine::poll`] again:
-    /// until the next Heartbeat(0) or the end of a wait, for instance. Zero if the last round has
-    /// left something to do, or without [`EngineBuilder::with_poll_fd`]. `None` if there is no
-    /// limit, or no session of mode `polled`. Call it after each [`Engine::poll`], and round up to
-    /// the unit of your wait.
+    /// Returns the maximum time for which the program may wait at [`Engine::poll_fd`] before the
+    /// next [`Engine::poll`]. The limit is, for instance, the next Heartbeat(0) or the end of a
+    /// timeout. Returns zero if the last round has left work, or without
+    /// [`EngineBuilder::with_poll_fd`]. Returns `None` if there is no limit, or no session of mode
+    /// `polled`.
+    ///
+    /// Call this method after each [`Engine::poll`], and round up to the unit of your wait.
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     #[must_use]
@@ -440,19 +442,20 @@ impl Engine {
         (due_ns < u64::MAX).then(|| Duration::from_nanos(left_ns))
     }
 
-    /// Stops accepting, sends Logout(5) to all counterparties at once, and ends when all have
-    /// answered, at the latest after `deadline`. Everything sent is in the stores.
+    /// Stops the engine: accepts no further connections and sends Logout(5) to all counterparties
+    /// at once. Returns when all have answered, or after `deadline`. All sent messages are then in
+    /// the stores.
     ///
-    /// Sessions of mode `polled` are driven in this thread until then. Nothing else that this
-    /// thread drives goes on meanwhile: a counterparty that another engine drives in this thread
-    /// cannot answer.
+    /// This thread drives sessions of mode `polled` during the stop. A counterparty that another
+    /// engine drives in this thread therefore cannot answer.
     ///
-    /// Messages that wait in memory alone go back by
-    /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). A store that has failed is opened
-    /// once more for that, which may take longer than the deadline: only then is it known which of
-    /// the last messages it has. A sync is waited for, 10 s at most beyond the deadline. A store
-    /// whose device has not answered then is left to a thread (`store-close`), which keeps its
-    /// lock. Its session ends as [`Outcome::Failed`](crate::Outcome::Failed).
+    /// Messages that wait only in memory are returned through
+    /// [`SessionNotice::Unsent`](crate::SessionNotice::Unsent). The engine reopens a failed store
+    /// to learn which of the last messages the store contains. Reopening may exceed the deadline.
+    ///
+    /// The engine waits at most 10 s beyond the deadline for a sync. If the device still does not
+    /// answer, a separate thread (`store-close`) closes the store and holds its lock. The session
+    /// then ends as [`Outcome::Failed`](crate::Outcome::Failed).
     pub fn stop(mut self, deadline: Duration) -> Vec<SessionOutcome> {
         self.stop_all(deadline)
     }
@@ -461,7 +464,7 @@ impl Engine {
         let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         if let Some((worker, job)) = self.acceptor.take() {
             worker.close();
-            // A thread that panicked has nothing to say at the end.
+            // A panicked thread has no result.
             let _ = job.join();
         }
         for (command_queue, _) in &self.threads {
@@ -479,7 +482,7 @@ impl Engine {
         for (_, job) in self.threads.drain(..) {
             outcomes.extend(job.join().unwrap_or_default());
         }
-        // The last calls of applications. Workers have waited for those that were busy.
+        // Make the last calls of applications. Workers have waited for busy applications.
         end_line(&self.registry);
         if let Some(watching) = self.watching.take() {
             watching.stop();
@@ -498,7 +501,7 @@ impl Drop for Engine {
     }
 }
 
-/// Tells how long messages have taken in each stage of a session that had any.
+/// Reports the message latencies of a session for each stage with messages.
 fn tell_latency(session: &Shared) {
     let latency = session.published.latency();
     for (stage, times) in latency.stages().filter(|(_, times)| times.count() > 0) {
@@ -510,7 +513,7 @@ fn tell_latency(session: &Shared) {
     }
 }
 
-/// Says that nobody accepts connections when it is dropped.
+/// Records on drop that no thread accepts connections.
 struct Ended<'r>(&'r Registry);
 
 impl Drop for Ended<'_> {
@@ -519,7 +522,7 @@ impl Drop for Ended<'_> {
     }
 }
 
-/// Ends the threads in which applications are called.
+/// Ends the threads of the applications.
 fn end_line(registry: &Registry) {
     if let Some(run_queue) = &registry.run_queue {
         let io = &*registry.io;
@@ -527,7 +530,7 @@ fn end_line(registry: &Registry) {
     }
 }
 
-/// Returns true if its store is in files.
+/// Returns true if the store of the session is in files.
 fn in_files(session: &SessionSettings) -> bool {
     session.store.durability != Durability::Memory
 }
@@ -536,7 +539,7 @@ fn watching(lost: ThreadLost, registry: &Arc<Registry>) -> Result<Option<Watchin
     Watching::start(registry, lost).map_err(io_error("thread tfx-watch"))
 }
 
-/// `has_files`: some store is in files.
+/// Creates the registry. `has_files`: at least one store is in files.
 fn registry(
     settings: &EngineSettings,
     has_files: bool,

@@ -1,8 +1,9 @@
-//! The requests of an engine to the world around it: the time, waiting, connections, threads.
+//! The engine's interface to its environment: time, waiting, connections and threads.
 //!
-//! Invariant: worker, acceptor, connector and handles ask nobody else, so a simulated world runs
-//! whole engines. The world says which time it is, which thread goes on, and what the network does.
-//! The thread that writes protocol logs stays outside: nobody waits for it.
+//! Invariant: worker, acceptor, connector and handles use only this interface, so a simulation can
+//! run whole engines. The environment decides the time, the thread that runs next, and the
+//! behaviour of the network. The thread that writes protocol logs does not use this interface,
+//! because no other thread waits for the writer.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
@@ -19,46 +20,46 @@ use transfix_transport::{
 
 use transfix_observe::clock;
 
-/// Events that the operating system reports at once.
+/// Limit on the events that the operating system reports in one call.
 const EVENTS: usize = 256;
 
-/// Ends the wait of a [`Poll`], from any thread.
+/// A function that ends the wait of a [`Poll`], from any thread.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// The world around an engine.
+/// The environment of an engine.
 pub trait Io: Send + Sync {
-    /// This moment, on both clocks.
+    /// Returns the current time of both clocks.
     fn now(&self) -> Now;
 
-    /// The monotonic clock alone, in nanoseconds from an unknown start.
+    /// Returns the time of the monotonic clock, in nanoseconds from an unspecified start.
     fn monotonic_ns(&self) -> u64;
 
-    /// A place to wait for readiness, for one thread.
+    /// Creates a [`Poll`] in which one thread waits for readiness.
     ///
     /// # Errors
-    /// If the system has no further one.
+    /// If the system cannot create another one.
     fn poll(&self) -> io::Result<Box<dyn Poll>>;
 
     /// Starts a connection.
     ///
     /// # Errors
-    /// If it is refused at once.
+    /// If the connection fails at once.
     fn connect(
         &self,
         remote: SocketAddr,
         options: &SocketOptions,
     ) -> io::Result<Box<dyn Connecting>>;
 
-    /// The addresses that a name stands for, written as `host:port`. It may take its time: who asks
-    /// is a thread of its own. Never asked for what is an address already.
+    /// Resolves a `host:port` name to addresses. This call may block, so the engine calls this
+    /// method in a separate thread, and only for names, not for addresses.
     ///
     /// # Errors
-    /// If nobody knows the name.
+    /// If the name is unknown.
     fn resolve(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
         name.to_socket_addrs().map(Iterator::collect)
     }
 
-    /// Listens at this address; port 0 takes any free port.
+    /// Listens at `address`; port 0 selects any free port.
     ///
     /// # Errors
     /// If the system refuses, for instance because the address is in use.
@@ -68,68 +69,68 @@ pub trait Io: Send + Sync {
     /// Starts a thread.
     ///
     /// # Errors
-    /// If the system has no further one.
+    /// If the system cannot start another thread.
     fn spawn(&self, name: String, run: Box<dyn FnOnce() + Send>) -> io::Result<Box<dyn Thread>>;
 
-    /// Holds this thread up for so long; it may go on earlier.
+    /// Suspends this thread for at most `time`.
     fn sleep(&self, time: Duration);
 
-    /// Waits inside `wait`, which is told how long at most, and returns whether it has seen what it
-    /// waits for. A simulated world calls it again and again with no time at all.
+    /// Calls `wait` with the maximum waiting time, and returns its result: whether the awaited
+    /// event happened. A simulation calls `wait` repeatedly with a time of zero.
     fn wait_in(&self, time: Duration, wait: &mut dyn FnMut(Duration) -> bool) -> bool {
         wait(time)
     }
 
-    /// Lets another thread go on where this one would wait for what that one has: a lock. Returns
-    /// `false` where the operating system sees to that.
+    /// Lets another thread run while this thread needs a lock that the other thread holds. Returns
+    /// `false` if the operating system schedules the threads.
     fn gives_way(&self) -> bool {
         false
     }
 
-    /// Returns true if the latency points may read the machine's own counter. In another world they
-    /// take the time that [`Io::now`] has said last, and ask for none.
+    /// Returns true if the latency probe may read the machine's own counter. Otherwise, the probe
+    /// uses the last result of [`Io::now`].
     fn has_counter(&self) -> bool {
         false
     }
 }
 
-/// Something that was registered is ready.
+/// A readiness event of a registered object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// Under which it was registered.
+    /// The token of the registration.
     pub token: Token,
-    /// The counterparty sends nothing more.
+    /// The counterparty has closed its sending side.
     pub is_read_closed: bool,
 }
 
-/// Where one thread waits for readiness.
+/// A set of registered objects in which one thread waits for readiness.
 pub trait Poll: Send {
-    /// Where streams are registered that are to be reported here.
+    /// Returns the registry in which streams are registered for this `Poll`.
     fn registry(&self) -> Registry<'_>;
 
-    /// Waits until something is ready, for so long at most, and adds what is to `ready`. `None` has
-    /// no limit.
+    /// Waits for at most `time` until an object is ready, and appends the events to `ready`. `None`
+    /// = unlimited.
     ///
     /// # Errors
     /// The error of the system.
     fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()>;
 
-    /// The waker that ends the wait, and is reported under `token`.
+    /// Returns the waker that ends the wait and is reported under `token`.
     ///
     /// # Errors
-    /// If the system has no further one.
+    /// If the system cannot create another one.
     fn waker(&self, token: Token) -> io::Result<Waker>;
 
-    /// The descriptor that is readable while something is ready, for a program that waits
-    /// elsewhere; `None` where the world has no such thing.
+    /// Returns the descriptor that is readable while an object is ready, for a program with its own
+    /// event loop. Returns `None` if the environment has no descriptor.
     fn fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 }
 
-/// A connection under way. Dropping it gives up.
+/// A connection attempt in progress. Dropping the attempt cancels it.
 pub trait Connecting: Send {
-    /// Asks to be reported when [`Connecting::finish`] has something to say.
+    /// Registers the attempt; an event follows when [`Connecting::finish`] has a result.
     ///
     /// # Errors
     /// If the system refuses.
@@ -140,40 +141,40 @@ pub trait Connecting: Send {
         interest: Interest,
     ) -> io::Result<()>;
 
-    /// The stream once the connection is there; a registered one stays registered.
+    /// Returns the stream once the connection is established; a registered stream stays registered.
     ///
     /// # Errors
     /// If the connection failed.
     fn finish(&mut self) -> io::Result<Option<Box<dyn Stream>>>;
 }
 
-/// A place where connections come in.
+/// A socket that accepts connections.
 pub trait Listener: Send {
-    /// The next waiting connection, if there is one.
+    /// Returns the next waiting connection, if there is one.
     ///
     /// # Errors
-    /// The error of the system, for instance that no more files can be opened.
+    /// The error of the system, for instance at the limit of open files.
     fn accept(&self) -> io::Result<Option<Box<dyn Stream>>>;
 
-    /// The address, with the port taken.
+    /// Returns the local address, with the actual port.
     ///
     /// # Errors
     /// If the system refuses.
     fn local_addr(&self) -> io::Result<SocketAddr>;
 
-    /// Asks for waiting connections to be reported under `token`. Accept until none.
+    /// Registers the listener under `token`. After each event, accept until no connection waits.
     ///
     /// # Errors
     /// If the system refuses.
     fn register(&mut self, registry: Registry<'_>, token: Token) -> io::Result<()>;
 }
 
-/// A thread that was started. Dropping it lets the thread go on.
+/// A started thread. Dropping the value detaches the thread.
 pub trait Thread: Send {
-    /// Returns true if it has ended.
+    /// Returns true if the thread has ended.
     fn is_finished(&self) -> bool;
 
-    /// Waits for its end.
+    /// Waits for the end of the thread.
     fn join(self: Box<Self>);
 }
 
@@ -190,7 +191,7 @@ impl<T: Send + 'static> Job<T> {
         run: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, result) = channel();
-        // The thread that started it may not want the result any more.
+        // The starting thread may no longer want the result.
         let run = Box::new(move || drop(sender.send(run())));
         Ok(Self { thread: io.spawn(name, run)?, result })
     }
@@ -199,14 +200,14 @@ impl<T: Send + 'static> Job<T> {
         self.thread.is_finished()
     }
 
-    /// Waits for its end. `None` if it panicked.
+    /// Waits for the end of the thread. Returns `None` if the thread panicked.
     pub(crate) fn join(self) -> Option<T> {
         self.thread.join();
         self.result.try_recv().ok()
     }
 }
 
-/// The machine itself. A test that wants another clock puts one around it.
+/// The real machine. A test that needs another clock wraps this type.
 #[derive(Clone, Copy, Debug)]
 pub struct System;
 
@@ -283,7 +284,7 @@ impl Poll for SystemPoll {
 
     fn waker(&self, token: Token) -> io::Result<Waker> {
         let waker = SystemWaker::new(self.poll.registry(), token)?;
-        // Only a closed eventfd fails, and then there is nobody to wake.
+        // Waking fails only on a closed eventfd, and then no thread waits.
         Ok(Arc::new(move || drop(waker.wake())))
     }
 }
@@ -323,7 +324,7 @@ impl Thread for JoinHandle<()> {
     }
 
     fn join(self: Box<Self>) {
-        // One that panicked has left no result.
+        // A thread that panicked has no result.
         let _ = (*self).join();
     }
 }

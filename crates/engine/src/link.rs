@@ -1,13 +1,12 @@
-//! One session with its store, its application and its connection; [`Link::turn`] is the data's
-//! way.
+//! One session with its store, its application and its connection. [`Link::turn`] processes the
+//! bytes of one read.
 //!
-//! Here belongs what a message meets on its way: the turn, and the core of a session ([`core`])
-//! with its owner, its store and what is to be sent. Waiting, connecting and driving are not here:
-//! they are in `drive`.
+//! This module contains the path of a message: the turn, and a session's [`core`] with its owner,
+//! its store and its outbound messages. Waiting, connecting and scheduling are in `drive`.
 //!
-//! Invariants: a frame is in the store before any byte of it is on the socket. One turn handles the
-//! bytes of one read, with one commit and one write unless a batch is full. One owner (the lock
-//! around the link) sends.
+//! Invariants: a frame is in the store before any byte of the frame is on the socket. One turn
+//! handles the bytes of one read, with one commit and one write unless a batch is full. Only the
+//! holder of the link's lock sends.
 
 pub(crate) mod access;
 pub(crate) mod app_executor;
@@ -56,39 +55,40 @@ use crate::link::receive_buffer::ReceiveBuffer;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
 
-/// The readiness of its socket that a link is told.
+/// The readiness events of a link's socket.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
-/// Time after which the memory of a burst is given back.
+/// Time, in nanoseconds, after which a session frees the memory of a burst.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
-/// A session that shares its thread and has had no turn for so long keeps no memory between this
-/// turn and the next one, which allocates it anew.
+/// Idle time, in nanoseconds, after which a session frees its buffers. Applies to sessions that
+/// share a thread; the next turn allocates the buffers again.
 pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 
 /// The result of a turn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Turn {
-    /// Bytes came in, or something was handed over or sent.
+    /// The turn read bytes, or accepted or sent messages.
     pub(crate) progress: bool,
-    /// The socket may hold more already: take another turn without waiting.
+    /// The socket may have more bytes: take another turn without waiting.
     pub(crate) again: bool,
 }
 
-/// A connection for a session.
+/// A new connection for a session.
 pub(crate) struct Arrival {
     pub(crate) stream: Box<dyn Stream>,
-    /// The bytes that were read from it already.
+    /// The bytes already read from the stream.
     pub(crate) read: Vec<u8>,
-    /// Its Logon(A), if that was accepted before this session was made.
+    /// The Logon(A) of the connection, if the engine accepted the logon before creating this
+    /// session.
     pub(crate) offer: Option<Offer>,
-    /// True if its Password(554) is known to have the hash of the settings.
+    /// True if Password(554) is known to match the hash in the settings.
     pub(crate) password_proof: bool,
-    /// The waiter for its result.
+    /// Records whether the logon succeeds.
     pub(crate) watch: Option<LogonWatch>,
 }
 
 impl Arrival {
-    /// A connection from which nothing was read yet.
+    /// Returns an arrival whose stream is unread.
     pub(crate) const fn fresh(stream: Box<dyn Stream>) -> Self {
         Self { stream, read: Vec::new(), offer: None, password_proof: false, watch: None }
     }
@@ -99,13 +99,13 @@ pub(crate) struct Link {
     executor: Executor,
     stream: Option<Box<dyn Stream>>,
     input: ReceiveBuffer,
-    /// The receive buffer holds what no turn has looked at: another owner of the stream has read
-    /// it, or the last turn has ended before it.
+    /// The receive buffer holds unprocessed bytes: another owner of the stream has read them, or
+    /// the last turn ended before them.
     unseen: bool,
-    /// The messages that are not logged yet.
+    /// Received messages that are not logged yet.
     received: Received,
     index: FieldIndex,
-    /// When the last turn had something to do, on the monotonic clock.
+    /// Time of the last turn with work, on the monotonic clock.
     last_turn_ns: u64,
 }
 
@@ -122,18 +122,18 @@ impl Link {
         Self { executor, stream: None, input, unseen: false, received, index, last_turn_ns: 0 }
     }
 
-    /// The core decides for this session.
+    /// Returns the core, which decides for this session.
     pub(crate) const fn core(&self) -> &Core {
         &self.executor.core
     }
 
-    /// The same, to change it. [`Link::make_calls`] carries out the calls of the application and
-    /// the events that this queues; turns, ticks and flushes do so too.
+    /// Returns the core for changes. [`Link::make_calls`] makes the application calls and reports
+    /// the events that the changes queue. Turns, ticks and flushes do the same.
     pub(crate) const fn core_mut(&mut self) -> &mut Core {
         &mut self.executor.core
     }
 
-    /// Carries out what the core decides.
+    /// Returns the executor, which carries out the decisions of the core.
     pub(crate) const fn executor(&mut self) -> &mut Executor {
         &mut self.executor
     }
@@ -142,57 +142,57 @@ impl Link {
         &self.executor.journal
     }
 
-    /// The counters and logs of the session.
+    /// Returns the counters and logs of the session.
     pub(crate) const fn sinks(&self) -> &Sinks {
         &self.executor.sinks
     }
 
-    /// Returns true if the store has failed: the connection ends, and the store is opened again.
+    /// Returns true if the store has failed: the connection ends, and the engine reopens the store.
     pub(crate) const fn has_failed(&self) -> bool {
         self.executor.journal.has_failed()
     }
 
-    /// Returns true if this batch is safe; `None` if nobody knows, since the store has failed
-    /// before.
+    /// Returns true if `batch` is durable. Returns `None` if its durability is unknown because the
+    /// store has failed.
     pub(crate) fn is_safe(&self, batch: Awaited) -> Option<bool> {
         let is_safe = self.executor.core.watermarks.has(batch);
         is_safe.filter(|is_safe| *is_safe || !self.has_failed())
     }
 
-    /// Returns true if nothing may be committed now: see [`Executor::is_held`].
+    /// Returns true if commits are suspended: see [`Executor::is_held`].
     pub(crate) fn is_held(&self) -> bool {
         self.executor.is_held()
     }
 
-    /// When there is something to tell or to look at though there is no connection.
+    /// Returns the next deadline of a session without a connection.
     pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
         self.executor.deadline_at_rest()
     }
 
-    /// When [`Link::tick`] must be called at the latest.
+    /// Returns the latest time for the next call of [`Link::tick`].
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.executor.next_deadline()
     }
 
-    /// Bytes that wait in memory, in the queue of other threads too.
+    /// Returns the bytes that wait in memory, including the queue of other threads.
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         self.executor.core.waiting_bytes() + queue.len()
     }
 
-    /// The messages that wait to be sent, oldest first: MsgType(35) and body.
+    /// Returns the messages that wait to be sent, oldest first: MsgType(35) and body.
     pub(crate) fn queued(&self, queue: &SendQueue) -> Vec<(String, Vec<u8>)> {
         let mut all = self.executor.core.outgoing.list();
         all.append(&mut queue.list());
         all
     }
 
-    /// Lets others see where the session stands, and tells the application if that is a new state.
+    /// Publishes the state of the session, and reports a new state to the application.
     pub(crate) fn note_state(&mut self, now: Now) {
         self.executor.note_state(now);
         self.make_calls(now);
     }
 
-    /// Gives queued events to the sinks, and makes the queued calls of the application.
+    /// Reports queued events to the sinks, and makes the queued calls of the application.
     pub(crate) fn make_calls(&mut self, now: Now) {
         self.executor.make_calls(now, None);
     }
@@ -201,7 +201,7 @@ impl Link {
         self.stream.is_some()
     }
 
-    /// Takes a fresh connection.
+    /// Attaches a new connection.
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
@@ -217,12 +217,13 @@ impl Link {
         self.flush(now)
     }
 
-    /// The connection is reported to this worker no more. Returns whether there is one that was.
+    /// Deregisters the connection from this worker. Returns true if a connection was registered.
     pub(crate) fn leave(&mut self, registry: Registry<'_>) -> bool {
         self.stream.as_mut().is_some_and(|stream| stream.deregister(registry).is_ok())
     }
 
-    /// The connection is reported to this worker, with what has come meanwhile.
+    /// Registers the connection with this worker. The worker then reports bytes that arrived
+    /// meanwhile.
     pub(crate) fn enter(&mut self, registry: Registry<'_>, token: Token) -> Result<(), Down> {
         match &mut self.stream {
             Some(stream) => stream.register(registry, token, INTEREST).map_err(Down::Io),
@@ -230,10 +231,11 @@ impl Link {
         }
     }
 
-    /// One turn of the data's way: at most one read and so many messages, one commit, and the
-    /// writes that the socket takes. More commits and writes follow if that is more than a batch
-    /// may have, or much while nobody waits for the end of the turn (`is_alone`). `clock` is asked
-    /// once, after the read. `Err` means that the link must be closed.
+    /// Runs one turn: at most one read, at most `turn_messages_max` messages, one commit, and the
+    /// writes that the socket accepts. A full batch causes additional commits and writes; with
+    /// `is_alone`, batches may be smaller, because no other session waits for the end of the turn.
+    /// The turn calls `clock` once, after the read. `Err` means that the caller must close the
+    /// link.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,
@@ -247,18 +249,18 @@ impl Link {
         if executor.core.ending().is_some() || executor.core.is_refreshing() {
             return self.begin_or_end(clock());
         }
-        // In a thread that sends, which has told its caller.
+        // A direct send may have failed the store; close the link here.
         executor.journal.check().map_err(Down::Store)?;
-        // While the application judges a Logon(A), this and what follows wait in receive buffer and
+        // While the application judges a Logon(A), later bytes wait in the receive buffer and the
         // kernel.
         let judges = executor.core.is_judging() && !executor.hears_answer();
-        // So they wait for an application that has as much before it as may be.
+        // Bytes also wait for an application that has reached its limit of pending messages.
         let (is_behind, has_news) = (executor.core.is_behind(), executor.has_news());
         let core = &executor.core;
         let waits = judges || is_behind;
         let had = !is_behind && (std::mem::take(unseen) || (core.is_judging() && !judges));
         let (mut left, check_sum) = (core.options.turn_messages_max, core.options.check_sum);
-        // 1 read, unless the last turn has left something: what is not read yet waits in the kernel
+        // 1 read, unless the last turn has left bytes: unread bytes wait in the kernel
         let (read, again) =
             if had || waits { (0, had) } else { read(executor, input, &mut **stream)? };
         if read == 0 && !had && !executor.core.waits() && !queue.is_pending() && !has_news {
@@ -266,7 +268,7 @@ impl Link {
         }
         let now = executor.begin_turn(clock);
         let queue_first = executor.begin_with_queue(now, queue, &mut left);
-        // Messages kept above a gap that the last turn has left come before all else.
+        // Messages kept above a gap and left by the last turn come first.
         let mut outcome = executor.hear_and_go_on(now, &mut left);
         outcome = outcome.and_then(|()| skip(executor, (input, received), now));
         while outcome.is_ok() && !waits && !input.bytes().is_empty() {
@@ -289,9 +291,9 @@ impl Link {
                             if verdict == Verdict::LogonOffered {
                                 break;
                             }
-                            // 5 application, which 6 encodes its answers
-                            // Not copied unless there is an error: a processor waits for what
-                            // it reads in one piece and has written in several.
+                            // 5 application; 6 encode its answers
+                            // Copy the outcome only on an error: the processor stalls when it
+                            // reads as a whole what it has written in parts.
                             if let Err(why) = executor.act(now, &message, &verdict, &mut left) {
                                 outcome = Err(why);
                             }
@@ -312,16 +314,17 @@ impl Link {
         if let Err(why) = outcome {
             return executor.end(now, why).map(|()| Turn { progress: true, again: more });
         }
-        // The worker is called when the application has had enough.
+        // The worker takes another turn when the application has caught up.
         let has_more_work = executor.has_more_work(now, is_behind || *unseen);
         let again = again || more || has_more_work;
         self.note_memory(now);
-        // A counterparty that has hung up is looked at when the application has answered.
+        // Detect a closed connection only after the application has answered.
         Ok(Turn { progress: !waits || has_news, again })
     }
 
-    /// Begins a connection when the store is refreshed; what comes meanwhile waits in the kernel.
-    /// Or writes the last words of one, as far as the store has made them safe.
+    /// Begins a connection once the store is refreshed; bytes received meanwhile wait in the
+    /// kernel. For a connection that ends, writes the last messages as soon as the store has made
+    /// them durable.
     #[cold]
     fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
         if self.executor.core.is_refreshing() {
@@ -346,7 +349,7 @@ impl Link {
         }
     }
 
-    /// Sees to the memory that a turn has left.
+    /// Plans the release of memory after a turn.
     #[inline]
     fn note_memory(&mut self, now: Now) {
         let last_ns = std::mem::replace(&mut self.last_turn_ns, now.monotonic_ns);
@@ -356,8 +359,8 @@ impl Link {
         self.note_bulk(now);
     }
 
-    /// Gives back what the next turn makes anew: what one session of a thread gives back, the next
-    /// one takes, and finds it in the processor's cache.
+    /// Frees the buffers that the next turn allocates again. Another session of the thread reuses
+    /// this memory while the processor's cache still holds the memory.
     #[cold]
     fn rest(&mut self) {
         self.input.rest();
@@ -365,13 +368,13 @@ impl Link {
         self.executor.core.session.rest();
     }
 
-    /// Bytes of the receive buffer between two turns.
+    /// Returns the bytes of the receive buffer between two turns.
     #[cfg(test)]
     pub(crate) fn input_bytes(&self) -> usize {
         self.input.buffer().len()
     }
 
-    /// Plans to give memory back if a burst has left far more than is used.
+    /// Schedules a trim if a burst has left far more memory than is used.
     #[inline]
     fn note_bulk(&mut self, now: Now) {
         let is_bulky =
@@ -381,7 +384,7 @@ impl Link {
         }
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     fn trim(&mut self, queue: &SendQueue) {
         self.executor.core.trim_at_ns = None;
         self.input.trim();
@@ -390,9 +393,10 @@ impl Link {
         queue.trim();
     }
 
-    /// Does what is due: heartbeats, ends of waits, with as many messages as a turn. Returns
-    /// whether a turn is to follow at once: the queue is left in the middle, or the answer to a
-    /// Logon(A) is there. [`Link::next_deadline`] covers messages that wait for the application.
+    /// Does what is due, such as heartbeats and timeouts, and sends at most `turn_messages_max`
+    /// messages. Returns true if a turn must follow at once: the queue is not empty, or the answer
+    /// to a Logon(A) has arrived. [`Link::next_deadline`] covers messages that wait for the
+    /// application.
     pub(crate) fn tick(&mut self, now: Now, queue: &SendQueue) -> Result<bool, Down> {
         if self.executor.core.trim_at_ns.is_some_and(|at| now.monotonic_ns >= at) {
             self.trim(queue);
@@ -407,12 +411,12 @@ impl Link {
         }
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         let owes_turn = self.executor.core.delivery.owes_turn();
-        // There may be room before the application again.
+        // The application may accept messages again.
         let has_more_work = self.unseen && !self.executor.core.is_behind();
         Ok(has_answer || owes_turn || has_more_work || self.executor.core.sends_more())
     }
 
-    /// Sends in the thread of the caller, who holds the lock.
+    /// Sends a message in the thread of the caller, which holds the lock.
     pub(crate) fn send(
         &mut self,
         now: Now,
@@ -424,21 +428,21 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        // Messages that were handed over before go out before.
+        // Queued messages go out first.
         self.executor.send_queued(now, queue);
         let mut put = self.executor.probe.source().at(now);
         let sent = self.executor.send_put(now, &mut put, msg_type, fill);
-        // A link that fails here is closed by its worker's next turn. A message
-        // that was stored is accepted: it is sent again after the next logon.
+        // The next turn of the worker closes a link that fails here. A stored message is accepted:
+        // the engine resends the message after the next logon.
         match self.flush(now) {
             Err(Down::Store(_)) => Err(SendError::Failed),
             _ => sent,
         }
     }
 
-    /// The same with several messages, of each its MsgType(35) and its body: one commit and one
-    /// write, unless that is more than a batch may have. `sent` is told what became of each that
-    /// was taken.
+    /// Sends several messages, each given as MsgType(35) and body, like [`Link::send`]. Uses one
+    /// commit and one write unless a batch is full. Appends the result of each accepted message to
+    /// `sent`.
     pub(crate) fn send_batch<'b>(
         &mut self,
         now: Now,
@@ -451,7 +455,7 @@ impl Link {
         }
         self.executor.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
-        // A message is put when the one before it is encoded: one look at the clock for each.
+        // Each message starts when the previous message is encoded: one clock read per message.
         let mut put = self.executor.probe.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
@@ -472,15 +476,16 @@ impl Link {
         outcome
     }
 
-    /// Stores and writes what was sent of a batch since so many messages; those are taken back if
-    /// the store fails.
+    /// Stores and writes the messages sent since `flushed`. Removes the results of these messages
+    /// from `sent` if the store fails.
     fn flush_batch(
         &mut self,
         now: Now,
         sent: &mut Vec<Sent>,
         flushed: usize,
     ) -> Result<(), SendError> {
-        // A link that fails otherwise is closed by its worker's next turn, as with one message.
+        // The next turn of the worker closes a link that fails otherwise, as after a single
+        // message.
         if let Err(Down::Store(_)) = self.flush(now) {
             sent.truncate(flushed);
             return Err(SendError::Failed);
@@ -488,8 +493,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends for the application that is called in a thread of its own, who holds the lock: as in
-    /// a callback, it goes out when that has returned.
+    /// Sends a message for an application that runs in its own threads; the caller holds the lock.
+    /// As in a callback, the message goes out when the callback has returned.
     pub(crate) fn send_now(
         &mut self,
         now: Now,
@@ -501,32 +506,31 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        // A message that it has rejected is answered before.
+        // The answer to a message that the application rejected goes out first.
         self.note_had(now).map_err(|_| SendError::Failed)?;
-        // Messages that were handed over before go out before. The callback goes on: nothing is
-        // committed.
+        // Queued messages go out first. Commit nothing here, because the callback still runs.
         self.executor.take_queued(now, queue, |_| Ok(()));
         self.executor.core.note_answer(now);
         let sent = self.executor.send_now(now, msg_type, change, fill);
-        // The sender sees which number is the next.
+        // Publish the next number for the sender.
         self.note_state(now);
         sent
     }
 
-    /// Takes note of what the application has had in a thread of its own.
+    /// Processes the ended calls of an application that runs in its own threads.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
         match self.executor.poll_application(now) {
-            // The worker's next turn ends the connection.
+            // The next turn of the worker ends the connection.
             Err(Down::Session(why)) => self.executor.core.cut = Some(why),
-            // The worker's next turn finds it again.
+            // The next turn of the worker detects the panic again.
             Ok(()) | Err(Down::Panicked) => {}
             failed => return failed,
         }
         Ok(())
     }
 
-    /// Sends, or takes the message into the queue: as handles do, in the thread that drives the
-    /// session.
+    /// Sends the message or adds the message to the queue, as handles do. Runs in the thread that
+    /// drives the session.
     pub(crate) fn send_or_queue(
         &mut self,
         now: Now,
@@ -542,14 +546,14 @@ impl Link {
         queued.map(|bytes| Sent::Queued { bytes })
     }
 
-    /// Begins an orderly end; returns whether the counterparty's Logout(5) is waited for.
+    /// Begins an orderly end. Returns true if the counterparty's Logout(5) is awaited.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
         let waits = self.executor.core.session.logout(now, text, &mut self.executor.core.out);
         self.flush(now)?;
         Ok(waits)
     }
 
-    /// The engine ends: see [`Executor::finish`].
+    /// Ends the session because the engine ends: see [`Executor::finish`].
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
         self.executor.finish(io, queue, until_ns);
     }
@@ -559,20 +563,20 @@ impl Link {
         self.executor.is_settled(now)
     }
 
-    /// One commit, and one write: of what the application has sent in a thread of its own together
-    /// with what it has had.
+    /// Commits and writes once. Covers the ended calls of an application in its own threads and the
+    /// messages that the application sent there.
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
         self.flush_some(now).map(|_| ())
     }
 
-    /// The same. Returns whether the socket may take more.
+    /// Flushes as [`Link::flush`] does. Returns true if the socket may accept more.
     fn flush_some(&mut self, now: Now) -> Result<bool, Down> {
         let noted = self.note_had(now);
         self.make_calls(now);
         noted?;
         self.executor.commit(now).map_err(Down::Store)?;
         let more = match self.stream.as_deref_mut() {
-            // The turn that began a replay goes on with it, or the socket's next event does.
+            // The turn that began a replay continues the replay, or the socket's next event does.
             Some(stream) => {
                 let mut unlogged = self.received.of_turn(self.input.buffer());
                 self.executor.write(now, stream, &mut unlogged)
@@ -583,7 +587,7 @@ impl Link {
         more
     }
 
-    /// Goes on from the store, after it has failed or a turn has panicked.
+    /// Continues from the store after a failure of the store or a panic in a turn.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         self.executor.reopen(io, queue)?;
         self.input.clear();
@@ -593,7 +597,7 @@ impl Link {
         Ok(())
     }
 
-    /// Closes the connection, if there is one, and tells the application.
+    /// Closes the connection, if there is one, and reports the end to the application.
     pub(crate) fn close(
         &mut self,
         now: Now,
@@ -604,10 +608,10 @@ impl Link {
             self.make_calls(now);
             return None;
         };
-        // The Logout(5) just written arrives before the end of the stream; a peer that is gone
-        // already makes this fail, which changes nothing.
+        // The Logout(5) just written arrives before the end of the stream. The shutdown fails
+        // harmlessly if the peer has already closed.
         let _ = stream.shutdown();
-        // The cause of the link's end is in the log.
+        // Log the bytes that caused the end of the link.
         self.executor.log_received(now, &mut self.received.of_turn(self.input.buffer()));
         self.input.clear();
         self.executor.return_unsent(now, queue, SendError::NotLoggedOn);
@@ -618,8 +622,8 @@ impl Link {
     }
 }
 
-/// A message of so many bytes is done with. Stores and writes the messages of the turn so far, if
-/// they are as many as a batch may have, and more has come. Else the turn does so at its end.
+/// Consumes `end` bytes of a processed message. Stores and writes the messages of the turn so far
+/// if the batch is full and more bytes have arrived; otherwise the turn does so at its end.
 #[inline(always)]
 fn pass(
     executor: &mut Executor,
@@ -634,7 +638,7 @@ fn pass(
     Ok(())
 }
 
-/// The last two steps. Returns whether the socket may take more.
+/// Commits and writes: the last two steps of a turn. Returns true if the socket may accept more.
 #[inline]
 fn store_and_write(
     executor: &mut Executor,
@@ -648,7 +652,7 @@ fn store_and_write(
     executor.write(now, stream, &mut received.of_turn(input.buffer()))
 }
 
-/// The same, for the last time in a turn.
+/// Commits and writes for the last time in a turn. Returns true if the socket may accept more.
 #[inline]
 fn end_turn(
     executor: &mut Executor,
@@ -664,7 +668,7 @@ fn end_turn(
     Ok(more)
 }
 
-/// A frame is no sound message. Returns how many bytes go with it.
+/// Handles a garbled frame. Returns the number of bytes to drop.
 #[cold]
 fn lose(
     executor: &mut Executor,
@@ -679,7 +683,7 @@ fn lose(
     (end, lost.map_err(Down::from).and_then(|()| executor.put_entries(now).map_err(Down::Store)))
 }
 
-/// Drops the bytes of a message that is too long, as far as they have come.
+/// Drops the received bytes of a message that is too long.
 #[inline]
 fn skip(
     executor: &mut Executor,
@@ -703,11 +707,11 @@ fn skip(
     }
 }
 
-/// The beginning of an alert of TLS (RFC 8446, section 5.1): a port of TLS answers other protocols
-/// so.
+/// The first bytes of a TLS alert (RFC 8446, section 5.1). A TLS port answers other protocols with
+/// an alert.
 const TLS_ALERT: &[u8] = &[21, 3];
 
-/// Passes over bytes that are no message, or begin one that is too long.
+/// Skips bytes that are not a message, or that begin a message that is too long.
 #[cold]
 fn pass_over(
     executor: &mut Executor,
@@ -728,7 +732,7 @@ fn pass_over(
     let new = input.take_received();
     let end = executor.core.lost_with(input.bytes(), end, new);
     received.garbled(input.range(end));
-    // Later it is but bytes that a counterparty may send to mislead whoever reads the log.
+    // After the logon, a counterparty could send these bytes to mislead readers of the log.
     let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && input.bytes().starts_with(TLS_ALERT) {
         executor.tell(now, &Event::SpeaksTls);
@@ -738,7 +742,7 @@ fn pass_over(
     Ok(())
 }
 
-/// Reads once. Returns the bytes read, and whether there may be more at once.
+/// Reads once. Returns the number of bytes, and true if more bytes may be available.
 fn read(
     executor: &mut Executor,
     input: &mut ReceiveBuffer,
@@ -749,7 +753,7 @@ fn read(
         executor.prefetch_parts();
     }
     match input.read(stream) {
-        // The application may still answer messages that it has not had yet.
+        // The application may still answer messages that it has not received yet.
         Ok((0, _)) if !executor.core.delivery.await_idle() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {

@@ -1,4 +1,4 @@
-//! Actions that an operator may ask of a session or of the engine, and the actor.
+//! Actions on a session or on the engine, and the actor of an action.
 
 use std::fmt;
 
@@ -13,22 +13,22 @@ use transfix_settings::{EventLevels, SessionSettings};
 pub struct Actor {
     /// The name of a user or of a program.
     pub who: String,
-    /// Where it comes from: an address, a signal, a terminal.
+    /// The origin of the request: an address, a signal or a terminal.
     pub from: String,
 }
 
 impl Actor {
-    /// An actor of this name, from there.
+    /// Returns an actor with the name `who` and the origin `from`.
     #[must_use]
     pub fn new(who: impl Into<String>, from: impl Into<String>) -> Self {
         Self { who: who.into(), from: from.into() }
     }
 }
 
-/// A request of an operator to a session, by [`SessionHandle::operate`] or [`Admin::act`].
+/// An operator's request to a session, for [`SessionHandle::operate`] or [`Admin::act`].
 ///
-/// By serde it is an object with the name of the action and its values:
-/// `{"action": "set_numbers", "next_in": 5}`.
+/// Serde represents an action as an object with the name of the action and its values: `{"action":
+/// "set_numbers", "next_in": 5}`.
 ///
 /// [`SessionHandle::operate`]: crate::SessionHandle::operate
 /// [`Admin::act`]: crate::Admin::act
@@ -36,34 +36,35 @@ impl Actor {
 #[serde(tag = "action", rename_all = "snake_case", deny_unknown_fields)]
 #[non_exhaustive]
 pub enum Action {
-    /// Allows the session to be connected again; an initiator tries at once, however often it was
-    /// refused before. The counterparty and the schedule decide whether it is logged on then. Also
+    /// Enables the session, so that it may connect again. An initiator tries at once, even after
+    /// many refusals. The counterparty and the schedule decide whether the session logs on. Also
     /// known as *enable*.
     LogOn {},
-    /// Logs out, and stays disconnected until [`Action::LogOn`], also a session that is not
-    /// connected now, or has failed. Also known as *disable*.
+    /// Logs out, and keeps the session disconnected until [`Action::LogOn`]. Also applies to a
+    /// disconnected or failed session. Also known as *disable*.
     LogOut {
         /// Text(58) of our Logout(5).
         #[serde(default)]
         text: String,
     },
-    /// Drops the connection without a word. An initiator connects again after its interval.
+    /// Closes the connection without Logout(5). An initiator connects again after its interval.
     Disconnect {},
-    /// Connects an initiator to another of its destinations: at once, and as [`Action::LogOn`] does
-    /// if it was logged out by hand. A session that is connected logs out first, wherever it is. If
-    /// the destination does not take it, the next one is tried as the settings say.
+    /// Connects an initiator at once to another of its destinations, and enables a disabled session
+    /// as [`Action::LogOn`] does. A connected session logs out first, even from the same
+    /// destination. If the destination refuses the connection, the settings determine the next
+    /// destination.
     ConnectTo {
-        /// Which one of [`SessionHandle::destinations`](crate::SessionHandle::destinations),
-        /// counted from 0.
+        /// Index in [`SessionHandle::destinations`](crate::SessionHandle::destinations), counted
+        /// from 0.
         destination: usize,
     },
-    /// Brings a session back at once that has failed, since its store did or since it panicked:
-    /// from what its store has. [`SessionNotice::RolledBack`](crate::SessionNotice::RolledBack)
-    /// says what that does not have. Without effect on a session that is connected; while the cause
-    /// is still there it fails again.
+    /// Restarts at once, from its store, a session that failed because of its store or a panic.
+    /// [`SessionNotice::RolledBack`](crate::SessionNotice::RolledBack) reports the messages missing
+    /// from the store. The action has no effect on a connected session. The session fails again if
+    /// the cause persists.
     Revive {},
-    /// Sets the next numbers without a word to the counterparty. Only for repair, when both
-    /// operators have agreed on them; a number that is left out stays as it is.
+    /// Sets the next numbers without informing the counterparty. Only for repair, after both
+    /// operators have agreed on the numbers. An omitted number stays unchanged.
     SetNumbers {
         /// MsgSeqNum(34) that the next message of the counterparty must have.
         #[serde(default)]
@@ -72,19 +73,19 @@ pub enum Action {
         #[serde(default)]
         next_out: Option<u64>,
     },
-    /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on. A session that has failed
-    /// forgets it.
+    /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on. The request is lost if the
+    /// session fails.
     ResetAtNextLogon {},
     /// Resets both numbers of a session that is logged on, by a Logon(A) with
     /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
     ResetInSession {},
-    /// Sends SequenceReset-Reset(4): our next message has this number, which must be higher than
-    /// the present one.
+    /// Sends SequenceReset-Reset(4): `new_seq_no` becomes the number of our next message. It must
+    /// exceed the current number.
     SequenceReset {
         /// NewSeqNo(36).
         new_seq_no: u64,
     },
-    /// Sends a Heartbeat(0), out of its turn.
+    /// Sends an additional Heartbeat(0).
     Heartbeat {},
     /// Sends a TestRequest(1).
     TestRequest {
@@ -95,7 +96,7 @@ pub enum Action {
     ResendRequest {
         /// BeginSeqNo(7).
         begin: u64,
-        /// EndSeqNo(16); 0 for all that follow.
+        /// EndSeqNo(16); 0 = all following messages.
         #[serde(default)]
         end: u64,
     },
@@ -103,22 +104,22 @@ pub enum Action {
     Send {
         /// MsgType(35).
         msg_type: String,
-        /// The fields behind the header, as `TAG=VALUE|TAG=VALUE`; with values that have a `|`, the
-        /// delimiter is byte 1.
+        /// The fields after the header, as `TAG=VALUE|TAG=VALUE`. If a value contains `|`, use byte
+        /// 1 as the delimiter.
         fields: String,
     },
-    /// Holds messages of handles back in the queue of a session that is logged on, until
-    /// [`Action::ReleaseSending`]. Messages that the application sends inside its callbacks go out
-    /// before them.
+    /// Holds messages of handles in the queue of a logged-on session until
+    /// [`Action::ReleaseSending`]. Messages that the application sends in its callbacks overtake
+    /// the held messages.
     HoldSending {},
-    /// Sends what was held back, in order.
+    /// Sends the held messages in order.
     ReleaseSending {},
     /// Drops the messages that wait in the queue.
     ClearQueued {},
 }
 
 impl Action {
-    /// Its name, as serde writes it.
+    /// Returns the name of the action, as serde writes it.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -141,8 +142,8 @@ impl Action {
         }
     }
 
-    /// Returns true if it may lose messages, or puts the numbers of both sides out of step: a face
-    /// asks again before it does that.
+    /// Returns true if the action may lose messages or break the agreement on sequence numbers. An
+    /// interface asks for confirmation before such an action.
     #[must_use]
     pub const fn is_dangerous(&self) -> bool {
         matches!(
@@ -156,7 +157,7 @@ impl Action {
         )
     }
 
-    /// The action as one line for the audit, with stars in place of what `mask` hides.
+    /// Returns the action as one audit line, with stars in place of values that `mask` hides.
     pub(crate) fn shown(&self, mask: &Mask) -> String {
         match self {
             Self::LogOut { text } => format!("log_out text={text}"),
@@ -184,7 +185,7 @@ impl Action {
     }
 }
 
-/// Fields as an operator writes them, as those of a message.
+/// Converts an operator's notation of fields to FIX encoding.
 pub(crate) fn body(fields: &str) -> Vec<u8> {
     let mut body = fields.as_bytes().to_vec();
     if !body.contains(&1) {
@@ -196,28 +197,28 @@ pub(crate) fn body(fields: &str) -> Vec<u8> {
     body
 }
 
-/// Actions that an operator may ask of the program that has the engine.
+/// An operator's request to the program that owns the engine.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineAction {
-    /// To go over to what the settings file says now.
+    /// Applies the current settings file.
     Reload,
-    /// To add a session.
+    /// Adds a session.
     Add(Box<SessionSettings>),
-    /// To let the session of that identity begin anew with other settings, from its store.
+    /// Restarts the session of the same identity from its store, with other settings.
     Change(Box<SessionSettings>),
-    /// To log a session out and forget it.
+    /// Logs a session out and removes the session.
     Remove {
-        /// Which one.
+        /// The session to remove.
         id: SessionId,
         /// Text(58) of our Logout(5).
         text: String,
     },
-    /// To log out everywhere and end.
+    /// Logs out all sessions and ends the program.
     Stop,
-    /// To begin new files of all logs now: see [`Admin::rotate_logs`](crate::Admin::rotate_logs).
+    /// Starts new files for all logs now: see [`Admin::rotate_logs`](crate::Admin::rotate_logs).
     RotateLogs,
-    /// To tell other events until the next start or reload.
+    /// Selects the events to report until the next start or reload.
     SetLevels(EventLevels),
 }
 

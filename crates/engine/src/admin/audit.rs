@@ -1,7 +1,7 @@
-//! The audit file: what operators did, for ever.
+//! The audit file: a permanent record of operators' actions.
 //!
-//! Invariants: the file is only appended to; a line is on the disk before its action is begun, and
-//! a failed write leaves no part of a line behind.
+//! Invariants: the file is append-only. A line is on the disk before its action begins. A failed
+//! write leaves no partial line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -14,16 +14,16 @@ use transfix_observe::event;
 
 use crate::admin::audit_line::{Line, NO_HASH, chained, hash_of};
 
-/// The last lines are looked for in so many bytes.
+/// Length, in bytes, of the tail in which the last lines are searched.
 const TAIL: u64 = 2 << 20;
 
-/// The file, open and locked.
+/// The audit file, open and locked.
 pub(crate) struct AuditFile {
     path: PathBuf,
     chain: Mutex<Chain>,
 }
 
-/// Where the chain has come to.
+/// The state of the hash chain.
 struct Chain {
     file: File,
     /// The length of the file up to its last whole line.
@@ -31,11 +31,11 @@ struct Chain {
     /// The number of the last line.
     n: u64,
     hash: String,
-    /// Bytes behind the last whole line may be the beginning of one.
+    /// True if a partial line may follow the last whole line.
     is_torn: bool,
 }
 
-/// A line that was written.
+/// A written line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Written {
     pub(crate) n: u64,
@@ -43,10 +43,10 @@ pub(crate) struct Written {
 }
 
 impl AuditFile {
-    /// Opens the file, or makes it. A last line that a crash has left in pieces is moved to
-    /// `FILE.torn`, and the chain says so.
+    /// Opens or creates the file. Moves a torn last line, left by a crash, to `FILE.torn`, and
+    /// records the move in the chain.
     pub(crate) fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
-        // As for the file of [events]: the first start makes the folder.
+        // Create the folder at the first start, as for the file of [events].
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             fs::create_dir_all(dir)?;
         }
@@ -76,7 +76,7 @@ impl AuditFile {
         Ok(Self { path: path.to_owned(), chain: Mutex::new(chain) })
     }
 
-    /// Appends a line, and waits until the disk has it.
+    /// Appends a line, and waits until the line is on the disk.
     pub(crate) fn append(&self, line: &Line<'_>) -> io::Result<Written> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner).append(line)
     }
@@ -98,7 +98,7 @@ impl Chain {
         self.file.seek(SeekFrom::Start(self.length))?;
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // The part that was written is removed; if not now, then with the next line.
+            // Remove the partial line now, or with the next line.
             self.is_torn = self.file.set_len(self.length).is_err();
             return Err(error);
         }
@@ -110,7 +110,7 @@ impl Chain {
     }
 }
 
-/// Checks that new lines can follow what the file holds. Changes nothing; a missing file is sound.
+/// Checks that the file ends in a valid line, without changes to the file. A missing file is valid.
 pub(crate) fn check(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || !path.exists() {
         return Ok(());
@@ -119,7 +119,7 @@ pub(crate) fn check(path: &Path) -> io::Result<()> {
     last_sound(&tail, start == 0).map(|_| ())
 }
 
-/// The length of the file, where its tail begins, and the tail.
+/// Returns the length of the file, the offset of the tail, and the tail.
 fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let start = length.saturating_sub(TAIL);
@@ -129,8 +129,8 @@ fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
     Ok((length, start, tail))
 }
 
-/// The end of the last line that is whole and fits its hash, its number and its hash. Only the last
-/// line may be torn: each was on the disk before the next was begun.
+/// Returns the end, the number and the hash of the last valid line. Only the last line may be torn,
+/// because each line is on the disk before the next begins.
 fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut end = whole;
@@ -139,8 +139,8 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
         let start = tail[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         match chained(&tail[start..end - 1]) {
             Ok(line) => return Ok((end, line.n, line.hash.to_owned())),
-            // Whole, and yet not sound: the end of it came to the disk before its beginning did,
-            // which is zeros then. A line without zeros is one that was changed.
+            // A crash may store the end of the line before its beginning, which is then zeros. An
+            // invalid line without zeros was edited.
             Err(_) if damaged == 0 && end == tail.len() && tail[start..end].contains(&0) => {
                 damaged = 1;
             }
@@ -157,7 +157,7 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     }
 }
 
-/// Puts what was torn into a file beside the audit.
+/// Appends the torn bytes to a file beside the audit file.
 fn keep_apart(path: &Path, torn: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".torn");
@@ -220,13 +220,13 @@ mod tests {
             with_lines(&path, 1);
             let told = u64::from(cut > two);
             assert_eq!(verified(&path).lines, 3 + told, "cut at {cut}");
-            // The length came to the disk, and not the bytes.
+            // The new length reached the disk, but the bytes did not.
             let mut zeros = sound.clone();
             zeros[cut as usize..].fill(0);
             fs::write(&path, zeros).unwrap();
             with_lines(&path, 1);
             assert_eq!(verified(&path).lines, 4, "zeros from {cut}");
-            // The end came to the disk, and not the beginning.
+            // The end reached the disk, but the beginning did not.
             let mut zeros = sound.clone();
             zeros[two as usize..=cut as usize].fill(0);
             fs::write(&path, zeros).unwrap();
@@ -236,7 +236,7 @@ mod tests {
         assert!(fs::read(dir.path().join("audit.torn")).unwrap().len() > 100);
     }
 
-    /// An edited line never counts as one that a crash has torn.
+    /// An edited line never counts as torn by a crash.
     #[test]
     fn a_change_of_any_byte_of_the_last_line_is_found_at_the_next_start() {
         let dir = TempDir::new();
@@ -244,7 +244,7 @@ mod tests {
         let two = with_lines(&path, 2) as usize;
         with_lines(&path, 1);
         let sound = fs::read(&path).unwrap();
-        // The end of the line is what a crash may lack.
+        // A crash may lose the end of the line.
         for at in two..sound.len() - 1 {
             let mut changed = sound.clone();
             changed[at] = if changed[at] == b'7' { b'8' } else { b'7' };
@@ -265,7 +265,7 @@ mod tests {
         let error = AuditFile::open(&path, Timestamp(1)).err().unwrap().to_string();
         assert!(error.starts_with("its last lines were changed: its text does not fit"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing is changed");
-        // Some other file, of whatever length.
+        // A file of another kind, of any length.
         fs::write(&path, "x\n".repeat(2 << 20)).unwrap();
         AuditFile::open(&path, Timestamp(1)).err().unwrap();
     }

@@ -1,8 +1,8 @@
-//! A line of the audit file: how it is written, and how it is checked.
+//! A line of the audit file: writing and checking.
 //!
-//! A line is a JSON object. Its last two values are `prev`, the hash of the line before, and
-//! `hash`, the SHA-256 of all that stands before `,"hash":` in the line itself. So no line can be
-//! changed, left out or put in without a change of all that follow.
+//! A line is a JSON object. Its last two values are `prev`, the hash of the previous line, and
+//! `hash`, the SHA-256 of the line's own text before `,"hash":`. Changing, removing or inserting a
+//! line therefore requires changes to all following lines.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -12,20 +12,20 @@ use sha2::{Digest, Sha256};
 use transfix_codec::Timestamp;
 use transfix_codec::shown::write_json;
 
-/// The hash before the first line.
+/// The value of `prev` in the first line.
 pub(crate) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-/// The longest line that is read: longer ones are not of ours.
+/// Limit on the length of a line, in bytes; the check rejects longer lines.
 const LINE_MAX: u64 = 1 << 20;
-/// The most of a text in a line, in bytes.
+/// Limit on the length of a text in a line, in bytes.
 const TEXT_MAX: usize = 16 << 10;
 
 const PREV: &str = ",\"prev\":\"";
 const HASH: &str = ",\"hash\":\"";
-/// Behind `prev` and its hash, and at the end of a line.
+/// Lengths, in bytes, of `prev` with its hash and of `hash` with the end of the line.
 const PREV_LENGTH: usize = PREV.len() + NO_HASH.len() + 1;
 const HASH_LENGTH: usize = HASH.len() + NO_HASH.len() + 2;
 
-/// The values of a line, in their order; empty texts are left out.
+/// The values of a line, in order; empty texts are omitted.
 pub(crate) struct Line<'a> {
     pub(crate) at: Timestamp,
     pub(crate) texts: &'a [(&'static str, &'a str)],
@@ -34,7 +34,7 @@ pub(crate) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The line with its end, and its hash.
+    /// Returns the line with its end, and its hash.
     pub(crate) fn written(&self, n: u64, prev: &str) -> (String, String) {
         let mut line = format!("{{\"n\":{n},\"at\":\"{}\"", moment(self.at));
         if let Some(of) = self.of {
@@ -51,17 +51,17 @@ impl Line<'_> {
     }
 }
 
-/// The beginning of a text that is too long.
+/// Truncates a text that is too long.
 fn cut(text: &str) -> &str {
     let end = (0..=text.len().min(TEXT_MAX)).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
 }
 
-/// A time as ISO 8601 has it, with nanoseconds, in UTC.
+/// Returns a time in ISO 8601 format, with nanoseconds, in UTC.
 fn moment(at: Timestamp) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
         Ok(at) => format!("{at:.9}"),
-        // No clock of a machine says that.
+        // Unreachable with a real clock.
         Err(_) => at.0.to_string(),
     }
 }
@@ -73,19 +73,19 @@ pub(crate) fn hash_of(bytes: &[u8]) -> String {
     })
 }
 
-/// The part of a line that counts for the chain.
+/// The values of a line that form the chain.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Chained<'l> {
     pub(crate) n: u64,
-    /// The number of the line that this one ends.
+    /// The number of the first line of the same action.
     pub(crate) of: Option<u64>,
-    /// True if another line must follow which ends it.
+    /// True if a second line with the result must follow.
     pub(crate) is_asked: bool,
     pub(crate) prev: &'l str,
     pub(crate) hash: &'l str,
 }
 
-/// Takes a line (without its end) apart, if its own hash fits.
+/// Parses a line without its end, and checks its hash.
 pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
     let no_line = "it is no line of an audit file";
     let text = str::from_utf8(line).map_err(|_| no_line)?;
@@ -107,34 +107,34 @@ pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
     Ok(Chained { n, of, is_asked: said.contains(",\"step\":\"asked\""), prev, hash })
 }
 
-/// The proof of an audit file.
+/// The result of a successful check of an audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
-    /// Lines of the file.
+    /// Number of lines in the file.
     pub lines: u64,
-    /// The hash of the last line: kept elsewhere, it shows later whether lines were cut off.
+    /// The hash of the last line. A copy kept elsewhere later shows whether lines were cut off.
     pub last_hash: String,
-    /// Numbers of the lines that ask for an action of which no end is written: the program ended
-    /// meanwhile, or is still at it.
+    /// Numbers of the lines that begin an action without a recorded result. The program ended
+    /// during the action, or the action is still running.
     pub unfinished: Vec<u64>,
-    /// Bytes behind the last whole line.
+    /// Number of bytes after the last whole line.
     pub torn_bytes: u64,
 }
 
-/// Why an audit file proves nothing.
+/// The error of an invalid audit file.
 #[non_exhaustive]
 pub enum AuditError {
-    /// It cannot be read.
+    /// The file cannot be read.
     Io(io::Error),
-    /// A line is not the one that was written.
+    /// A line was changed, removed, inserted or moved.
     Line {
-        /// Its place in the file, from 1.
+        /// Position of the line in the file, counted from 1.
         line: u64,
-        /// The fault of it.
+        /// The fault of the line.
         why: &'static str,
     },
-    /// No line has this hash, which once one had.
+    /// No line has this hash, so lines were cut off.
     Cut(String),
 }
 
@@ -148,7 +148,7 @@ impl std::fmt::Display for AuditError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text of `Display`, because Rust prints an error of `main` through `Debug`.
 impl std::fmt::Debug for AuditError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -159,13 +159,12 @@ impl std::error::Error for AuditError {}
 
 /// Checks an audit file (`audit_file` of `[engine]`) from its first line to its last.
 ///
-/// Each line holds the hash of the one before. So a line that was changed, left out, put in or
-/// moved is found. Lines cut off at the end are found by a hash that was kept elsewhere, such as
-/// that of the event `operated`: some line must have it.
+/// Each line contains the hash of the previous line, so the check detects changed, removed,
+/// inserted and moved lines. To detect lines cut off at the end, pass in `kept` a hash that was
+/// kept elsewhere, such as that of the event `operated`. Some line must have this hash.
 ///
 /// # Errors
-/// [`AuditError`] at the first line that is not the one which was written, or if none has that
-/// hash.
+/// [`AuditError`] at the first invalid line, or if no line has the hash `kept`.
 pub fn verify_audit(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, AuditError> {
     let (mut lines, mut last_hash, mut torn_bytes) = (0, NO_HASH.to_owned(), 0);
     let mut unfinished = BTreeSet::new();

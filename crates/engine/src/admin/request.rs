@@ -1,4 +1,4 @@
-//! Requests that only the program with the engine can serve. Operators ask, the program answers.
+//! Requests of operators that only the program with the engine can serve.
 
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,38 +9,38 @@ use crate::admin::action::{Actor, EngineAction};
 /// The program's function for the requests of operators.
 type Take = Box<dyn FnMut(Request) + Send>;
 
-/// A request of an operator to the program that has the engine. The operator waits for
+/// An operator's request to the program with the engine. The operator waits for
 /// [`Request::answer`].
 #[derive(Debug)]
 pub struct Request {
-    /// The actor.
+    /// The operator who sends the request.
     pub actor: Actor,
-    /// For what.
+    /// The requested action.
     pub action: EngineAction,
     to: SyncSender<Result<String, String>>,
 }
 
 impl Request {
-    /// Tells the operator what was done, or why it was not.
+    /// Answers the operator: `Ok` with the result, or `Err` with the reason of the failure.
     pub fn answer(self, done: Result<String, String>) {
-        // The operator may have gone.
+        // The operator may no longer wait.
         let _ = self.to.try_send(done);
     }
 }
 
-/// Why a request has no answer.
+/// The reason why a request has no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// The program takes none.
+    /// The program accepts no requests.
     NotTaken,
-    /// The program has dropped it, or takes longer.
+    /// The program has dropped the request, or exceeds the waiting time.
     Late,
 }
 
-/// The program's part when the logs are rotated.
+/// The program's function that rotates its own logs.
 type Rotate = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
-/// Where requests go.
+/// The receivers of requests.
 #[derive(Default)]
 pub(crate) struct Requests {
     take: Mutex<Option<Take>>,
@@ -56,13 +56,13 @@ impl Requests {
         *self.rotate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rotate);
     }
 
-    /// Rolls the files of the program, if it has any.
+    /// Rotates the files of the program, if it has any.
     pub(crate) fn rotate(&self) -> Option<Result<String, String>> {
         let rotate = self.rotate.lock().unwrap_or_else(PoisonError::into_inner).clone();
         rotate.map(|rotate| rotate())
     }
 
-    /// Asks, and waits so long for the answer.
+    /// Sends a request, and waits at most `wait` for the answer.
     pub(crate) fn ask(
         &self,
         actor: Actor,

@@ -1,10 +1,10 @@
-//! How sessions have ended.
+//! The outcomes of sessions at the stop of the engine.
 
 use std::fmt;
 
 use transfix_session::{Disconnect, SessionId};
 
-/// How a session stood when the engine stopped.
+/// The state in which a session ended when the engine stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Outcome {
@@ -19,8 +19,8 @@ pub enum Outcome {
 }
 
 impl Outcome {
-    /// The number of this outcome, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this outcome, for logs and other languages. The number never changes;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -53,6 +53,6 @@ pub struct SessionOutcome {
     pub outcome: Outcome,
     /// Next number expected from the counterparty.
     pub next_num_in: u64,
-    /// Next number of ours.
+    /// Next number of our own messages.
     pub next_num_out: u64,
 }

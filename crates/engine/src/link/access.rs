@@ -1,4 +1,4 @@
-//! The session in a call of its application: in the hands of the caller, or elsewhere.
+//! Access to a session during a call of its application, in the thread of the session or another.
 
 use std::sync::Arc;
 
@@ -9,30 +9,30 @@ use transfix_session::{ApplVerId, HeaderChange, Now, SendError, Session, Session
 use crate::link::latency_probe::LatencyProbe;
 use crate::link::later::Later;
 
-/// The session in a call of its application.
+/// Access to a session during a call of its application.
 pub(crate) struct SessionAccess<'a> {
     pub(crate) now: Now,
     place: Place<'a>,
 }
 
 enum Place<'a> {
-    /// The caller has the session in hand, and the application may send.
+    /// The caller holds the session, and the application may send.
     Here(&'a mut Core, &'a mut LatencyProbe),
-    /// The caller has the session in hand, and nothing can be sent.
+    /// The caller holds the session, and the application cannot send.
     Shown(&'a Session),
-    /// The application is called in a thread of its own, and the session goes on meanwhile.
+    /// The application runs in its own thread, and the session continues meanwhile.
     RemoteAccess(&'a dyn RemoteSession),
 }
 
-/// A session as a thread reaches it that does not drive it.
+/// Access to a session from a thread that does not drive the session.
 pub(crate) trait RemoteSession {
     fn id(&self) -> &SessionId;
     fn state(&self) -> State;
-    /// The next numbers, inbound and outbound.
+    /// Returns the next numbers, inbound and outbound.
     fn next_numbers(&self) -> (u64, u64);
     fn appl_ver_id(&self) -> Option<ApplVerId>;
 
-    /// Sends at once, as a callback of the session's own thread does.
+    /// Sends at once, as a callback in the session's own thread does.
     fn send(
         &self,
         msg_type: &[u8],
@@ -42,8 +42,8 @@ pub(crate) trait RemoteSession {
     fn logout(&self, text: &str);
     fn disconnect(&self);
 
-    /// Lets the answer to the message, for which the application is called, come later; `None` if
-    /// it is called for no message.
+    /// Defers the answer to the message of the current call. Returns `None` if the call is about no
+    /// message.
     fn answer_later(&self) -> Option<Arc<Later>>;
 }
 
@@ -52,17 +52,17 @@ impl<'a> SessionAccess<'a> {
         Self { now, place: Place::Here(core, probe) }
     }
 
-    /// For a call in which nothing can be sent.
+    /// Returns access for a call in which the application cannot send.
     pub(crate) const fn to_see(session: &'a Session, now: Now) -> Self {
         Self { now, place: Place::Shown(session) }
     }
 
-    /// For a call in a thread that does not drive the session.
+    /// Returns access for a call in a thread that does not drive the session.
     pub(crate) const fn from_elsewhere(session: &'a dyn RemoteSession, now: Now) -> Self {
         Self { now, place: Place::RemoteAccess(session) }
     }
 
-    /// The session layer, or the session elsewhere.
+    /// Returns the session layer, or the remote session.
     fn seen(&self) -> Result<&Session, &dyn RemoteSession> {
         match &self.place {
             Place::Here(core, _) => Ok(&core.session),
@@ -93,7 +93,7 @@ impl<'a> SessionAccess<'a> {
         self.seen().map_or_else(|remote| remote.appl_ver_id(), Session::appl_ver_id)
     }
 
-    /// Sends an application message, with this change of its header if there is one.
+    /// Sends an application message, with `change` applied to its header if given.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -135,7 +135,7 @@ impl<'a> SessionAccess<'a> {
         }
     }
 
-    /// Lets the answer to the message come later; `None` where that cannot be.
+    /// Defers the answer to the current message. Returns `None` if the answer cannot be deferred.
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
         match &self.place {
             Place::Here(..) | Place::Shown(_) => None,
@@ -144,7 +144,8 @@ impl<'a> SessionAccess<'a> {
     }
 }
 
-/// Wraps a closure that fills a message, for a caller that may call it again: it fills once.
+/// Wraps a closure that fills a message, for a caller that may call more than once. Only the first
+/// call fills the message.
 fn once(fill: impl FnOnce(&mut Body<'_>)) -> impl FnMut(&mut Body<'_>) {
     let mut fill = Some(fill);
     move |body| {

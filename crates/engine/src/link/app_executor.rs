@@ -1,5 +1,5 @@
-//! The application of a session as its link reaches it: in the thread of the link, or in threads of
-//! its own.
+//! The application of a session, as its link calls it: in the thread of the link or in its own
+//! threads.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,14 +20,14 @@ use crate::link::session_event::{
     Disconnection, Rejected, SessionEvent, SessionNotice, Undeliverable,
 };
 
-/// Memory for what the application sends, which is kept when a burst is over.
+/// Limit, in bytes, of the send buffer that is kept after a burst.
 const BODY_BYTES_KEPT: usize = 64 << 10;
 
-/// An application that is called in threads of its own, with what a thread needs to call it.
+/// An application that runs in its own threads, with the buffers for its calls.
 pub(crate) struct Caller {
     pub(crate) application: Box<dyn Callbacks>,
     pub(crate) index: FieldIndex,
-    /// Memory for what the application sends.
+    /// Buffer for messages that the application sends.
     pub(crate) body: Vec<u8>,
 }
 
@@ -35,13 +35,13 @@ pub(crate) struct Caller {
 pub(crate) enum AppExecutor {
     /// Called in the thread that drives the session.
     Inline(Box<dyn Callbacks>),
-    /// Called in threads of its own, which find their calls on the delivery queue. The thread
-    /// of the link asks the application something only while no other thread calls it.
+    /// Called in its own threads, which take calls from the delivery queue. The thread of the link
+    /// queries the application only while no other thread calls the application.
     Threads { caller: Arc<Mutex<Caller>>, deliveries: Arc<DeliveryQueue> },
 }
 
 impl AppExecutor {
-    /// The delivery queue of an application that is called in threads of its own.
+    /// Returns the delivery queue of an application that runs in its own threads.
     pub(crate) const fn deliveries(&self) -> Option<&Arc<DeliveryQueue>> {
         match self {
             Self::Inline(_) => None,
@@ -49,7 +49,7 @@ impl AppExecutor {
         }
     }
 
-    /// Asks the application something.
+    /// Queries the application in the current thread.
     pub(crate) fn ask<T>(&mut self, ask: impl FnOnce(&mut dyn Callbacks) -> T) -> T {
         match self {
             Self::Inline(application) => ask(&mut **application),
@@ -57,8 +57,8 @@ impl AppExecutor {
         }
     }
 
-    /// Makes a call, or puts it on the delivery queue. `message`: the one in hand, for the calls
-    /// that need it.
+    /// Makes a call, or puts the call on the delivery queue. `message` is the current message, for
+    /// calls that need one.
     pub(crate) fn call(
         &mut self,
         now: Now,
@@ -66,7 +66,7 @@ impl AppExecutor {
         (core, probe): (&mut Core, &mut LatencyProbe),
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
-        // Only a message can be rejected, and that is not among these calls.
+        // Only a message can be rejected, and `call` is not a message here.
         match self {
             Self::Inline(application) if call.is_event() => {
                 let begin = core.out.len();
@@ -96,7 +96,7 @@ impl AppExecutor {
     }
 
     /// Calls the application with a message, or puts the message on the delivery queue. Returns the
-    /// answer of the application, if it has been called.
+    /// answer of the application if the application was called.
     #[inline]
     pub(crate) fn offer(
         &mut self,
@@ -125,7 +125,7 @@ impl AppExecutor {
         }
     }
 
-    /// Shows a frame to the application, without its passwords.
+    /// Shows a frame, with masked passwords, to the application.
     pub(crate) fn show(
         &mut self,
         now: Now,
@@ -145,26 +145,26 @@ impl AppExecutor {
         }
     }
 
-    /// Returns true if the application has had something that the core has not heard of.
+    /// Returns true if calls have ended that the core has not processed.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.deliveries().is_some_and(|deliveries| deliveries.has_news())
     }
 
-    /// Returns true if a thread of its own calls the application.
+    /// Returns true if the application is in a call in its own thread.
     pub(crate) fn is_called(&self) -> bool {
         self.deliveries().is_some_and(|deliveries| deliveries.is_called())
     }
 
-    /// Drops calls that wait and that are for messages which are asked for again. Returns how many
-    /// have begun before.
+    /// Drops waiting calls for messages that are requested again. Returns how many calls have begun
+    /// before.
     pub(crate) fn forget_asked_again(&self, delivery: &Delivery) -> usize {
         self.deliveries()
             .map_or(0, |deliveries| deliveries.forget(|place| delivery.is_asked_again(place)))
     }
 
-    /// Forgets what the application has had, or is called for, if there is a message with a number
-    /// among that. Returns the highest number.
+    /// Discards ended and running calls if at least one is for a message with a number. Returns the
+    /// highest number.
     pub(crate) fn undo(&self, delivery: &mut Delivery) -> Option<u64> {
         let mut last = None;
         self.deliveries()?.undo(|begun, runs| {
@@ -177,13 +177,14 @@ impl AppExecutor {
         last
     }
 
-    /// All messages are asked for again: see [`DeliveryQueue::clear`].
+    /// Clears the delivery queue, because all messages are requested again: see
+    /// [`DeliveryQueue::clear`].
     pub(crate) fn clear(&self) -> (usize, bool) {
         self.deliveries().map_or((0, false), |deliveries| deliveries.clear())
     }
 
-    /// Returns true if the application can be asked something now. If not, the session is to have a
-    /// turn as soon as the application has returned from its call.
+    /// Returns true if the link can query the application now. Otherwise, the session has a turn as
+    /// soon as the application has returned from its call.
     pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
         let is_free = self.deliveries().is_none_or(|deliveries| deliveries.want());
         if !is_free {
@@ -192,23 +193,23 @@ impl AppExecutor {
         is_free
     }
 
-    /// The application has been asked, and gets its calls again.
+    /// Lets the application receive calls again after a query.
     pub(crate) fn release(&self) {
         if let Some(deliveries) = self.deliveries() {
             deliveries.release();
         }
     }
 
-    /// Asks the processor for the application ahead.
+    /// Prefetches the application into the processor's cache.
     pub(crate) fn prefetch(&self) {
         if let Self::Inline(application) = self {
             prefetch(&**application);
         }
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     pub(crate) fn trim(&self) {
-        // While the application is called, its memory stays: it is given back another time.
+        // Skip the buffers of an application in a call; a later trim frees them.
         let Self::Threads { caller, deliveries, .. } = self else { return };
         deliveries.trim();
         if let Ok(mut caller) = caller.try_lock() {
@@ -220,13 +221,13 @@ impl AppExecutor {
     }
 }
 
-/// A panic of the application costs its session alone.
+/// Locks the caller, even after a panic: a panic of the application affects only its own session.
 pub(crate) fn lock(caller: &Mutex<Caller>) -> MutexGuard<'_, Caller> {
     caller.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Asks the application about a Logon(A). `None` if it has panicked: whoever knows two CompIDs can
-/// bring that about, and it costs the connection, not the session.
+/// Asks the application about a Logon(A). Returns `None` if the application has panicked. A panic
+/// ends only the connection, because any peer that knows two CompIDs can cause the call.
 pub(crate) fn judge(
     application: &mut dyn Callbacks,
     logon: &Message<'_>,
@@ -235,7 +236,8 @@ pub(crate) fn judge(
     catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, from))).ok()
 }
 
-/// Calls an application. `bytes`: the frame; `message`: the same, where it is a message.
+/// Calls an application. `bytes` is the frame, and `message` is the parsed frame if it is a
+/// message.
 pub(crate) fn make(
     application: &mut dyn Callbacks,
     call: Call,
@@ -253,7 +255,7 @@ pub(crate) fn make(
                 application.on_event(SessionEvent::Rejected(rejected), access);
             }
         }
-        // The bytes were a message when they came.
+        // The bytes were a valid message on receipt.
         (Call::Message | Call::AdminMessage | Call::Rejected(_), None) => {}
         (Call::Event(event), _) => application.on_event(SessionEvent::of(event), access),
         (Call::StateChanged(from, to), _) => {

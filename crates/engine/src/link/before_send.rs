@@ -1,4 +1,4 @@
-//! The program's own look at what a session sends.
+//! The program's hook for outgoing messages: [`BeforeSend`].
 
 use std::fmt;
 
@@ -6,9 +6,9 @@ use transfix_codec::group::Members;
 use transfix_codec::{DraftEntry, Fields, MessageDraft, Misuse, MsgType, Tag};
 use transfix_session::SessionId;
 
-/// The program's own look at what a session sends.
+/// A hook that checks, changes or vetoes the outgoing messages of a session.
 ///
-/// Any closure of that form is one:
+/// Closures of the following form implement [`BeforeSend`]:
 ///
 /// ```
 /// use std::sync::Arc;
@@ -27,31 +27,32 @@ use transfix_session::SessionId;
 /// # drop(look);
 /// ```
 pub trait BeforeSend: Send + Sync {
-    /// A message of the application that is about to be sent, with all fields but those of the
-    /// session layer. It may be changed here.
+    /// Checks an application message before the session sends the message; may change its fields.
+    /// The message has all fields except those of the session layer.
     ///
-    /// Called in the thread that sends, by several at once if several send; what is sent from
-    /// here comes here again. Not called for what the session layer writes
-    /// ([`BeforeSend::before_admin`] is), nor for messages that are sent again
-    /// ([`Application::on_resend`](crate::Application::on_resend) is).
+    /// The engine calls this method in the sending thread, so several threads may call it at the
+    /// same time. Messages that this method sends pass through this method too. The engine does not
+    /// call this method for administrative messages (see [`BeforeSend::before_admin`]) or resends
+    /// (see [`Application::on_resend`](crate::Application::on_resend)).
     ///
     /// # Errors
-    /// With [`Veto`] it is not sent, no number is used, and the sender gets
+    /// On [`Veto`], the engine does not send the message and uses no number. The sender receives
     /// [`SendError::Vetoed`](crate::SendError::Vetoed).
     fn before_send(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto>;
 
-    /// A new administrative message that the session layer is about to send, such as a Logon(A) or
-    /// a Heartbeat(0). [`OutgoingMessage::msg_seq_num`] and [`OutgoingMessage::sending_time`] are
-    /// those with which it is sent, so that a signature can cover them. Fields may be added or
-    /// changed here, as long as both sides still understand the session layer's own.
+    /// Checks a new administrative message, such as a Logon(A) or a Heartbeat(0), before the
+    /// session layer sends the message. [`OutgoingMessage::msg_seq_num`] and
+    /// [`OutgoingMessage::sending_time`] return the final values, so a signature can cover them.
+    /// This method may add or change fields if both sides still understand the fields of the
+    /// session layer.
     ///
-    /// Called in the thread that holds the session: its worker, or the thread of an operator.
-    /// It must not wait for anything, nor call anything of a session. Not called for messages that
-    /// are sent again, nor for the gap fills between them.
+    /// The engine calls this method in the thread that holds the session: the worker of the session
+    /// or the thread of an operator. This method must not block and must not call methods of a
+    /// session. The engine does not call this method for resends or for gap fills between resends.
     ///
     /// # Errors
-    /// With [`Veto`] the message is not sent, no number is used, and the connection ends by
-    /// [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
+    /// On [`Veto`], the engine does not send the message and uses no number. The connection ends
+    /// with [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
     fn before_admin(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto> {
         let _ = message;
         Ok(())
@@ -67,7 +68,7 @@ where
     }
 }
 
-/// A message is not to be sent.
+/// The error of a [`BeforeSend`] hook that rejects an outgoing message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Veto;
 
@@ -77,7 +78,7 @@ impl fmt::Display for Veto {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text of `Display`, because Rust prints an error of `main` through `Debug`.
 impl fmt::Debug for Veto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -86,7 +87,7 @@ impl fmt::Debug for Veto {
 
 impl std::error::Error for Veto {}
 
-/// A message that is about to be sent. See [`BeforeSend`].
+/// A message before it is sent: the argument of [`BeforeSend`].
 pub struct OutgoingMessage<'a> {
     session: &'a SessionId,
     draft: &'a mut MessageDraft,
@@ -100,57 +101,57 @@ impl<'a> OutgoingMessage<'a> {
         Self { session, draft, is_changed: false, sent_as: None }
     }
 
-    /// The session that sends it.
+    /// Returns the session that sends the message.
     #[must_use]
     pub const fn session(&self) -> &SessionId {
         self.session
     }
 
-    /// MsgType(35).
+    /// Returns MsgType(35).
     #[must_use]
     pub fn msg_type(&self) -> MsgType<'_> {
         self.draft.msg_type()
     }
 
-    /// MsgSeqNum(34) of an administrative message; `None` for a message of the application, which
-    /// gets its number later.
+    /// Returns MsgSeqNum(34) of an administrative message. Returns `None` for an application
+    /// message, which receives its number later.
     #[must_use]
     pub fn msg_seq_num(&self) -> Option<u64> {
         self.sent_as.map(|(number, _)| number)
     }
 
-    /// SendingTime(52) of an administrative message, digit for digit as it is sent; `None` for a
-    /// message of the application, which gets its time later.
+    /// Returns SendingTime(52) of an administrative message, with exactly the digits that are sent.
+    /// Returns `None` for an application message, which receives its SendingTime(52) later.
     #[must_use]
     pub fn sending_time(&self) -> Option<&str> {
         self.sent_as.map(|(_, time)| time)
     }
 
-    /// Its fields as they are now.
+    /// Returns the current fields of the message.
     #[must_use]
     pub fn fields(&self) -> Fields<'_> {
         self.draft.fields()
     }
 
-    /// The message, to be changed by what the dictionary says of it, as
-    /// [`MessageDraft::edit`](transfix_codec::MessageDraft::edit) does.
+    /// Opens the message for editing with `members`, the dictionary's definition of the message,
+    /// like [`MessageDraft::edit`](transfix_codec::MessageDraft::edit).
     pub fn edit<'d, M: Members + ?Sized>(&'d mut self, members: &'d M) -> DraftEntry<'d, M> {
         self.is_changed = true;
         self.draft.edit(members)
     }
 
-    /// Replaces the first occurrence of the field, or appends it. Groups are not known here: in
-    /// messages with groups use [`OutgoingMessage::edit`].
+    /// Replaces the first occurrence of the field `tag`, or appends the field. This method ignores
+    /// repeating groups: use [`OutgoingMessage::edit`] in messages with groups.
     ///
     /// # Errors
-    /// The value is empty or has a delimiter, or the session layer writes the field; the message is
-    /// as before then.
+    /// The value is empty or contains a delimiter, or the session layer writes the field. The
+    /// message stays unchanged.
     pub fn set(&mut self, tag: Tag, value: &[u8]) -> Result<(), Misuse> {
         self.is_changed = true;
         self.draft.set(tag, value)
     }
 
-    /// Removes the first occurrence of the field; returns whether it was there.
+    /// Removes the first occurrence of the field `tag`. Returns true if the message had the field.
     pub fn remove(&mut self, tag: Tag) -> bool {
         self.is_changed = true;
         self.draft.remove(tag)

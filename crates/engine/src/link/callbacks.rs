@@ -1,5 +1,5 @@
-//! The calls that a link makes of the owner of its session, which is an application behind the
-//! public face.
+//! The calls that a link makes to the owner of its session. The owner is the application behind the
+//! public API.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,15 +14,14 @@ use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
 
-/// The owner of one session. The methods are those of [`Application`](crate::Application), which
-/// says what they mean.
+/// The owner of one session. [`Application`](crate::Application) documents these methods.
 pub(crate) trait Callbacks: Send {
     fn on_message(
         &mut self,
         message: &Message<'_>,
         access: SessionAccess<'_>,
     ) -> Result<(), BusinessReject>;
-    /// `from`: the session, and the other end of the connection.
+    /// `from`: the session, and the address of the peer.
     fn judge_logon(
         &mut self,
         logon: &Message<'_>,
@@ -35,15 +34,15 @@ pub(crate) trait Callbacks: Send {
     fn wants_wire(&self) -> bool;
     fn on_wire(&mut self, direction: Direction, frame: &[u8], access: SessionAccess<'_>);
 
-    /// The owner's look at what is sent, if it has one.
+    /// Returns the owner's hook for outgoing messages, if the owner has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>>;
 
-    /// Messages of the owner pass here.
+    /// Sets the outbound filter for the owner's messages.
     fn set_filter(&mut self, filter: Arc<OutboundFilter>);
 
-    /// Sends a message of this session into the one of the same version with that counterparty. It
-    /// is in the store of that session when this returns, or, if it is the same one, with the end
-    /// of the turn.
+    /// Sends a message of this session into the session of the same version with the other
+    /// counterparty. The message is in the store of the target session on return. If the target is
+    /// the same session, the message is in the store at the end of the turn.
     fn pass_on(
         &self,
         from_to: (&SessionId, &str),
@@ -52,19 +51,19 @@ pub(crate) trait Callbacks: Send {
     ) -> PassedOn;
 }
 
-/// The application's answer when it is asked about a Logon(A).
+/// The application's answer to a Logon(A).
 pub(crate) enum Judgement {
     Now(Answer),
-    /// The answer comes this way; none will come if the other end has gone.
+    /// The answer arrives on this channel; no answer arrives if the sender is dropped.
     Later(Receiver<Answer>),
 }
 
-/// The fate of a message that was to be passed on to another session.
+/// The result of passing a message on to another session.
 pub(crate) enum PassedOn {
     Sent,
     Refused(SendError),
-    /// There is no such session.
+    /// The engine has no such session.
     Nobody,
-    /// Another thread has that session at this moment.
+    /// Another thread holds the target session now.
     Busy,
 }

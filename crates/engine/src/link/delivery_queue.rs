@@ -1,7 +1,7 @@
-//! The calls that are handed over to an application in threads of its own, and their outcomes.
+//! The queue of calls for an application in its own threads, and the results of these calls.
 //!
-//! Invariant: the application is called for one thing at a time, and in the order in which they
-//! came. The session hears of each call that has ended, and alone knows what of it counts.
+//! Invariant: the application receives one call at a time, in the order of arrival. The link learns
+//! of each ended call, and only the link decides which results count.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,54 +11,53 @@ use transfix_session::core::call::Call;
 use transfix_session::core::delivery::Made;
 use transfix_session::{BusinessReject, Now};
 
-/// Buffers that are kept for further messages, and their bytes together: as many as a few turns
-/// hand over.
+/// Limits on the kept message buffers, as a number and in bytes: a few turns need this many.
 const SPARE_MAX: usize = 1_024;
 const SPARE_BYTES_MAX: usize = 1 << 20;
-/// The number of them that is kept when a burst is over.
+/// Limits on the message buffers that stay after a burst, as a number and in bytes.
 const SPARE_AT_REST: usize = 8;
 const SPARE_BYTES_AT_REST: usize = 32 << 10;
-/// Room for what waits, which is kept when a burst is over.
+/// Capacity of the queues, in entries, that stays after a burst.
 const WAITING_KEPT: usize = 256;
 
-/// Something for the application.
+/// A call for the application.
 pub(crate) struct Item {
     pub(crate) call: Call,
-    /// The message or frame that the call is about; empty if there is none.
+    /// The message or frame of the call; empty if the call has none.
     pub(crate) bytes: Vec<u8>,
-    /// When it was read, or came about.
+    /// The time when the message was read or the event happened.
     pub(crate) now: Now,
 }
 
-/// A call that has ended.
+/// An ended call.
 pub(crate) struct Had {
     pub(crate) bytes: Vec<u8>,
     pub(crate) made: Made,
 }
 
-/// Why the application is called for no more messages.
+/// The reason why the application receives no more messages.
 pub(crate) enum Stopped {
-    /// It is not available for the first message that waits.
+    /// The application is not available for the first waiting message.
     NotAvailable(BusinessReject),
-    /// It has panicked.
+    /// The application has panicked.
     Panicked,
 }
 
-/// The call that the application is in.
+/// The running call of the application.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     Counts,
-    /// The session does not heed what the application makes of it.
+    /// The session ignores the result of the call.
     IsVoid,
 }
 
-/// The calls that wait for the application, with their number and bytes.
+/// The calls that wait for the application, with their count and bytes.
 #[derive(Default)]
 struct Waiting {
     items: VecDeque<Item>,
-    /// Messages and frames.
+    /// Number of waiting messages and frames.
     messages: usize,
-    /// Bytes of all.
+    /// Bytes of all waiting calls.
     bytes: usize,
 }
 
@@ -67,43 +66,43 @@ struct State {
     waiting: Waiting,
     running: Option<Running>,
     had: VecDeque<Had>,
-    /// The first that waits is a message that the application is not available for.
+    /// The application is not available for the first waiting message.
     halted: bool,
     refusal: Option<BusinessReject>,
     panicked: bool,
-    /// A thread of the pool has it, or will.
+    /// A thread of the pool runs this queue, or is scheduled to.
     scheduled: bool,
-    /// The link wants to ask the application something.
+    /// The link wants to query the application.
     wanted: bool,
     spare: Vec<Vec<u8>>,
-    /// Bytes that the spare buffers have room for.
+    /// Capacity, in bytes, of the spare buffers.
     spare_bytes: usize,
-    /// The memory of a burst is given back as soon as nothing waits.
+    /// Free the memory of a burst once the queue is empty.
     trims: bool,
 }
 
-/// The delivery queue between a link and an application that is called elsewhere.
+/// The queue of calls between a link and an application in its own threads.
 #[derive(Default)]
 pub(crate) struct DeliveryQueue {
     state: Mutex<State>,
-    /// Something for the link is here.
+    /// True if the link has something to process.
     news: AtomicBool,
-    /// Lets a thread of the pool come.
+    /// Schedules a thread of the pool.
     runner: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl DeliveryQueue {
-    /// Sets the function that lets a thread come, which calls [`DeliveryQueue::begin`].
+    /// Sets the function that schedules a thread; the thread calls [`DeliveryQueue::begin`].
     pub(crate) fn run_by(&self, runner: Box<dyn Fn() + Send + Sync>) {
         assert!(self.runner.set(runner).is_ok(), "a delivery queue has one pool");
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half way.
+        // No code under this lock leaves the state inconsistent on a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Lets a thread come if there is something to do and none is on its way.
+    /// Schedules a thread if there is work and no thread is scheduled.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
         if state.scheduled || !state.can_go_on() {
             return;
@@ -115,7 +114,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// Hands over a call with its bytes.
+    /// Adds a call with its bytes.
     pub(crate) fn put(&self, now: Now, call: Call, from: &[u8]) {
         let mut state = self.lock();
         let mut bytes = state.spare.pop().unwrap_or_default();
@@ -126,7 +125,7 @@ impl DeliveryQueue {
         self.schedule(state);
     }
 
-    /// The next call of the application. `None` ends the visit of this thread.
+    /// Returns the next call for the application. On `None`, the thread must leave the queue.
     pub(crate) fn begin(&self) -> Option<Item> {
         let mut state = self.lock();
         if !state.can_go_on() {
@@ -141,7 +140,7 @@ impl DeliveryQueue {
         Some(item)
     }
 
-    /// The application was called for this, which was the next.
+    /// Ends the call that [`DeliveryQueue::begin`] returned.
     pub(crate) fn end(&self, is_message: bool, item: (Vec<u8>, Now), made: Made) {
         let (bytes, now) = item;
         let mut state = self.lock();
@@ -159,84 +158,85 @@ impl DeliveryQueue {
         self.news.store(true, Ordering::Release);
     }
 
-    /// Lets this thread go on elsewhere first. Returns whether it is to come again.
+    /// Pauses this queue so that the thread can serve others. Returns true if the thread must
+    /// return.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.lock();
         state.scheduled = state.can_go_on();
         state.scheduled
     }
 
-    /// The application has answered from elsewhere for what it was called for: a thread comes if
-    /// there is more to do.
+    /// Schedules a thread if there is more work, after the application has answered from another
+    /// thread.
     pub(crate) fn resume(&self) {
         self.schedule(self.lock());
     }
 
-    /// A thread has panicked here, outside of the application: the session is to begin anew before
-    /// further messages. Returns whether there is more all the same.
+    /// Records a panic of a pool thread outside of the application: the session must restart before
+    /// further messages. Returns true if other calls still wait.
     pub(crate) fn give_up(&self) -> bool {
         self.is_broken();
         self.pause()
     }
 
-    /// A thread has panicked outside of the application: the session is to begin anew before
+    /// Records a panic of a thread outside of the application: the session must restart before
     /// further messages.
     pub(crate) fn is_broken(&self) {
         self.lock().panicked = true;
         self.news.store(true, Ordering::Release);
     }
 
-    /// No thread is here or on its way any more, whatever there is to do.
+    /// Records that no thread is scheduled, even if there is work.
     pub(crate) fn leave(&self) {
         self.lock().scheduled = false;
     }
 
-    /// Returns true if there is something that the link has not heard.
+    /// Returns true if the link has unprocessed news.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Acquire)
     }
 
-    /// Something for the link is here besides calls that have ended: the application has sent
-    /// something, which waits to be stored and written.
+    /// Reports news besides ended calls: the application has sent messages that must be stored and
+    /// written.
     pub(crate) fn note_news(&self) {
         self.news.store(true, Ordering::Release);
     }
 
-    /// The link hears all that there is now.
+    /// Returns true if there is news, and clears the mark.
     pub(crate) fn take_news(&self) -> bool {
         self.has_news() && self.news.swap(false, Ordering::AcqRel)
     }
 
-    /// The next call that has ended.
+    /// Returns the next ended call.
     pub(crate) fn take_had(&self) -> Option<Had> {
         self.lock().had.pop_front()
     }
 
-    /// Gives the memory of a message back.
+    /// Returns the buffer of a message for reuse.
     pub(crate) fn give_back(&self, bytes: Vec<u8>) {
         self.lock().keep(bytes);
     }
 
-    /// Why the application is called for no more messages.
+    /// Returns the reason why the application receives no more messages, if there is one.
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         let mut state = self.lock();
         if state.panicked {
-            // Until the session begins anew.
+            // Keep reporting the panic until the session restarts.
             self.news.store(true, Ordering::Release);
             return Some(Stopped::Panicked);
         }
         state.refusal.take().map(Stopped::NotAvailable)
     }
 
-    /// The application gets the message once more that it was not available for.
+    /// Offers the message again for which the application was not available.
     pub(crate) fn go_on(&self) {
         let mut state = self.lock();
         state.halted = false;
         self.schedule(state);
     }
 
-    /// The message that the application was not available for is passed over.
+    /// Skips the message for which the application was not available.
     pub(crate) fn pass_over(&self, made: Made) {
         let mut state = self.lock();
         if std::mem::take(&mut state.halted)
@@ -247,33 +247,34 @@ impl DeliveryQueue {
         self.schedule(state);
     }
 
-    /// Gives back the memory of a burst as soon as it is over.
+    /// Frees the memory of a burst as soon as the queue is empty.
     pub(crate) fn trim(&self) {
         let mut state = self.lock();
         state.trims = true;
         state.trim_if_empty();
     }
 
-    /// Returns true if the application is called, or its answer to a message is awaited.
+    /// Returns true if the application is in a call, or its answer to a message is awaited.
     pub(crate) fn is_called(&self) -> bool {
         self.lock().running.is_some()
     }
 
-    /// How many messages and frames wait, and their bytes.
+    /// Returns the number of waiting messages and frames, and their bytes.
     pub(crate) fn waiting(&self) -> (usize, usize) {
         let state = self.lock();
         (state.waiting.messages, state.waiting.bytes)
     }
 
-    /// The link asks the application something. Returns whether that is free: it stays so until
-    /// [`DeliveryQueue::release`]. If not, it is called for nothing more until then.
+    /// Reserves the application for a query by the link. Returns true if the application is free;
+    /// the application then stays free until [`DeliveryQueue::release`]. Otherwise, the application
+    /// receives no further calls until then.
     pub(crate) fn want(&self) -> bool {
         let mut state = self.lock();
         state.wanted = true;
         state.running.is_none()
     }
 
-    /// The link has asked what it wanted.
+    /// Ends the link's reservation of the application.
     pub(crate) fn release(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.wanted) {
@@ -281,8 +282,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Forgets what the application has had, or is called for, if `undoes` returns true. That is
-    /// given how many calls have begun, and whether the application is in the last of them.
+    /// Discards ended calls and voids the running call if `undoes` returns true. `undoes` receives
+    /// the number of begun calls, and whether the last of these calls is still running.
     pub(crate) fn undo(&self, undoes: impl FnOnce(usize, bool) -> bool) {
         let mut state = self.lock();
         if undoes(state.begun(), state.running.is_some()) {
@@ -290,8 +291,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Drops calls that wait and that `is_dropped`, which is given their places: 0 for the first
-    /// one that the link has not heard of. Returns how many of those have begun.
+    /// Drops the waiting calls for which `is_dropped` returns true. Position 0 is the first call
+    /// whose end the link has not processed. Returns the number of begun calls.
     pub(crate) fn forget(&self, is_dropped: impl Fn(usize) -> bool) -> usize {
         let mut state = self.lock();
         let begun = state.begun();
@@ -303,9 +304,9 @@ impl DeliveryQueue {
         begun
     }
 
-    /// All messages are asked for again, and what the application still does means nothing. Events
-    /// for it stay. Returns how many calls have begun, and whether the application is in the last
-    /// of them.
+    /// Drops all waiting messages, because all messages are requested again, and voids the running
+    /// call. Waiting events stay. Returns the number of begun calls, and whether the last of these
+    /// calls is still running.
     pub(crate) fn clear(&self) -> (usize, bool) {
         let mut state = self.lock();
         let begun = (state.begun(), state.running.is_some());
@@ -329,7 +330,7 @@ impl Waiting {
         self.items.push_back(item);
     }
 
-    /// Puts back what was the first.
+    /// Puts the first call back.
     fn put_back(&mut self, item: Item) {
         self.count(&item);
         self.items.push_front(item);
@@ -344,26 +345,26 @@ impl Waiting {
 }
 
 impl State {
-    /// Returns true if the application can be called for something.
+    /// Returns true if a call for the application can begin.
     fn can_go_on(&self) -> bool {
         let Some(first) = self.waiting.items.front() else { return false };
-        // An application that has panicked hears of the end all the same.
+        // An application that has panicked still receives the notice of the end.
         let has_panicked = self.panicked && matches!(first.call, Call::Message);
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
 
-    /// Calls that have begun, and that the link has not heard the end of.
+    /// Returns the number of begun calls whose end the link has not processed.
     fn begun(&self) -> usize {
         self.had.len() + usize::from(self.running.is_some())
     }
 
-    /// Calls that the application has had, or is in, mean nothing any more.
+    /// Discards the ended calls and voids the running call.
     fn undo(&mut self) {
         self.had.clear();
         self.running = self.running.map(|_| Running::IsVoid);
     }
 
-    /// Drops calls that wait; their places are counted from the first that waits.
+    /// Drops waiting calls; position 0 is the first waiting call.
     fn drop_waiting(&mut self, is_dropped: impl Fn(usize, &Item) -> bool) {
         for (place, item) in std::mem::take(&mut self.waiting).items.into_iter().enumerate() {
             if is_dropped(place, &item) {
@@ -374,14 +375,14 @@ impl State {
         }
     }
 
-    /// Gives back the memory of a burst if it is over.
+    /// Frees the memory of a burst if the queue is empty.
     fn trim_if_empty(&mut self) {
         if self.waiting.items.is_empty() && self.running.is_none() {
             self.trim();
         }
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     fn trim(&mut self) {
         self.trims = false;
         self.waiting.items.shrink_to(WAITING_KEPT);
@@ -393,7 +394,7 @@ impl State {
         self.spare.shrink_to(SPARE_AT_REST);
     }
 
-    /// Keeps the memory of a message for a further one.
+    /// Keeps the buffer of a message for reuse.
     fn keep(&mut self, bytes: Vec<u8>) {
         let all = self.spare_bytes + bytes.capacity();
         if bytes.capacity() > 0 && self.spare.len() < SPARE_MAX && all <= SPARE_BYTES_MAX {
@@ -404,7 +405,7 @@ impl State {
 }
 
 impl Item {
-    /// The parts that [`DeliveryQueue::end`] needs, when the call is taken out.
+    /// Returns the call and the parts that [`DeliveryQueue::end`] needs.
     pub(crate) fn into_parts(self) -> (Call, (Vec<u8>, Now)) {
         (self.call, (self.bytes, self.now))
     }
@@ -414,7 +415,7 @@ impl Item {
 mod tests {
     use super::*;
 
-    /// The application is called for the next message, and has had it.
+    /// Runs the next call of the application.
     fn serve(deliveries: &DeliveryQueue) {
         let item = deliveries.begin().expect("something waits");
         let (call, parts) = item.into_parts();
@@ -428,7 +429,7 @@ mod tests {
             let burst = || {
                 let hand_over = |_| deliveries.put(Now::default(), Call::Message, &vec![0; bytes]);
                 (2..700).for_each(hand_over);
-                // Not while there is more.
+                // Must not free memory while calls wait.
                 deliveries.trim();
                 assert_eq!(deliveries.waiting(), (698, 698 * bytes));
                 (2..700).for_each(|_| serve(&deliveries));

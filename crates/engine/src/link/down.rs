@@ -1,25 +1,24 @@
-//! Why a link goes down.
+//! Causes for which a link closes.
 
 use std::io;
 
 use transfix_session::Disconnect;
 use transfix_store::StoreError;
 
-/// Why a link went down.
+/// The cause for which a link closes.
 #[derive(Debug)]
 pub(crate) enum Down {
-    /// The session layer wanted it, or the counterparty closed.
+    /// The session layer or the counterparty closed the connection.
     Session(Disconnect),
     /// The socket failed.
     Io(io::Error),
-    /// The store failed: the link stays down until it is open again.
+    /// The store failed: the link stays down until the store is open again.
     Store(StoreError),
-    /// The application or the engine panicked: the session goes on from its store, if it is to.
+    /// The application or the engine panicked: the session continues from its store if it restarts.
     Panicked,
 }
 
-/// The core ends a connection for no other reasons than these. It hears of a panic of an
-/// application in threads of its own.
+/// Converts the reasons of the core. The core reports a panic of an application in its own threads.
 impl From<Disconnect> for Down {
     fn from(reason: Disconnect) -> Self {
         match reason {
@@ -30,7 +29,7 @@ impl From<Disconnect> for Down {
 }
 
 impl Down {
-    /// The reason that the application is told.
+    /// Returns the reason for the application.
     pub(crate) const fn reason(&self) -> Disconnect {
         match self {
             Self::Session(reason) => *reason,

@@ -1,6 +1,6 @@
-//! Events of a session besides messages that come and go: [`Event`].
+//! Events of a session besides inbound and outbound messages: [`Event`].
 //!
-//! Invariant: an event is a value. The maker of an event knows nothing of its receivers, the
+//! Invariant: an event is a value. The source of an event does not depend on the receivers, the
 //! [`Sinks`](crate::link::sinks::Sinks).
 
 use std::io;
@@ -11,14 +11,14 @@ use transfix_store::StoreError;
 
 use crate::link::session_event::{Disconnection, Rejected};
 
-/// Something that has happened to a session.
+/// An event of a session.
 #[derive(Clone, Debug)]
 pub(crate) enum Event<'a> {
-    /// The core has brought it about.
+    /// An event of the core.
     Core(&'a CoreEvent),
     /// A connection has ended.
     Disconnected(&'a Disconnection<'a>),
-    /// No connection could be made.
+    /// A connection attempt failed.
     ConnectionFailed(&'a io::Error),
     /// The connection broke: [`Event::Disconnected`] follows.
     ConnectionBroke(&'a io::Error),
@@ -26,40 +26,40 @@ pub(crate) enum Event<'a> {
     AttemptsGivenUp {
         attempts: u32,
     },
-    /// Another connection of this session was closed.
+    /// A second connection of this session was closed.
     ConnectionRefused {
         peer: Option<SocketAddr>,
         why: &'a str,
     },
-    /// There is no dictionary to validate messages with, for this reason.
+    /// Messages are not validated because no dictionary is available; `error` is the reason.
     NoValidation {
         error: String,
     },
-    /// The counterparty speaks TLS, and this session does not.
+    /// The counterparty uses TLS, and this session does not.
     SpeaksTls,
     /// The counterparty has rejected a message of ours.
     Rejected(&'a Rejected<'a>),
-    /// The store may have messages of so many bytes: that is known when it is open again.
+    /// The store may contain `bytes` bytes of sent messages; their fate is known after reopening.
     SentInDoubt {
         bytes: usize,
     },
-    /// The engine ends, and only the store can tell whether it has so many bytes of messages.
+    /// The engine ends while the fate of `bytes` bytes of sent messages is unknown.
     LeftInDoubt {
         bytes: usize,
     },
-    /// So many messages of the queue in the store are damaged.
+    /// The stored queue contains `damaged` damaged messages.
     QueueDamaged {
         damaged: u64,
     },
     StoreNotRead(&'a StoreError),
-    /// The store was to be opened again, and could not be.
+    /// Reopening the store failed.
     StoreNotOpened(&'a StoreError),
-    /// The session goes on after a failure.
+    /// The session continues after a failure.
     ReadyAgain,
     /// A turn has panicked at the message with this MsgSeqNum(34).
     Panicked {
         seq: u64,
     },
-    /// Opening the store again has panicked.
+    /// Reopening the store has panicked.
     ReopeningPanicked,
 }

@@ -1,7 +1,7 @@
-//! The lines of the log about one session.
+//! Writes the log lines of one session.
 //!
-//! Invariant: whatever the counterparty can repeat is written in a bounded number of lines (see
-//! [`repeats`](transfix_observe::repeats)); its words are cut and escaped.
+//! Invariant: events that the counterparty can repeat cause a bounded number of lines (see
+//! [`repeats`](transfix_observe::repeats)). Texts of the counterparty are truncated and escaped.
 
 use std::net::SocketAddr;
 
@@ -14,7 +14,7 @@ use transfix_session::{Now, Remark, SessionId};
 
 use crate::link::event::Event;
 
-/// Writes a line about the session, unless there were too many of its cause.
+/// Writes a line about the session, unless its cause has reached the line limit.
 macro_rules! line {
     ($to:ident, $cause:ident, $level:ident, $code:ident $($more:tt)*) => {{
         let (repeats, now_ns, id) = $to;
@@ -22,14 +22,14 @@ macro_rules! line {
     }};
 }
 
-/// Writes the lines about one session, and knows how many were left out.
+/// Writes the log lines of one session, and counts the suppressed lines.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     id: SessionId,
     repeats: Repeats,
-    /// The other end of the connection.
+    /// Address of the peer.
     peer: Option<SocketAddr>,
-    /// Which of its destinations an initiator is connected to, or tries.
+    /// The destination to which an initiator is connected or connecting.
     destination: Option<String>,
 }
 
@@ -38,28 +38,28 @@ impl EventLog {
         Self { id, repeats: Repeats::default(), peer: None, destination: None }
     }
 
-    /// A connection begins, whose other end is this one.
+    /// Records the peer address of a new connection.
     pub(crate) const fn connected(&mut self, peer: Option<SocketAddr>) {
         self.peer = peer;
     }
 
-    /// The other end of the connection.
+    /// Returns the address of the peer.
     pub(crate) const fn peer(&self) -> Option<SocketAddr> {
         self.peer
     }
 
-    /// An initiator tries this destination.
+    /// Records the destination of an initiator's connection attempt.
     pub(crate) fn goes_to(&mut self, destination: String) {
         self.destination = Some(destination);
     }
 
-    /// Writes the line of an event, unless there were too many of its cause.
+    /// Writes the line of an event, unless its cause has reached the line limit.
     pub(crate) fn write(&mut self, now: Now, event: &Event<'_>) {
         let (peer, destination) = (self.peer.map(display), self.destination.as_deref());
         let to = (&mut self.repeats, now.monotonic_ns, &self.id);
         match event {
             Event::Core(event) => self.write_of_core(now, event),
-            // By a fault of either side it is a warning.
+            // A fault of either side causes a warning.
             Event::Disconnected(end) if end.reason.is_error() => {
                 line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);
             }
@@ -142,17 +142,17 @@ impl EventLog {
         }
     }
 
-    /// Writes what was left out since the last line of its kind.
+    /// Writes the counts of lines suppressed since the last line of their kind.
     pub(crate) fn tell_untold(&mut self, now: Now) {
         lines_left_out(&self.id, self.repeats.take_untold(now.monotonic_ns));
     }
 
-    /// When [`EventLog::tell_untold`] has something to write, on the monotonic clock.
+    /// Returns the next time for [`EventLog::tell_untold`], on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         self.repeats.deadline()
     }
 
-    /// The engine ends: writes all that was left out.
+    /// Writes all counts of suppressed lines at the end of the engine.
     pub(crate) fn tell_rest(&mut self) {
         lines_left_out(&self.id, self.repeats.take_rest());
     }
@@ -164,12 +164,12 @@ fn write_remark(to: (&mut Repeats, u64, &SessionId), remark: Remark) {
         Remark::FaultyReject(_) => line!(to, Remark, warn, FaultyReject; remark),
         Remark::FaultyLogout(_) => line!(to, Remark, warn, FaultyLogout; remark),
         Remark::UnaskedReset => line!(to, Numbers, warn, UnaskedReset),
-        // Whatever else it is, messages are not delivered that had come.
+        // In all other cases, received messages are not delivered.
         _ => line!(to, Remark, warn, NotDelivered; remark),
     }
 }
 
-/// Writes how many lines of each kind about a session were left out.
+/// Writes the number of suppressed lines of each kind for a session.
 pub(crate) fn lines_left_out(id: &SessionId, counts: Vec<(&'static str, u64)>) {
     for (what, left_out) in counts {
         event!(warn, LinesLeftOut, session = %id, left_out, what);

@@ -1,7 +1,7 @@
-//! Carries out what the core decides: in the journal, and in the application.
+//! Carries out the decisions of the core, in the journal and in the application.
 //!
-//! Invariant: the application gets its calls in the order in which they came about. They come
-//! before any later message, and before the bytes that are written behind their commit.
+//! Invariant: the application receives its calls in the order of their causes. A call precedes any
+//! later message, and precedes the bytes written after the commit of the call.
 
 mod deliver;
 mod finish;
@@ -36,7 +36,7 @@ use crate::link::rule_book::SessionRules;
 use crate::link::session_event::{Disconnection, Rejected};
 use crate::link::sinks::Sinks;
 
-/// The length of a usual answer.
+/// Length, in bytes, of a typical answer.
 const ANSWER_BYTES: usize = 320;
 
 /// A session with its journal and its application.
@@ -46,17 +46,16 @@ pub(crate) struct Executor {
     pub(crate) sinks: Sinks,
     pub(crate) probe: LatencyProbe,
     application: AppExecutor,
-    /// When the session may be connected; `None` for always.
+    /// When the session may be connected; `None` = always.
     pub(crate) hours: Option<Hours>,
     rules: SessionRules,
-    /// Judges messages before they are sent.
+    /// Checks messages before they are sent.
     filter: Option<Arc<OutboundFilter>>,
-    /// Receives the application's answer to the Logon(A) that it judges later; as long as that is
-    /// awaited.
+    /// Receives the application's deferred answer to a Logon(A); `None` if no answer is awaited.
     judgement: Option<Receiver<Answer>>,
-    /// When to look again whether the store is refreshed, on the monotonic clock.
+    /// The next check of a pending store refresh, on the monotonic clock in nanoseconds.
     refresh_look_ns: u64,
-    /// The application is to see the frames of the connection.
+    /// True if the application wants to see the frames of the connection.
     wants_wire: bool,
 }
 
@@ -83,16 +82,16 @@ impl Executor {
         }
     }
 
-    /// Messages pass this outbound filter before they are sent.
+    /// Sets the outbound filter that checks messages before they are sent.
     pub(crate) fn set_filter(&mut self, now: Now, filter: Arc<OutboundFilter>) {
         self.core.session.set_before_admin(filter.admin_look());
         self.filter = Some(filter);
-        // Something may be sent before the first logon.
+        // Choose rules now, because messages may be sent before the first logon.
         self.choose_rules(now, self.core.session.appl_ver_id());
         self.set_rules();
     }
 
-    /// A turn begins, and asks the clock.
+    /// Begins a turn and reads the clock.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
         let now = self.probe.begin(&self.sinks.published, self.core.out.end(), clock);
@@ -100,7 +99,7 @@ impl Executor {
         now
     }
 
-    /// Looks up what the schedule says, if that is not known of this moment.
+    /// Updates the schedule state if it does not cover `now`.
     #[inline]
     pub(super) fn look_at_schedule(&mut self, now: Now) {
         if let Some(hours) = &mut self.hours
@@ -111,7 +110,7 @@ impl Executor {
         }
     }
 
-    /// Tells what has happened, and makes the queued calls. `message`: the one in hand.
+    /// Reports queued events, and makes the queued calls. `message` is the current message.
     #[inline]
     pub(crate) fn make_calls(&mut self, now: Now, message: Option<&Message<'_>>) {
         if self.core.has_effects() {
@@ -120,7 +119,7 @@ impl Executor {
         }
     }
 
-    /// Returns true if another turn follows at once: see [`Core::has_more_work`].
+    /// Returns true if another turn must follow at once: see [`Core::has_more_work`].
     #[inline(always)]
     pub(crate) fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
         let has_more_work = self.core.has_more_work(now, has_left);
@@ -128,7 +127,7 @@ impl Executor {
         has_more_work
     }
 
-    /// Gives an event to the sinks, behind those that the core has queued.
+    /// Reports an event to the sinks, after the events that the core has queued.
     #[cold]
     pub(crate) fn tell(&mut self, now: Now, event: &Event<'_>) {
         self.tell_events(now);
@@ -136,8 +135,8 @@ impl Executor {
         self.sinks.event_log.write(now, event);
     }
 
-    /// Gives the queued events to the sinks. Counters come first, then the state, then the lines: a
-    /// thread that finds one of them finds those before it too.
+    /// Reports the queued events to the sinks: first counters, then the state, then log lines. A
+    /// thread that sees one of these therefore also sees the earlier ones.
     #[cold]
     pub(crate) fn tell_events(&mut self, now: Now) {
         for (now, event) in self.core.count_events() {
@@ -157,11 +156,11 @@ impl Executor {
             let Self { core, probe, application, .. } = self;
             let called = AssertUnwindSafe(|| application.call(now, (call, message), (core, probe)));
             if let Err(panic) = catch_unwind(called) {
-                // The session begins anew, and what is an event now would be none then.
+                // After the restart, the session no longer reports the events of the broken turn.
                 self.core.forget_event_calls();
                 resume_unwind(panic);
             }
-            // A store that fails is found by the next put.
+            // The next put detects a failed store.
             let _ = self.put_if_late(now);
             self.tell_events(now);
             if is_undone {
@@ -170,8 +169,8 @@ impl Executor {
         }
     }
 
-    /// A link is up. `offer`: its Logon(A) was judged already, and accepted, before this session
-    /// was made.
+    /// Begins a connection. `offer` is its Logon(A) if the engine accepted the logon before
+    /// creating this session.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.probe.reset();
         self.look_at_schedule(now);
@@ -192,8 +191,7 @@ impl Executor {
         self.core.session.connected(now, &mut self.core.out);
     }
 
-    /// Begins the logon of an initiator as soon as the store has taken over what another process
-    /// has written.
+    /// Begins the logon of an initiator once the store has read the records of another process.
     pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
         if self.is_refreshed(now)? {
             self.begin_session(now);
@@ -201,7 +199,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Carries out the session's verdict on `message`, then on the held messages it has freed.
+    /// Carries out the session's verdict on `message`, then on the held messages released by
+    /// `message`.
     pub(crate) fn act(
         &mut self,
         now: Now,
@@ -231,22 +230,21 @@ impl Executor {
         self.act_on_held(now, left)
     }
 
-    /// Returns true if the application has had something that was not taken note of.
+    /// Returns true if the application has ended calls that are not processed yet.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.application.has_news()
     }
 
-    /// Takes note of what the application has had, and goes on with messages that were kept above a
-    /// gap.
+    /// Processes the ended calls of the application, then the messages that were kept above a gap.
     #[inline]
     pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         self.poll_application(now)?;
         self.act_on_held(now, left)
     }
 
-    /// Carries out what the session makes of messages that were kept above a gap and have their
-    /// turn now, as far as this turn still takes messages.
+    /// Processes the messages kept above a gap that are now in sequence, within the message limit
+    /// of this turn.
     #[inline]
     fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         if self.core.cut.is_none() && !self.core.session.holds_next() {
@@ -264,7 +262,7 @@ impl Executor {
             *left -= 1;
             let mut index = std::mem::take(&mut self.core.held_index);
             let mut acted = Ok(());
-            // It was whole and sound when it was kept.
+            // The message was valid when it was kept.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.core.receive_held(now, &message);
                 acted = self.act_on_one(now, &message, &verdict);
@@ -275,8 +273,8 @@ impl Executor {
         Ok(self.core.take_cut()?)
     }
 
-    /// Invariant: what the session layer has written for a message is put into the store's batch
-    /// before the next message has its turn.
+    /// Invariant: the entries that the session layer writes for a message are in the store's batch
+    /// before the next message is processed.
     #[inline(always)]
     fn act_on_one(
         &mut self,
@@ -295,8 +293,8 @@ impl Executor {
         self.put_entries(now).map_err(Down::Store)
     }
 
-    /// Passes on the words of the counterparty in a Reject(3), BusinessMessageReject(j) or
-    /// Logout(5).
+    /// Reports the content of a Reject(3), BusinessMessageReject(j) or Logout(5) of the
+    /// counterparty.
     fn apply(&mut self, now: Now, message: &Message<'_>, verdict: &Verdict) {
         if !self.core.apply(message, verdict) {
             return;
@@ -332,7 +330,8 @@ impl Executor {
         }
         match *verdict {
             Verdict::Handled if !message.msg_type().is_application() => self.probe.heard(message),
-            // Before the application sends more, which is not asked for.
+            // Start the replay first, because messages that the application sends now are outside
+            // the request.
             Verdict::LoggedOnThenResend { begin, end } => {
                 self.core.start_replay(now, begin, end);
                 self.note_logon(now)?;
@@ -358,7 +357,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Notes the logon in the journal, behind a reset that came with the Logon(A).
+    /// Notes the logon in the journal, after any reset by the Logon(A).
     fn note_logon(&mut self, now: Now) -> Result<(), Down> {
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)
@@ -392,52 +391,51 @@ impl Executor {
         Ok(self.core.tick_session(now)?)
     }
 
-    /// The connection is to go down. Returns why unless something is to be written before: see
-    /// [`Core::end`].
+    /// Begins the end of the connection. Returns `why` at once unless messages must be written
+    /// first: see [`Core::end`].
     pub(crate) fn end(&mut self, now: Now, why: Down) -> Result<(), Down> {
         let Down::Session(reason) = why else { return Err(why) };
         Ok(self.core.end(now, reason)?)
     }
 
-    /// The connection has ended.
+    /// Handles the end of the connection.
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         let reason = self.core.end_reason(reason);
-        // The cause of the connection's end comes first; a panic is found again.
+        // The cause of the connection's end is reported first; the next turn detects a panic again.
         let _ = self.poll_application(now);
         let begun = self.application.forget_asked_again(&self.core.delivery);
         self.core.forget_untaken(begun);
-        // Messages that the application has sent before it panicked are not lost with the turn:
-        // they go out after the next logon. In other turns all of it is in the store already.
+        // Messages that the application sent before a panic go out after the next logon. In other
+        // turns, all messages are in the store already.
         let put = self.put_entries(now);
         self.core.disconnected();
         self.journal.take_fresh();
         self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
-        // A reset that this end brings; a store that has failed keeps the session down anyway.
+        // Queued messages follow a reset by this engine. A failed store keeps the session down
+        // anyway.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
-        // A store error is not lost here: `has_failed` reports it, and the worker takes the session
-        // down.
+        // `has_failed` reports a store error, and the worker closes the session.
         if kept.and_then(|()| self.commit(now)).is_err() {
             self.core.not_committed(now);
         }
         let text = self.core.end_connection();
         self.application.release();
-        // An answer that is still to come finds nobody.
+        // Drop the receiver: an outstanding answer no longer matters.
         self.judgement = None;
         self.tell(now, &Event::Disconnected(&Disconnection::new(reason, text.as_deref())));
         self.core.call_later(Call::Disconnected(reason, text));
     }
 
-    /// Asks the processor for what a turn needs and the session points to: it comes while the read
-    /// goes on.
+    /// Prefetches the memory for the next turn into the processor's cache during the read.
     pub(crate) fn prefetch_parts(&self) {
         prefetch(self.journal.place());
         prefetch(&*self.sinks.published);
         self.application.prefetch();
     }
 
-    /// The same for what those point to, which have come by now.
+    /// Prefetches the memory behind the parts of [`Executor::prefetch_parts`].
     pub(crate) fn prefetch_memory(&mut self) {
         let room = self.core.out.room();
         prefetch(room.get(..ANSWER_BYTES).unwrap_or(room));
@@ -448,7 +446,7 @@ impl Executor {
         prefetch(self.journal.place().next_place());
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     pub(crate) fn trim(&mut self) {
         self.core.trim();
         self.probe.trim();

@@ -1,12 +1,14 @@
-//! Failed logons: where many have failed, the next one waits before it is judged, and each failure
-//! makes the wait longer.
+//! Failed logons: after several failures, the next Logon(A) waits before the check. Each failure
+//! doubles the wait.
 //!
-//! Counted are those of one source (an address) at one session or name, those of a session from all
-//! sources together, and the different names with which one source fails. Invariants: no
-//! counterparty is refused for the failures of others; it waits for a bounded time at most. A
-//! source from which a session has logged on waits for its own failures at that session alone.
-//! Names that fail hold up no session that is there. A session that fails again and again, as with
-//! an old password, holds up no other of its source. The memory is bounded.
+//! Three kinds of failures are counted: those of one source address at one session or name, those
+//! of a session from all sources, and the different names with which one source fails.
+//!
+//! Invariants: no counterparty is refused because of other counterparties' failures; the wait is
+//! bounded. If a session has logged on from a source, logons from this source wait only for the
+//! source's own failures at this session. Failures with unknown names delay no existing session. A
+//! session that fails repeatedly, as with an old password, delays no other session of its source.
+//! The memory is bounded.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -16,35 +18,35 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use transfix_session::{Disconnect, LogonFault};
 
-/// The first wait; each further failure doubles it.
+/// The first wait, in nanoseconds; each further failure doubles the wait.
 const FIRST_DELAY_NS: u64 = 250_000_000;
-/// After so long without a failure all is forgotten.
+/// Time, in nanoseconds, without a failure after which earlier failures are forgotten.
 const FORGET_NS: u64 = 600_000_000_000;
-/// Sources whose names are counted.
+/// Limit on the sources whose names are counted.
 const SOURCES_MAX: usize = 10_000;
-/// Sources that are counted one by one at one session.
+/// Limit on the sources that are counted individually at one session.
 const SOURCES_OF_SESSION_MAX: usize = 16;
 
-/// Sources from which a session has logged on that are remembered.
+/// Limit on the remembered sources from which a session has logged on.
 const KNOWN_MAX: usize = 8;
-/// Names of one source that are remembered.
+/// Limit on the remembered names of one source.
 const NAMES_MAX: usize = 8;
-/// Time between two looks for what can be forgotten, where there is no room.
+/// Time, in nanoseconds, between two removals of expired sources at the limit.
 const SWEEP_NS: u64 = 1_000_000_000;
 
-/// Where somebody comes from; the network, for IPv6. `None` where it is not known.
+/// The source of a connection: the address, or the network for IPv6. `None` if unknown.
 pub(crate) type Source = Option<IpAddr>;
 
-/// Returns true if this end of a connection is a failed logon: it is not known who sent the
-/// Logon(A), or the application does not want it.
+/// Returns true if a connection ended with a failed logon: wrong credentials, or a refusal by the
+/// application.
 pub(crate) const fn is_failed_logon(why: &Disconnect) -> bool {
     matches!(why, Disconnect::LogonRefused(LogonFault::Credentials) | Disconnect::LogonDenied)
 }
 
-/// When the waits begin, and how long they become.
+/// The number of failures before the first wait, and the limit on the wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Failures that cost nothing; 0: no failure costs anything.
+    /// Failures without a wait; 0 = no failure causes a wait.
     pub(crate) free: u32,
     pub(crate) delay_max_ns: u64,
 }
@@ -53,7 +55,7 @@ pub(crate) struct Limits {
 struct Count {
     failures: u32,
     last_ns: u64,
-    /// When the next one may be judged.
+    /// The earliest time at which the next Logon(A) is checked.
     next_ns: u64,
 }
 
@@ -62,7 +64,7 @@ impl Count {
         self.failures == 0 || now_ns.saturating_sub(self.last_ns) >= FORGET_NS
     }
 
-    /// How long the next one waits.
+    /// Returns the wait of the next Logon(A).
     fn delay_ns(&self, now_ns: u64, limits: Limits) -> u64 {
         match self.failures.checked_sub(limits.free) {
             Some(more) if !self.is_forgotten(now_ns) => {
@@ -81,25 +83,25 @@ impl Count {
         self.take_turn(now_ns, limits);
     }
 
-    /// One is judged: the next one waits, whatever comes of this.
+    /// Records that a Logon(A) is checked now, so that the next one waits in any case.
     fn take_turn(&mut self, now_ns: u64, limits: Limits) {
         self.next_ns = now_ns + self.delay_ns(now_ns, limits);
     }
 }
 
-/// The attempts of one source.
+/// The failures of one source.
 #[derive(Default)]
 struct Tried {
     count: Count,
-    /// The last names that failed, each with its own failures. One of them again is a session that
-    /// is set up wrong, or somebody who guesses its password.
+    /// The last failed names, each with its own failures. A repeated name is a wrongly configured
+    /// session, or a peer that guesses the password.
     names: VecDeque<(u64, Count)>,
 }
 
 /// The failures of one session.
 #[derive(Default)]
 struct Record {
-    /// From where it has logged on, the last one at the end.
+    /// The sources from which the session has logged on, the latest last.
     known: VecDeque<Source>,
     of_all: Count,
     of: Vec<(Source, Count)>,
@@ -109,15 +111,15 @@ struct Record {
 #[derive(Default)]
 pub(crate) struct LogonRecord(Mutex<Record>);
 
-/// The attempts of all sources.
+/// The failures of all sources.
 #[derive(Default)]
 struct Sources {
     of: HashMap<Source, Tried>,
-    /// When it is looked at again what can be forgotten.
+    /// The next time at which expired sources are removed.
     sweep_ns: u64,
 }
 
-/// The failures of all sources. No write under these locks is ever half done.
+/// The failures of all sources. A write under these locks is never left incomplete.
 pub(crate) struct FailedLogons {
     limits: Limits,
     sources: Mutex<Sources>,
@@ -132,10 +134,11 @@ impl FailedLogons {
         Self { limits, sources: Mutex::default() }
     }
 
-    /// Checks that a Logon(A) that came at `since_ns` is judged now; it counts as tried then.
+    /// Checks whether a Logon(A) received at `since_ns` may be checked now. If so, counts the
+    /// attempt.
     ///
     /// # Errors
-    /// When to ask again.
+    /// The time at which to ask again.
     pub(crate) fn turn(
         &self,
         (now_ns, since_ns): (u64, u64),
@@ -176,11 +179,11 @@ impl FailedLogons {
         }
     }
 
-    /// This name, which no session has, or none for this source, was refused.
+    /// Records a refused name that matches no session, or no session for this source.
     pub(crate) fn failed_as(&self, now_ns: u64, source: Source, name: impl Hash) {
         let (name, mut sources) = (hashed(name), lock(&self.sources));
         if sources.of.len() >= SOURCES_MAX && !sources.of.contains_key(&source) {
-            // Not at each failure: a look at all of them takes its time.
+            // Limit the sweeps, because a sweep over all sources takes time.
             if now_ns >= sources.sweep_ns {
                 sources.sweep_ns = now_ns + SWEEP_NS;
                 sources.of.retain(|_, tried| !tried.count.is_forgotten(now_ns));
@@ -201,17 +204,17 @@ impl FailedLogons {
     }
 }
 
-/// The request of a Logon(A).
+/// The target of a Logon(A).
 #[derive(Clone, Copy)]
 pub(crate) enum AskedFor<'a> {
-    /// A session that is there.
+    /// An existing session.
     Session(&'a LogonRecord),
-    /// A name that no session has, and for which one may be made.
+    /// A name without a session, for which a session may be created.
     Name(&'a str),
 }
 
 impl AskedFor<'_> {
-    /// Returns true if it is a session that has logged on from there.
+    /// Returns true if the target is a session that has logged on from `source`.
     pub(crate) fn is_known(self, source: Source) -> bool {
         matches!(self, Self::Session(record) if lock(&record.0).known.contains(&source))
     }
@@ -223,7 +226,7 @@ fn hashed(name: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Puts it at the end; the first one goes where there is no room.
+/// Appends an item; removes the first item at the limit.
 fn remember<T>(all: &mut VecDeque<T>, new: T, max: usize) {
     if all.len() >= max {
         all.pop_front();
@@ -231,7 +234,7 @@ fn remember<T>(all: &mut VecDeque<T>, new: T, max: usize) {
     all.push_back(new);
 }
 
-/// Sees what comes of a Logon(A).
+/// Records the result of a Logon(A).
 pub(crate) struct LogonWatch {
     pub(crate) source: Source,
     pub(crate) failed: Arc<FailedLogons>,
@@ -239,7 +242,7 @@ pub(crate) struct LogonWatch {
 }
 
 impl LogonWatch {
-    /// The counterparty did not prove who it is, or the application has refused it.
+    /// Records a failed authentication, or a refusal by the application.
     pub(crate) fn failed(&self, now_ns: u64) {
         let limits = self.failed.limits;
         let mut record = lock(&self.record.0);
@@ -260,7 +263,7 @@ impl LogonWatch {
         self.failed.failed_as(now_ns, self.source, Arc::as_ptr(&self.record));
     }
 
-    /// The session is logged on.
+    /// Records that the session is logged on.
     pub(crate) fn succeeded(&self) {
         let mut record = lock(&self.record.0);
         record.known.retain(|source| *source != self.source);
@@ -294,7 +297,7 @@ mod tests {
             LogonWatch { source: source(host), failed, record }
         }
 
-        /// How long a Logon(A) from there that comes now waits in all, in milliseconds.
+        /// Returns the total wait, in milliseconds, of a Logon(A) received now.
         fn wait_ms(&self, host: u8, session: usize) -> u64 {
             self.wait_ms_for(host, AskedFor::Session(&self.sessions[session]))
         }

@@ -1,4 +1,4 @@
-//! Where a session stands in its schedule, looked up once a window.
+//! The state of a session in its schedule, computed once per window.
 
 use transfix_codec::Timestamp;
 use transfix_session::Now;
@@ -6,10 +6,10 @@ use transfix_session::core::schedule_state::ScheduleState;
 
 use transfix_settings::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
 
-/// How long the wall clock is trusted not to have been set.
+/// Time, in nanoseconds, after which the wall clock is checked for changes.
 const LOOK_AGAIN_NS: u64 = 60_000_000_000;
 
-/// A schedule and the part of it that was looked up last.
+/// A schedule and its last computed state.
 #[derive(Clone, Debug)]
 pub(crate) struct Hours {
     schedule: Schedule,
@@ -23,7 +23,7 @@ impl Hours {
         Self { schedule, open: None, state: ScheduleState::unknown() }
     }
 
-    /// The state of the schedule at `now`.
+    /// Returns the state of the schedule at `now`.
     pub(crate) fn state(&mut self, now: Timestamp) -> &ScheduleState {
         if !self.state.holds(now) {
             self.open = self.schedule.at(now);
@@ -55,7 +55,7 @@ impl Hours {
         ScheduleState { from: now, until, numbers_from: None, refusal }
     }
 
-    /// The window that is open at `now`.
+    /// Returns the open window at `now`.
     pub(crate) fn at(&mut self, now: Timestamp) -> Option<Interval> {
         self.state(now);
         self.open
@@ -71,7 +71,7 @@ impl Hours {
         self.stays() || self.at(now).is_some()
     }
 
-    /// When to look again at the latest, on the monotonic clock in nanoseconds.
+    /// Returns the latest time for the next check, on the monotonic clock in nanoseconds.
     pub(crate) fn look_again(&mut self, now: Now) -> u64 {
         let until = self.state(now.utc).until;
         let left = u64::try_from(until.0.saturating_sub(now.utc.0)).unwrap_or(0);

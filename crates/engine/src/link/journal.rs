@@ -1,7 +1,7 @@
-//! The store of a session: records that it puts, and messages that it finds.
+//! The journal of a session: writes records to the store, and reads stored messages.
 //!
-//! Invariants: records are put in the order in which they came about, and become durable together;
-//! once the store has failed, nothing is put before it is open again.
+//! Invariants: records are put in the order of their causes, and become durable together. Once the
+//! store has failed, the journal puts no record until the store is open again.
 
 mod watched;
 
@@ -24,13 +24,13 @@ use watched::WatchedStore;
 enum Refresh {
     None,
     UnderWay,
-    /// The store is refreshed, and the session has not taken over its numbers.
+    /// The store is refreshed, and the session has not adopted its numbers.
     Done,
-    /// The same; the store has still to fetch something that the session needs for it.
+    /// The store is refreshed, and must still fetch a record that the session needs.
     Waits,
-    /// The refresh has failed; the session has not taken the error yet.
+    /// The refresh has failed; the session has not handled the error yet.
     Failed(StoreError),
-    /// A connection waits for a refresh that somebody else has brought to its end.
+    /// Another caller has completed the refresh that a connection waits for.
     Fresh,
 }
 
@@ -38,37 +38,37 @@ enum Refresh {
 pub(crate) struct Journal {
     store: WatchedStore,
     keeps: Keeps,
-    /// The next numbers, inbound and outbound, as they were put last.
+    /// The next numbers, inbound and outbound, of the last put.
     put: (u64, u64),
-    /// It has a note of this connection's logon.
+    /// True if the journal contains a note of this connection's logon.
     notes_end: bool,
     refresh: Refresh,
 }
 
 impl Journal {
-    /// The journal of this session in a store that is open.
+    /// Returns the journal of session `id` in an open store.
     pub(crate) fn new(store: Box<dyn Store>, id: SessionId, keeps: Keeps) -> Self {
         let Numbers { next_in, next_out, .. } = store.numbers();
         let store = WatchedStore::new(store, id);
         Self { store, keeps, put: (next_in, next_out), notes_end: false, refresh: Refresh::None }
     }
 
-    /// The store itself, to read it.
+    /// Returns the store for reads.
     pub(in crate::link) const fn store(&mut self) -> &mut dyn Store {
         &mut self.store
     }
 
-    /// The store as it lies in memory, to ask the processor for it ahead.
+    /// Returns the inner store, for prefetching its memory.
     pub(super) fn place(&self) -> &dyn Store {
         self.store.inner()
     }
 
-    /// The numbers of the last commit.
+    /// Returns the numbers of the last commit.
     pub(crate) fn numbers(&self) -> Numbers {
         self.store.numbers()
     }
 
-    /// The next numbers as they were put last, or found in the store.
+    /// Returns the next numbers of the last put, or the stored numbers if there was no put.
     pub(crate) const fn put_numbers(&self) -> (u64, u64) {
         self.put
     }
@@ -77,8 +77,8 @@ impl Journal {
         self.store.put(now.utc.0.unsigned_abs(), record)
     }
 
-    /// Puts what the session layer has written and not put yet. `begins_again` is called for each
-    /// reset of the numbers.
+    /// Puts the new entries of the session layer. Calls `begins_again` for each reset of the
+    /// numbers.
     pub(super) fn put_entries(
         &mut self,
         now: Now,
@@ -99,7 +99,8 @@ impl Journal {
                 Entry::Reset(cause) => {
                     cold_path();
                     self.put(now, Record::Reset)?;
-                    // Behind the reset, which may give the room free that the note needs.
+                    // Put the note after the reset, because the reset may free the space for the
+                    // note.
                     self.note(now, &format!("reset: {cause}"))?;
                     self.put = (1, 1);
                     begins_again();
@@ -118,7 +119,7 @@ impl Journal {
     ) -> Result<(), StoreError> {
         let shown;
         let record = match kind {
-            // Never sent again: no password need be kept.
+            // Mask passwords: administrative messages are never resent.
             Kind::Admin => {
                 cold_path();
                 shown = masked(bytes);
@@ -132,7 +133,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the next numbers with which a new process is to go on.
+    /// Puts the next numbers with which a new process continues.
     pub(super) fn put_next(&mut self, now: Now, numbers: (u64, u64)) -> Result<(), StoreError> {
         if numbers.0 != self.put.0 {
             self.put(now, Record::NextIn(numbers.0))?;
@@ -145,7 +146,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts a message that the application has taken, if such are kept.
+    /// Puts a message that the application has accepted, if the settings keep inbound messages.
     #[inline(always)]
     pub(super) fn put_inbound(
         &mut self,
@@ -160,7 +161,7 @@ impl Journal {
         self.put(now, Record::Inbound { seq, kind, bytes })
     }
 
-    /// Puts a message that waits for a logon, under this ticket.
+    /// Puts a message that waits for a logon, under `ticket`.
     pub(super) fn put_queued(
         &mut self,
         now: Now,
@@ -171,20 +172,20 @@ impl Journal {
         self.put(now, Record::Queued { ticket, bytes: &bytes })
     }
 
-    /// Leaves a note of what befell the session.
+    /// Puts a note about an incident of the session.
     pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
         self.put(now, Record::Note(text))
     }
 
-    /// Notes the logon, and by that the end of the connection too, when it comes.
+    /// Notes the logon, so that [`Journal::note_end`] notes the end of this connection too.
     pub(super) fn note_logon(&mut self, now: Now) -> Result<(), StoreError> {
         self.note(now, LOGGED_ON)?;
         self.notes_end = true;
         Ok(())
     }
 
-    /// Notes the end of a connection that was logged on: attempts that come to nothing would fill
-    /// the journal.
+    /// Notes the end of a connection that was logged on. Failed attempts are not noted, because
+    /// they would fill the journal.
     pub(super) fn note_end(&mut self, now: Now, reason: Disconnect) -> Result<(), StoreError> {
         match std::mem::take(&mut self.notes_end) {
             true => self.note(now, &format!("disconnected: {reason}")),
@@ -192,37 +193,37 @@ impl Journal {
         }
     }
 
-    /// Makes durable, together, what was put.
+    /// Commits all records since the last commit together.
     pub(super) fn commit(&mut self) -> Result<Committed, StoreError> {
         self.store.commit()
     }
 
-    /// The ticket of the last batch that is safe, of those that were pending.
+    /// Returns the ticket of the last durable batch among the pending batches.
     pub(super) fn safe(&mut self) -> Result<u64, StoreError> {
         self.store.safe()
     }
 
-    /// Whom to call when pending batches are safe.
+    /// Sets the function to call when pending batches are durable.
     pub(crate) fn wake_by(&mut self, wake: Wake) {
         self.store.wake_by(wake);
     }
 
-    /// A message that was sent, as it is stored.
+    /// Returns a sent message from the store.
     pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
-    /// MsgType(35) of a message that was sent; empty if that is not known, or not at once.
+    /// Returns MsgType(35) of a sent message; empty if unknown or not available at once.
     pub(super) fn sent_msg_type(&mut self, seq: u64) -> Cow<'static, [u8]> {
         let Ok(Some(stored)) = self.store.outbound(seq) else { return Cow::Borrowed(b"") };
-        // It stands third: nothing else of a long message need be looked at.
+        // MsgType(35) is the third field: skip the rest of a long message.
         let msg_type = raw::fields(stored.bytes).nth(2).filter(|field| field.tag == tag::MSG_TYPE);
         msg_type.map_or(Cow::Borrowed(b""), |field| Cow::Owned(field.value.to_vec()))
     }
 
-    /// Returns true if our last word before the end of the process was a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y. As long as none is answered, the counterparty may still count on
-    /// from the old numbers.
+    /// Returns true if our last message before the end of the process was a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y. Until the counterparty answers one, the counterparty may continue
+    /// with the old numbers.
     ///
     /// # Errors
     /// [`StoreError::NotYet`] alone.
@@ -230,8 +231,8 @@ impl Journal {
         if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
-    /// Returns true if the store is refreshed, or has failed at it. The refresh begins if nobody
-    /// has asked before.
+    /// Returns true if the store's refresh has completed or failed. Begins the refresh if none is
+    /// under way.
     pub(super) fn is_refreshed(&mut self) -> bool {
         if matches!(self.refresh, Refresh::None | Refresh::UnderWay) {
             self.refresh = match self.store.refresh() {
@@ -243,11 +244,11 @@ impl Journal {
         !matches!(self.refresh, Refresh::UnderWay | Refresh::Waits)
     }
 
-    /// Takes over what another process has written.
+    /// Reads the records that another process has written.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`]: the refresh is under way. Nothing may be put until the session has
-    /// taken over the numbers of the store. Or the error of the store.
+    /// [`StoreError::NotYet`]: the refresh is under way. Put no records until the session has
+    /// adopted the numbers of the store. Otherwise the error of the store.
     pub(super) fn refresh(&mut self) -> Result<(), StoreError> {
         self.look_again();
         if !self.is_refreshed() {
@@ -260,30 +261,31 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns true if nothing may be put: a refresh has begun, and the session has not gone on
-    /// from it.
+    /// Returns true if no record may be put: a refresh has begun, and the session has not adopted
+    /// its result.
     pub(crate) const fn is_refreshing(&self) -> bool {
         !matches!(self.refresh, Refresh::None | Refresh::Fresh)
     }
 
-    /// The session cannot go on from the refreshed store before it has fetched something.
+    /// Records that the session must wait until the store has fetched a record.
     pub(super) fn wait_for_fetch(&mut self) {
         self.refresh = Refresh::Waits;
     }
 
-    /// The store may have fetched it.
+    /// Retries after a wait, because the store may have fetched the record.
     pub(super) fn look_again(&mut self) {
         if matches!(self.refresh, Refresh::Waits) {
             self.refresh = Refresh::Done;
         }
     }
 
-    /// The session has gone on from what the store has. `is_awaited`: a connection waits for that.
+    /// Ends the refresh after the session has adopted the store's state. `is_awaited`: a connection
+    /// waits for the refresh.
     pub(super) fn end_refresh(&mut self, is_awaited: bool) {
         self.refresh = if is_awaited { Refresh::Fresh } else { Refresh::None };
     }
 
-    /// Returns true if the store was refreshed for the connection that waits for it; once.
+    /// Returns true once if the store was refreshed for the waiting connection.
     pub(super) fn take_fresh(&mut self) -> bool {
         let is_fresh = matches!(self.refresh, Refresh::Fresh);
         if is_fresh {
@@ -292,19 +294,19 @@ impl Journal {
         is_fresh
     }
 
-    /// Goes on from the numbers that the store has.
+    /// Continues from the stored numbers and returns them.
     pub(super) fn go_on(&mut self) -> (u64, u64) {
         let Numbers { next_in, next_out, .. } = self.store.numbers();
         self.put = (next_in, next_out);
         self.put
     }
 
-    /// Returns true if the store has failed: the link must go down, and the store be opened again.
+    /// Returns true if the store has failed: the link must close, and the store must be reopened.
     pub(crate) const fn has_failed(&self) -> bool {
         self.store.failure().is_some()
     }
 
-    /// Checks that the store is sound, as far as is known.
+    /// Returns an error if the store is known to have failed.
     pub(super) const fn check(&self) -> Result<(), StoreError> {
         match self.has_failed() {
             true => Err(StoreError::Poisoned),
@@ -312,61 +314,60 @@ impl Journal {
         }
     }
 
-    /// Why the store takes nothing now.
+    /// Returns the reason why the store accepts no records now.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.store.cause()
     }
 
-    /// The numbers of the last commit before the store failed.
+    /// Returns the numbers of the last commit before the store failed.
     pub(super) fn numbers_before_failure(&self) -> Option<Numbers> {
         self.store.failure().map(|failure| failure.numbers)
     }
 
-    /// Returns true if the store has failed since it had no room for what it was given, and never
-    /// will.
+    /// Returns true if the store failed on a record that exceeds its maximum size.
     pub(super) fn is_too_large(&self) -> bool {
         self.store.failure().is_some_and(|failure| failure.is_too_large)
     }
 
-    /// The store cannot go on.
+    /// Marks the store as failed.
     pub(crate) fn fail(&mut self, error: &StoreError) {
         self.store.fail(error);
     }
 
-    /// Nothing more is put before the store is open again, though it has not failed itself.
+    /// Suspends puts until the store is reopened, although the store itself has not failed.
     pub(super) fn abandon(&mut self) {
         self.store.abandon();
     }
 
-    /// Gives up the store, which has not made safe in time what was committed.
+    /// Abandons the store, which has not made its commits durable in time.
     pub(super) fn leave(&mut self) -> Box<dyn Store> {
         self.store.leave()
     }
 
-    /// Gives the store back, since the engine has ended.
+    /// Returns the store at the end of the engine.
     pub(crate) fn retire(&mut self) -> Box<dyn Store> {
         self.store.retire()
     }
 
-    /// Opens the store again.
+    /// Reopens the store.
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.store.reopen()
     }
 
-    /// The session has taken over what the store has: records are put again from now on.
+    /// Allows puts again, after the session has adopted the store's state.
     pub(super) fn is_open_again(&mut self) {
         self.store.go_on();
     }
 }
 
-/// MsgType(35) of a frame of ours, if it is one letter. It is asked for each frame that is sent.
+/// Returns MsgType(35) of our own frame if the type is one letter. Called for each sent frame.
 #[inline]
 fn letter(frame: &[u8]) -> Option<u8> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // `8=FIX.4.4|9=` has so many bytes; FIXT.1.1 has one more. A frame of ours that begins with
-    // fewer than eight digits has less than 10 MB.
+    // `8=FIX.4.4|9=` has 12 bytes; FIXT.1.1 has one more. Our frames are below 10 MB, so
+    // BodyLength(9) has fewer than eight digits.
     let head = u64::from_le_bytes(*frame.get(12..)?.first_chunk()?);
-    // The lowest byte that is the delimiter: it alone is 0 here.
+    // Find the lowest byte equal to the delimiter: only this byte is 0 in `without`.
     let without = head ^ ONES;
     let end = without.wrapping_sub(ONES) & !without & (ONES << 7);
     let msg_type = frame.get(12 + end.trailing_zeros() as usize / 8 + 1..)?.first_chunk()?;
@@ -376,7 +377,7 @@ fn letter(frame: &[u8]) -> Option<u8> {
     }
 }
 
-/// Counts a frame which says that something has gone wrong.
+/// Counts a frame that reports a problem: ResendRequest(2), Reject(3) or BusinessMessageReject(j).
 #[cold]
 fn note_trouble(published: &Published, reasons: &LiveReasons, letter: u8, frame: &[u8]) {
     let counters = &published.counters;

@@ -1,8 +1,8 @@
-//! Where a session looks at the time while its messages take their way, and what it makes of it.
+//! Measures the latency of a session's messages by stage.
 //!
-//! Invariants: one look a message and stage, and none if nobody wants to know; nothing that the
-//! session does depends on what was measured. A session in a simulated world takes the time that
-//! the world has told it.
+//! Invariants: one clock read per message and stage, and none if measurement is off. Measured
+//! values never affect the behaviour of the session. A simulated session uses the time of the
+//! simulation.
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -16,35 +16,36 @@ use transfix_observe::clock::Ticks;
 use transfix_observe::latency::{LatencyStage, Recorder, Times};
 use transfix_observe::published::Published;
 
-/// Room for messages that wait to be written, which is kept when a burst is over.
+/// Capacity, in entries, that the queue of waiting messages keeps after a burst.
 const WAITING_KEPT: usize = 64;
 
-/// Where the time of the points comes from.
+/// The source of the probe's time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Source {
     /// Nothing is measured.
     #[default]
     Off,
-    /// The world says what time it is, and it stands still for the length of a turn.
+    /// The environment provides the time, which is constant during a turn.
     Given,
-    /// The machine.
+    /// The clock of the machine.
     Machine(Ticks),
 }
 
 impl Source {
-    /// This moment, in ticks; 0 if nothing is measured.
+    /// Returns the current time in ticks; 0 if nothing is measured.
     #[inline]
     pub(crate) fn at(self, now: Now) -> u64 {
         self.counter().unwrap_or_else(|| self.without_counter(now.monotonic_ns))
     }
 
-    /// The same where nobody has said what time it is; 0 too if only a world could.
+    /// Returns the current time in ticks without a given time; 0 if only the environment knows the
+    /// time.
     #[inline]
     pub(crate) fn here(self) -> u64 {
         self.counter().unwrap_or_else(|| self.without_counter(0))
     }
 
-    /// Most machines have one: then it takes one comparison to know.
+    /// Returns the machine's counter. Most machines have a counter, so one comparison suffices.
     #[inline]
     fn counter(self) -> Option<u64> {
         match self {
@@ -62,7 +63,7 @@ impl Source {
         }
     }
 
-    /// The factor from ticks to nanoseconds.
+    /// Returns the factor from ticks to nanoseconds.
     const fn scale(self) -> Ticks {
         match self {
             Self::Machine(ticks) => ticks,
@@ -71,50 +72,51 @@ impl Source {
     }
 }
 
-/// Frames in the outbox that are measured when the socket has taken them.
+/// Frames in the outbox that are measured when the socket accepts them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// Offset of their end in the outgoing stream; 0 if there are none.
+    /// End offset of the frames in the outgoing stream; 0 if there are no frames.
     end: u64,
-    /// When the turn was committed, or the message was handed over.
+    /// Time of the turn's commit, or of the send by a handle.
     since: u64,
-    /// When the turn had read; 0 for a message that was handed over.
+    /// Time of the turn's read; 0 for a message of a handle.
     read: u64,
 }
 
-/// The last TestRequest(1) of ours.
+/// Our last TestRequest(1).
 #[derive(Debug, Default)]
 struct Asked {
     /// Its TestReqID(112).
     id: Vec<u8>,
-    /// Where it ends, as [`Waiting::end`] says; 0 once it is written.
+    /// End offset of the request, as in [`Waiting::end`]; 0 once the request is written.
     end: u64,
-    /// When it was written; 0 if none waits for its answer.
+    /// Time of the write; 0 if no answer is awaited.
     at: u64,
 }
 
-/// The points of one session. A time of 0 stands for one that is not known.
+/// The latency probe of one session. A time of 0 is unknown.
 pub(crate) struct LatencyProbe {
     source: Source,
     recorder: Option<Arc<Recorder>>,
-    /// When the turn has read.
+    /// Time of the turn's read.
     read: u64,
-    /// The last point of the turn.
+    /// Time of the turn's last stage.
     last: u64,
-    /// When the message was found that has no other point yet.
+    /// Time at which the current message was found; 0 after its next stage.
     found: u64,
-    /// When the application was called.
+    /// Time at which the application was called.
     called: u64,
-    /// The turn has had a sound message.
+    /// True if the turn has had a valid message.
     had_message: bool,
-    /// End of the outgoing stream without what the turn has answered since the last commit: more
-    /// by each message of another thread.
+    /// End of the outgoing stream without the turn's answers since the last commit. Each message of
+    /// another thread advances this offset.
     unanswered_to: u64,
-    /// The oldest one, and those behind it; no more than there are messages in the outbox.
+    /// The oldest waiting frames; `waiting` holds the later ones. Bounded by the messages in the
+    /// outbox.
     first: Waiting,
     waiting: VecDeque<Waiting>,
     asked: Asked,
-    /// Kept until the turn has written: counting holds up no answer.
+    /// The measured times, kept until the turn has written, so that counting delays no answer.
     times: Times,
 }
 
@@ -140,7 +142,7 @@ impl LatencyProbe {
         self.source
     }
 
-    /// Where times are counted.
+    /// Returns the recorder that counts times.
     pub(crate) fn recorder(&self) -> Option<&Recorder> {
         self.recorder.as_deref()
     }
@@ -149,7 +151,7 @@ impl LatencyProbe {
         matches!(self.source, Source::Off)
     }
 
-    /// A turn begins: it has read, and asks the clock. The outgoing stream ends at `end`.
+    /// Begins a turn after its read, and reads the clock. `end` is the end of the outgoing stream.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -171,13 +173,13 @@ impl LatencyProbe {
         now
     }
 
-    /// A sound message is found.
+    /// Records that a valid message was found.
     #[inline]
     pub(crate) fn found(&mut self, now: Now) {
         self.found = self.source.at(now);
     }
 
-    /// The application is called with a message.
+    /// Records the call of the application with a message.
     #[inline]
     pub(crate) fn called(&mut self, now: Now) {
         let at = self.source.at(now);
@@ -192,7 +194,7 @@ impl LatencyProbe {
         (self.called, self.last) = (at, at);
     }
 
-    /// A message that was sent in a callback is encoded.
+    /// Records that a message sent in a callback is encoded.
     #[inline]
     pub(crate) fn encoded(&mut self, now: Now) {
         if self.called > 0 {
@@ -202,7 +204,7 @@ impl LatencyProbe {
         }
     }
 
-    /// The application has returned.
+    /// Records the return of the application.
     #[inline]
     pub(crate) fn returned(&mut self, now: Now) {
         let at = self.source.at(now);
@@ -212,7 +214,7 @@ impl LatencyProbe {
         (self.called, self.last) = (0, at);
     }
 
-    /// The message is dealt with.
+    /// Records that the message is processed.
     #[inline]
     pub(crate) fn acted(&mut self, now: Now) {
         if self.found > 0 {
@@ -230,7 +232,7 @@ impl LatencyProbe {
         (self.last, self.found, self.had_message) = (at, 0, true);
     }
 
-    /// The turn is committed so far. It may go on behind the write.
+    /// Records the commit of the turn so far. The turn may continue after the write.
     #[inline]
     pub(crate) fn committed(&mut self, now: Now, out: &Outbox) {
         if self.had_message {
@@ -247,8 +249,8 @@ impl LatencyProbe {
         }
     }
 
-    /// A message handed over at `put`, and taken up at `taken`, is `frame` of the outgoing stream.
-    /// Returns when it was encoded.
+    /// Records a message of a handle, sent at `put` and taken from the queue at `taken`. `frame` is
+    /// its range in the outgoing stream. Returns the time at which the message was encoded.
     pub(crate) fn put(&mut self, now: Now, (put, taken): (u64, u64), frame: Range<u64>) -> u64 {
         if frame.is_empty() {
             return taken;
@@ -258,7 +260,7 @@ impl LatencyProbe {
         if taken > 0 {
             self.record([(LatencyStage::Encoded, taken, at)]);
         }
-        // Where a turn takes it from the queue, its next time begins here.
+        // If a turn takes the message from the queue, the turn's next stage begins here.
         if self.last > 0 {
             self.last = at;
         }
@@ -268,7 +270,7 @@ impl LatencyProbe {
         at
     }
 
-    /// Most of the time only one waits, for the write that follows at once.
+    /// Adds a waiting frame. Usually only one frame waits, for the write that follows at once.
     #[inline]
     fn wait(&mut self, waiting: Waiting) {
         if self.first.end == 0 {
@@ -278,14 +280,14 @@ impl LatencyProbe {
         }
     }
 
-    /// The socket has taken the outgoing stream up to here.
+    /// Records that the socket has accepted the outgoing stream up to `written`.
     #[inline]
     pub(crate) fn written(&mut self, now: Now, written: u64) {
         if self.first.end == 0 && self.asked.end == 0 {
             return;
         }
         let at = self.source.at(now);
-        // Where the turn goes on, its next time begins here.
+        // If the turn continues, its next stage begins here.
         self.last = at;
         while (1..=written).contains(&self.first.end) {
             let Waiting { since, read, .. } = self.first;
@@ -309,14 +311,13 @@ impl LatencyProbe {
         self.count();
     }
 
-    /// Messages that other threads have sent wait one by one.
+    /// Moves the next waiting frame to `first`. Messages of other threads wait one by one.
     #[inline(never)]
     fn next_waiting(&mut self) {
         self.first = self.waiting.pop_front().unwrap_or_default();
     }
 
-    /// Looks for a TestRequest(1) among what the session layer has written and nobody has put into
-    /// the store yet.
+    /// Searches for a TestRequest(1) in the session layer's frames that are not in the store yet.
     #[inline]
     pub(crate) fn note_requests(&mut self, out: &Outbox) {
         if self.is_off() {
@@ -341,7 +342,7 @@ impl LatencyProbe {
         }
     }
 
-    /// A message of the session layer has come: it may be the answer to our TestRequest(1).
+    /// Measures the answer if `message` answers our TestRequest(1).
     pub(crate) fn heard(&mut self, message: &Message<'_>) {
         if self.asked.at > 0
             && message.msg_type() == b"0"
@@ -352,7 +353,7 @@ impl LatencyProbe {
         }
     }
 
-    /// The outbox is empty, and what was measured of the last connection is over.
+    /// Counts the measured times and discards the state of the last connection.
     pub(crate) fn reset(&mut self) {
         self.count();
         (self.read, self.last, self.found, self.called) = (0, 0, 0, 0);
@@ -362,12 +363,12 @@ impl LatencyProbe {
         (self.asked.end, self.asked.at) = (0, 0);
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     pub(crate) fn trim(&mut self) {
         self.waiting.shrink_to(WAITING_KEPT);
     }
 
-    /// Keeps times of which both ends are known.
+    /// Records times whose begin and end are known.
     #[inline(always)]
     fn record<const N: usize>(&mut self, times: [(LatencyStage, u64, u64); N]) {
         if times.iter().any(|(stage, ..)| self.times.has(*stage)) {
@@ -378,7 +379,7 @@ impl LatencyProbe {
         }
     }
 
-    /// Counts the times that are kept.
+    /// Counts the recorded times.
     #[inline]
     fn count(&mut self) {
         if !self.times.is_empty() {

@@ -1,33 +1,33 @@
-//! The answer to a message that the application gives later, from any thread.
+//! The deferred answer to a message, which the application gives from any thread.
 //!
-//! Invariant: until it is given, the application counts as called for the message: nothing more of
-//! its session comes to it.
+//! Invariant: until the answer, the application counts as called for the message, and receives no
+//! other call of its session.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transfix_session::{BusinessReject, Now};
 
-/// The message that the application was called for: its bytes, and when it came.
+/// The bytes of the application's current message, and the time of its receipt.
 pub(crate) type Parts = (Vec<u8>, Now);
 
 /// The application's answer to a message.
 pub(crate) type Answer = Result<(), BusinessReject>;
 
-/// Ends the call of the application.
+/// A function that ends the call of the application.
 pub(crate) type End = Box<dyn Fn(Parts, Answer) + Send + Sync>;
 
 enum State {
     /// The call has not returned yet.
     CurrentCall,
-    /// The answer is here, before the call has returned.
+    /// The application has answered before the call returned.
     Given(Answer),
     /// The call has returned, and the answer is awaited.
     Awaited(Parts),
-    /// Both are here, or the answer counts no more.
+    /// The call has returned and is answered, or the answer no longer counts.
     Over,
 }
 
-/// An answer that comes later.
+/// A deferred answer.
 pub(crate) struct Later {
     state: Mutex<State>,
     end: End,
@@ -39,12 +39,12 @@ impl Later {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing in here panics half way.
+        // No code under this lock leaves the state inconsistent on a panic.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The call has returned without an answer. Returns what it was called for, if the answer is
-    /// here already.
+    /// Records that the call has returned without an answer. Returns the message and the answer if
+    /// the application has answered already.
     pub(crate) fn returned(&self, parts: Parts) -> Option<(Parts, Answer)> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {
@@ -56,12 +56,12 @@ impl Later {
         }
     }
 
-    /// The call has ended with an answer of its own, or by a panic: no other one counts.
+    /// Discards the deferred answer after the call has ended with a direct answer or a panic.
     pub(crate) fn forget(&self) {
         *self.state() = State::Over;
     }
 
-    /// The answer.
+    /// Answers the message.
     pub(crate) fn give(&self, answer: Answer) {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {

@@ -1,13 +1,13 @@
-//! The outbound filter that each message of the application passes before it has a number: fields
-//! that the settings add, the program's own look, and validation.
+//! The outbound filter for application messages: adds configured fields, calls the program's hook,
+//! and validates.
 //!
-//! The program may look at administrative messages too ([`BeforeAdmin`]): by whoever holds the
-//! session, when it writes one.
+//! The program's hook may check administrative messages too ([`BeforeAdmin`]), in the thread that
+//! holds the session and writes the message.
 //!
-//! Invariants: a message of the application passes in the thread that sends, before the session is
-//! locked, so the sender is told at once. It passes once, not again when it leaves a queue or is
-//! sent again. Messages of the session layer do not pass. A session that adds, looks at and
-//! validates nothing has no outbound filter.
+//! Invariants: an application message passes in the sending thread, before the session is locked,
+//! so the sender receives the result at once. A message passes once, not again when it leaves a
+//! queue or is resent. Administrative messages skip the fields and the validation. A session
+//! without added fields, hook and validation has no outbound filter.
 
 use std::fmt;
 use std::io::Write;
@@ -33,7 +33,7 @@ pub(crate) struct OutboundFilter {
     id: SessionId,
     precision: Precision,
     body_fields: Vec<(Tag, String)>,
-    /// Header fields that each message has besides the CompIDs, as they stand in it.
+    /// Header fields of each message besides the CompIDs, in encoded form.
     own_header: String,
     validates: ValidateOut,
     before_send: Option<Arc<dyn BeforeSend>>,
@@ -41,22 +41,22 @@ pub(crate) struct OutboundFilter {
     rules: RwLock<OutboundRules>,
     io: Arc<dyn Io>,
     lines: Mutex<Repeats>,
-    /// Memory of messages that have passed.
+    /// Spare buffers for further messages.
     #[expect(clippy::vec_box, reason = "it is taken out and put back for each message")]
     spare: Mutex<Vec<Box<Memory>>>,
 }
 
-/// By what messages that go out are judged: as the counterparty does that has agreed on a version.
+/// The rules for outgoing messages, which match the version agreed with the counterparty.
 #[derive(Clone, Default)]
 struct OutboundRules {
-    /// Others have another one.
+    /// Version of these rules; each change increments the number.
     number: u64,
     set: RuleSet,
     appl_ver_id: Option<ApplVerId>,
     cstm_appl_ver_id: Option<Box<[u8]>>,
 }
 
-/// The memory for one message on its way through.
+/// The buffers for one message in the filter.
 #[derive(Default)]
 struct Memory {
     body: Vec<u8>,
@@ -68,15 +68,15 @@ struct Memory {
     scratch: Scratch,
 }
 
-/// How many messages may pass at once without new memory for each.
+/// Limit on the number of spare buffers.
 const SPARE_MAX: usize = 8;
-/// Memory for one message that is kept.
+/// Limit, in bytes, of a spare buffer.
 const BYTES_KEPT: usize = 64 << 10;
 /// `10=ddd` and the delimiter.
 const CHECK_SUM_LEN: usize = 7;
 
 impl OutboundFilter {
-    /// The outbound filter of a session; none if nothing is to be done there.
+    /// Returns the outbound filter of a session, or `None` if the filter has nothing to do.
     pub(crate) fn of(
         settings: &SessionSettings,
         before_send: Option<Arc<dyn BeforeSend>>,
@@ -105,7 +105,7 @@ impl OutboundFilter {
         }))
     }
 
-    /// The session judges by other rules than before.
+    /// Adopts the current rules of the session.
     pub(crate) fn set_rules(&self, session: &Session) {
         let custom = session.config().logon.default_cstm_appl_ver_id.as_ref();
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,7 @@ impl OutboundFilter {
         };
     }
 
-    /// Encodes what `fill` writes, lets it pass, and gives `send` what is to be sent.
+    /// Encodes a message with `fill`, filters the message, and calls `send` with the result.
     ///
     /// # Errors
     /// As [`OutboundFilter::pass`] and `send`.
@@ -141,10 +141,10 @@ impl OutboundFilter {
         sent
     }
 
-    /// Lets a message pass, or not. `body` becomes what is to be sent.
+    /// Filters a message. Replaces `body` with the body to send.
     ///
     /// # Errors
-    /// [`SendError::Vetoed`], [`SendError::Invalid`] or a [`Misuse`]: it is not sent.
+    /// [`SendError::Vetoed`], [`SendError::Invalid`] or a [`Misuse`]: the message must not be sent.
     pub(crate) fn pass(&self, msg_type: &[u8], body: &mut Vec<u8>) -> Result<(), SendError> {
         if !MsgType::of(msg_type).is_application() {
             return Err(Misuse::MsgType.into());
@@ -159,7 +159,7 @@ impl OutboundFilter {
         let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
         let passed = pass(&mut memory);
         memory.index.trim();
-        // That of a message that was very long is given back.
+        // Drop the buffers of a very long message.
         if memory.is_small() {
             let mut spare = lock(&self.spare);
             if spare.len() < SPARE_MAX {
@@ -169,7 +169,7 @@ impl OutboundFilter {
         passed
     }
 
-    /// The look at administrative messages: the program's, if it looks at messages.
+    /// Returns the hook for administrative messages, if the program has a hook.
     pub(crate) fn admin_look(self: &Arc<Self>) -> Option<Arc<dyn BeforeAdmin>> {
         self.before_send.as_ref().map(|_| Arc::clone(self) as Arc<dyn BeforeAdmin>)
     }
@@ -205,7 +205,7 @@ impl OutboundFilter {
         Ok(())
     }
 
-    /// Adds those fields that the message may have and has not.
+    /// Adds the configured fields that the message type allows and the message lacks.
     fn add_fields(
         &self,
         memory: &mut Memory,
@@ -215,7 +215,7 @@ impl OutboundFilter {
         let Memory { frame, added, index, rules, .. } = memory;
         let begin = self.write(frame, msg_type, body, b"")?;
         let message = parsed(frame, index)?;
-        // A message that names an unknown version is not judged here.
+        // Skip a message that names an unknown version.
         let (set, agreed) = rules.parts(&self.id);
         let Ok(Some(rules)) = set.of_message(&message, agreed) else { return Ok(()) };
         let mut at = 0;
@@ -229,7 +229,7 @@ impl OutboundFilter {
         added.clear();
         for (tag, value) in &self.body_fields {
             if rules.is_body_field(msg_type, *tag) && message.raw(*tag).is_none() {
-                // Memory takes everything.
+                // Writing to memory cannot fail.
                 let _ = write!(added, "{tag}={value}\x01");
             }
         }
@@ -238,7 +238,7 @@ impl OutboundFilter {
         Ok(())
     }
 
-    /// Shows the message to the program, which may change it or say no.
+    /// Calls the program's hook, which may change or veto the message.
     fn show(
         &self,
         memory: &mut Memory,
@@ -259,7 +259,7 @@ impl OutboundFilter {
         Ok(())
     }
 
-    /// Judges the message as the counterparty will.
+    /// Validates the message as the counterparty will.
     fn judge(
         &self,
         memory: &mut Memory,
@@ -273,8 +273,8 @@ impl OutboundFilter {
         Ok(set.check_application(&message, agreed, scratch))
     }
 
-    /// Writes the message as it will be sent, but for number and time, and with this further
-    /// header; returns where the body begins.
+    /// Writes the message in its final form, with `header` and placeholders for MsgSeqNum(34) and
+    /// SendingTime(52). Returns the offset of the body.
     fn write(
         &self,
         frame: &mut Vec<u8>,
@@ -302,7 +302,7 @@ impl OutboundFilter {
     fn warn(&self, msg_type: &[u8], reject: Reject) {
         let now_ns = self.io.monotonic_ns();
         let msg_type = MsgType::of(msg_type);
-        // A listener of events may send.
+        // Release the lock before the event, because a listener of events may send.
         let told = lock(&self.lines).tell(now_ns, Cause::Invalid);
         if let Some(left_out) = told {
             let left_out = (left_out > 0).then_some(left_out);
@@ -356,7 +356,7 @@ impl OutboundRules {
 }
 
 impl Memory {
-    /// Takes over the rules in force, if they are others than before.
+    /// Adopts the current rules if they have changed.
     fn take_rules(&mut self, rules: &RwLock<OutboundRules>) {
         let rules = rules.read().unwrap_or_else(PoisonError::into_inner);
         if self.rules.number != rules.number {
@@ -364,7 +364,7 @@ impl Memory {
         }
     }
 
-    /// Returns true if it may be kept: the draft may be longer than the message that was shown.
+    /// Returns true if the buffers may be kept. The draft may exceed the message before the hook.
     fn is_small(&self) -> bool {
         let draft = self.draft.fields().bytes().len();
         self.frame.capacity().max(draft) <= BYTES_KEPT
@@ -372,8 +372,7 @@ impl Memory {
 }
 
 fn parsed<'m>(frame: &'m [u8], index: &'m mut FieldIndex) -> Result<Message<'m>, SendError> {
-    // A frame that is no message, such as one with a field without a tag, was encoded by the
-    // caller.
+    // An invalid frame, such as one with a field without a tag, is a fault of the caller's body.
     Message::parse(frame, index, CheckSumPolicy::Ignore)
         .map_err(|_| SendError::Misuse(Misuse::NotWholeFields))
 }

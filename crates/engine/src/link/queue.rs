@@ -1,8 +1,7 @@
-//! Messages handed over to a session by other threads while it is busy, in the order of arrival.
+//! Messages that other threads send to a busy session, in the order of arrival.
 //!
 //! Invariants: the queue is bounded by bytes, and allocates nothing once the two buffers have
-//! grown. A message that was accepted stays until its session takes it. None is accepted once the
-//! queue is closed.
+//! grown. An accepted message stays until its session takes it. A closed queue accepts no message.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -18,12 +17,12 @@ use crate::link::latency_probe::Source;
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     bytes: Mutex<Vec<u8>>,
-    /// How much there is: looked at without the lock.
+    /// Length of the queue in bytes, readable without the lock.
     len: AtomicUsize,
     /// Bytes that the session has taken and not sent.
     taken: AtomicUsize,
-    /// Nobody takes from it any more. Set under its lock and that of the link: either is enough to
-    /// read it.
+    /// True if the session no longer takes messages. Written under both the queue's lock and the
+    /// link's lock, so holding one of them suffices for a read.
     is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
@@ -35,9 +34,9 @@ pub(crate) struct SendQueue {
 pub(crate) struct Pushed {
     /// Bytes that wait now.
     pub(crate) bytes: usize,
-    /// Bytes of the queue before it, without those that the session has taken.
+    /// Bytes in the queue before the new message, without the bytes that the session has taken.
     pub(crate) at: usize,
-    /// True if it was empty before: only then does the worker need to be woken.
+    /// True if the queue was empty before: only then must the worker be woken.
     pub(crate) first: bool,
 }
 
@@ -49,7 +48,7 @@ impl SendQueue {
         Self { bytes, len, taken, is_closed, bytes_max, precision, probe }
     }
 
-    /// How fine times are written.
+    /// Returns the precision of timestamps.
     pub(crate) const fn precision(&self) -> Precision {
         self.precision
     }
@@ -58,33 +57,33 @@ impl SendQueue {
         self.len() > 0
     }
 
-    /// Bytes that wait.
+    /// Returns the waiting bytes.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Bytes that wait, with those that the session has taken and not sent.
+    /// Returns the waiting bytes, including those that the session has taken and not sent.
     pub(crate) fn waiting(&self) -> usize {
         self.len() + self.taken.load(Ordering::Relaxed)
     }
 
-    /// Half a message that a sender has left in a panic is cut off.
+    /// Locks the queue, and removes a partial message that a sender's panic has left.
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
         self.bytes.lock().unwrap_or_else(|poisoned| {
             let mut bytes = poisoned.into_inner();
-            // It is set when a message is whole.
+            // `len` is updated only after a whole message.
             bytes.truncate(self.len());
             self.bytes.clear_poison();
             bytes
         })
     }
 
-    /// Gives back the memory of a burst that is over.
+    /// Frees the memory of a past burst.
     pub(crate) fn trim(&self) {
         bulk::trim(&mut self.lock());
     }
 
-    /// Adds a message that is to be sent at once: how long it takes to the socket is measured.
+    /// Adds a message to send at once. The latency probe measures the time to the socket.
     pub(crate) fn push(
         &self,
         msg_type: &[u8],
@@ -123,11 +122,11 @@ impl SendQueue {
         record::add(&mut bytes, put, msg_type, |bytes| Body::detached(bytes, self.precision, fill))
             .map_err(SendError::Misuse)?;
         self.len.store(bytes.len(), Ordering::Release);
-        // Said under the lock: the worker may have emptied the queue a moment ago.
+        // Computed under the lock, because the worker may have emptied the queue just before.
         Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
     }
 
-    /// Takes no more messages: those that are there are the last.
+    /// Closes the queue: the queued messages are the last.
     pub(crate) fn close(&self) {
         let _bytes = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
@@ -138,20 +137,20 @@ impl SendQueue {
         self.is_closed.load(Ordering::Relaxed)
     }
 
-    /// The messages that wait, oldest first: MsgType(35) and body.
+    /// Returns the waiting messages, oldest first: MsgType(35) and body.
     pub(crate) fn list(&self) -> Vec<(String, Vec<u8>)> {
         let bytes = self.lock().clone();
         record::list(&bytes)
     }
 
-    /// So many bytes wait in the session, which count as well.
+    /// Records the bytes that wait in the session; they count toward the limit.
     pub(crate) fn note_taken(&self, bytes: usize) {
         if self.taken.load(Ordering::Relaxed) != bytes {
             self.taken.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// Moves everything behind what is in `taken`; memory is left for reuse.
+    /// Appends all messages to `taken`, and keeps the memory for reuse.
     pub(crate) fn take(&self, taken: &mut Vec<u8>) {
         let mut bytes = self.lock();
         if taken.is_empty() {

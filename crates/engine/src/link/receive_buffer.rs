@@ -1,4 +1,4 @@
-//! The receive buffer of one link: bytes read and not yet taken apart.
+//! The receive buffer of one link: bytes read and not yet parsed.
 
 use std::hint::cold_path;
 use std::io;
@@ -8,23 +8,24 @@ use transfix_codec::frame::TooLong;
 use transfix_session::core::bulk::is_bulky;
 use transfix_transport::Stream;
 
-/// The size of the buffer of a counterparty that sends little at a time: some ten messages.
+/// Initial size in bytes, about ten messages: enough for a counterparty that sends little at a
+/// time.
 const SMALL: usize = 4 << 10;
-/// The size that it grows to as reads fill it, and which it keeps.
+/// Size in bytes to which full reads grow the buffer; a trim keeps this size.
 const USUAL: usize = 64 << 10;
 
-/// A growing window over one buffer; the front is given back without moving bytes where possible.
-/// There is no buffer before the first read.
+/// A growing window over one buffer. Consuming the front avoids moving bytes where possible. The
+/// buffer is allocated at the first read.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffer {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// The last read filled the buffer: more came at once than it has room for.
+    /// The last read filled the buffer: the socket had more bytes than the buffer's free space.
     is_short: bool,
-    /// Bytes that came in since somebody asked for their number.
+    /// Bytes received since the last [`ReceiveBuffer::take_received`].
     received: usize,
-    /// A message longer than the limit; the bytes continue it.
+    /// A message longer than the limit; the bytes continue this message.
     pub(super) too_long: Option<Box<TooLong>>,
 }
 
@@ -33,12 +34,12 @@ impl ReceiveBuffer {
         &self.buffer[self.begin..self.end]
     }
 
-    /// Where the first `n` bytes stand; they stay there until the next read.
+    /// Returns the range of the first `n` bytes in the buffer, valid until the next read.
     pub(crate) const fn range(&self, n: usize) -> Range<usize> {
         self.begin..self.begin + n
     }
 
-    /// The whole buffer, which ranges of the window are counted in.
+    /// Returns the whole buffer, to which [`ReceiveBuffer::range`] refers.
     pub(crate) fn buffer(&self) -> &[u8] {
         &self.buffer
     }
@@ -52,7 +53,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Gives back the memory of a long message that is over.
+    /// Frees the memory of a past long message.
     pub(crate) fn trim(&mut self) {
         if self.is_bulky() {
             self.buffer.copy_within(self.begin..self.end, 0);
@@ -62,14 +63,14 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Gives back all memory if nothing is in it.
+    /// Frees all memory if the buffer is empty.
     pub(crate) fn rest(&mut self) {
         if self.begin == self.end {
             self.buffer = Vec::new();
         }
     }
 
-    /// Returns true if it has far more memory than it uses.
+    /// Returns true if the buffer is far larger than its content.
     pub(crate) const fn is_bulky(&self) -> bool {
         is_bulky(self.buffer.len(), self.end - self.begin)
     }
@@ -80,7 +81,7 @@ impl ReceiveBuffer {
         self.too_long = None;
     }
 
-    /// Takes over bytes that another owner of the stream has read already.
+    /// Adds bytes that another owner of the stream has read.
     pub(crate) fn preload(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
@@ -88,12 +89,12 @@ impl ReceiveBuffer {
         self.received += bytes.len();
     }
 
-    /// How many bytes came in since the last call.
+    /// Returns the number of bytes received since the last call.
     pub(crate) const fn take_received(&mut self) -> usize {
         std::mem::replace(&mut self.received, 0)
     }
 
-    /// Reads once. Returns the bytes read, and whether there may be more at once.
+    /// Reads once. Returns the number of bytes, and true if more bytes may be available.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
         if std::mem::take(&mut self.is_short) && self.buffer.len() < USUAL {
             cold_path();
@@ -107,8 +108,8 @@ impl ReceiveBuffer {
         Ok((n, self.is_short || stream.has_more()))
     }
 
-    /// Makes room for `n` bytes behind the window. A partial message moves to the front. A message
-    /// longer than the buffer makes it grow, within the limit that framing enforces.
+    /// Reserves `n` bytes after the window. A partial message moves to the front. A message longer
+    /// than the buffer grows the buffer, within the limit of framing.
     #[inline(always)]
     fn reserve(&mut self, n: usize) {
         if self.buffer.len() - self.end >= n {

@@ -1,15 +1,15 @@
-//! Why a counterparty that logs on gets no session.
+//! The refusal of a logon without a session.
 
 use std::fmt;
 
-/// Why a counterparty that no settings name gets no session.
+/// The refusal of a Logon(A) that matches no configured session.
 pub(crate) struct Refusal {
-    /// The bytes that are sent before its connection is closed; there may be none.
+    /// The bytes to send before closing the connection; may be empty.
     pub(crate) answer: Vec<u8>,
-    /// For the log.
+    /// The reason, for the log.
     pub(crate) why: String,
-    /// True if it counts as a failed logon: the counterparty did not prove who it is, or the
-    /// application does not want it.
+    /// True if the refusal counts as a failed logon: authentication failed, or the application
+    /// denied the logon.
     pub(crate) is_failed_logon: bool,
 }
 
@@ -22,7 +22,7 @@ impl Refusal {
         Self { is_failed_logon: true, ..Self::silent(why) }
     }
 
-    /// Its session could not be made.
+    /// Returns the refusal after the engine failed to create the session.
     pub(crate) fn not_made(error: &impl fmt::Display) -> Self {
         Self::silent(&format!("its session could not be made: {error}"))
     }

@@ -10,19 +10,19 @@ use transfix_session::{ApplVerId, BeginString, Checks, Session, StandardRules};
 
 use transfix_settings::{DictionaryChoice, ValidationSettings};
 
-/// Rules compiled so far, each with the name of the application's dictionary.
+/// The compiled rules, each with the name of its application dictionary.
 #[derive(Default)]
 pub(crate) struct RuleBook {
     compiled: Mutex<HashMap<DictionaryChoice, (Arc<Rules>, String)>>,
 }
 
 impl RuleBook {
-    /// The rules of a version. Compiling one for the first time takes some ten milliseconds.
+    /// Returns the rules for `wanted`. The first compilation of a dictionary takes about 10 ms.
     pub(crate) fn rules(&self, wanted: &DictionaryChoice) -> Result<Arc<Rules>, String> {
         self.compiled(wanted).map(|(rules, _)| rules)
     }
 
-    /// The error about a dictionary of another version than its messages.
+    /// Returns a warning if the dictionary and the messages have different versions.
     pub(crate) fn doubt(
         &self,
         wanted: &DictionaryChoice,
@@ -44,15 +44,15 @@ impl RuleBook {
     }
 }
 
-/// The rules by which the messages of one session are judged.
+/// The validation rules for the messages of one session.
 pub(crate) struct SessionRules {
     pub(crate) book: Arc<RuleBook>,
     pub(crate) validation: ValidationSettings,
 }
 
 impl SessionRules {
-    /// Lets the session judge by the rules of this application version, and messages that name
-    /// another one by that.
+    /// Sets the rules of application version `version` for the session. Messages that name another
+    /// version use the rules of that version.
     pub(crate) fn apply(
         &self,
         session: &mut Session,
@@ -75,15 +75,15 @@ impl SessionRules {
         session.set_version_rules(others);
         session.set_standard_rules((begin_string == BeginString::Fixt11).then(|| {
             let book = Arc::clone(&self.book);
-            // A number that is no version of the standard has no dictionary.
+            // A number outside the standard's versions has no dictionary.
             StandardRules::new(move |version| book.rules(&wanted.standard(version)).ok())
         }));
         Ok(())
     }
 }
 
-/// A dictionary with a name of its own is what its author made of it; one that is called as another
-/// version is a slip in nearly all cases.
+/// Returns a warning if the dictionary has the name of another version. A dictionary with a custom
+/// name causes no warning.
 fn doubt(
     begin_string: BeginString,
     appl_ver_id: Option<ApplVerId>,
@@ -107,8 +107,8 @@ fn doubt(
 
 fn compile(wanted: &DictionaryChoice) -> Result<(Rules, String), String> {
     let application = wanted.dictionary()?;
-    // FIXT 1.1 alone says what an administrative message may hold. FIX Latest has a session layer
-    // in its file too, but with it each field of the application would count as defined there.
+    // Only FIXT 1.1 defines the fields of administrative messages. The session layer in the file of
+    // FIX Latest would also allow each application field there.
     let name = application.name().to_owned();
     let session = wanted.session_layer()?;
     Ok((Rules::new(session.as_ref().unwrap_or(&application), &application), name))
@@ -131,7 +131,7 @@ mod tests {
             (Fixt11, Some(9), "FIX.5.0SP1", true),
             (Fixt11, Some(4), "FIX.4.2", false),
             (Fixt11, Some(10), "FIX.Latest", false),
-            // The Logon(A) says which version it is.
+            // The Logon(A) names the version.
             (Fixt11, None, "FIX.5.0", false),
         ];
         for (begin_string, version, name, expected) in cases {

@@ -1,4 +1,4 @@
-//! Events for an application besides messages: [`SessionEvent`] and [`SessionNotice`].
+//! Events and notices for an application: [`SessionEvent`] and [`SessionNotice`].
 
 use std::fmt;
 
@@ -10,44 +10,48 @@ use transfix_session::{Disconnect, RolledBack, SendError, State};
 use transfix_observe::called::Callback;
 use transfix_observe::event_codes::EventCode;
 
-/// Something that has happened to a session, and to which the application may answer.
-/// [`Application::on_event`] receives events in the order in which they happened.
+/// An event of a session that the application may answer with messages. [`Application::on_event`]
+/// receives events in the order in which they happened.
 ///
 /// [`Application::on_event`]: crate::Application::on_event
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
-    /// The session is logged on: application messages may be sent from now on. Once for each logon.
+    /// The session is logged on: the application may send messages from now on. Reported once per
+    /// logon.
     LoggedOn,
-    /// Both numbers have begun again at 1 while the session is logged on, and it stays so: a
-    /// Logon(A) with ResetSeqNumFlag(141)=Y came, or answered one of ours.
+    /// Both sequence numbers restarted at 1 while the session stays logged on. The cause is a
+    /// Logon(A) with ResetSeqNumFlag(141)=Y from the counterparty, or the counterparty's answer to
+    /// ours.
     NumbersReset,
-    /// The counterparty has rejected a message of ours, by Reject(3) or by
-    /// BusinessMessageReject(j). The latter is an application message, and comes to
-    /// [`Application::on_message`] too.
+    /// The counterparty rejected a message of ours with Reject(3) or BusinessMessageReject(j). A
+    /// BusinessMessageReject(j) is an application message, so [`Application::on_message`] receives
+    /// it too.
     ///
     /// [`Application::on_message`]: crate::Application::on_message
     Rejected(Rejected<'a>),
-    /// The counterparty has repeated the same ResendRequest(2): the resends make no progress. The
-    /// event comes from the second request on, before it is answered. [`SessionRef::disconnect`]
-    /// ends the connection here; `resend.same_requests_max` in the settings ends it by itself.
+    /// The counterparty repeated a ResendRequest(2) with the same range, so the resends make no
+    /// progress. The engine reports each repetition before it answers the request. Call
+    /// [`SessionRef::disconnect`] to end the connection. The setting `resend.same_requests_max`
+    /// ends the connection automatically.
     ///
     /// [`SessionRef::disconnect`]: crate::SessionRef::disconnect
     ResendLoop {
-        /// How many times in a row.
+        /// How many times in a row the counterparty has sent the request.
         times: u32,
     },
-    /// An administrative message of the counterparty, after the session layer has dealt with it.
+    /// The session layer has processed an administrative message of the counterparty.
     AdminMessage(&'a Message<'a>),
-    /// The counterparty takes its messages too slowly: more than `slow_consumer_bytes` have waited
-    /// to be written for `slow_consumer_after`.
+    /// The counterparty reads too slowly: more than `slow_consumer_bytes` bytes have waited to be
+    /// written for the time `slow_consumer_after`.
     SlowConsumer,
-    /// At most half of `slow_consumer_bytes` still waits for a slow counterparty. The event does
-    /// not come if the connection ends first.
+    /// At most half of `slow_consumer_bytes` still waits for a slow counterparty. The engine does
+    /// not report this event if the connection ends first.
     CaughtUp,
 }
 
-/// An administrative message is shown by its type and number alone: a Logon(A) has a password.
+/// Prints only type and number of an administrative message, because a Logon(A) contains a
+/// password.
 impl fmt::Debug for SessionEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_tuple(self.callback().name());
@@ -64,7 +68,7 @@ impl fmt::Debug for SessionEvent<'_> {
 }
 
 impl SessionEvent<'_> {
-    /// An event that is about no message.
+    /// Returns the event for `event`, which has no message.
     pub(crate) const fn of(event: PlainEvent) -> Self {
         match event {
             PlainEvent::LoggedOn => Self::LoggedOn,
@@ -75,7 +79,7 @@ impl SessionEvent<'_> {
         }
     }
 
-    /// The name of a call for it.
+    /// Returns the name of the callback for this event.
     pub(crate) const fn callback(&self) -> Callback {
         match self {
             Self::LoggedOn => Callback::LoggedOn,
@@ -88,8 +92,8 @@ impl SessionEvent<'_> {
         }
     }
 
-    /// Returns the code under which the log records this event; `None` if the log has no line for
-    /// it.
+    /// Returns the code under which the log records this event, or `None` if the log does not
+    /// record this event.
     #[must_use]
     pub const fn code(&self) -> Option<EventCode> {
         Some(match self {
@@ -104,45 +108,50 @@ impl SessionEvent<'_> {
     }
 }
 
-/// Something that has happened to a session, and during which nothing can be sent.
-/// [`Application::on_notice`] receives notices in the order in which they happened, also among the
-/// events of [`Application::on_event`].
+/// An event of a session during which the application cannot send messages.
+/// [`Application::on_notice`] receives notices in the order in which they happened, interleaved
+/// with the events of [`Application::on_event`].
 ///
 /// [`Application::on_event`]: crate::Application::on_event
 /// [`Application::on_notice`]: crate::Application::on_notice
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum SessionNotice<'a> {
-    /// The state of the session has changed. The notice comes for each change, before any event or
-    /// other notice of the same change; [`State`] lists the states.
+    /// The state of the session has changed. The engine reports each change before any event or
+    /// other notice of the same change. [`State`] lists the states.
     StateChanged {
         /// The state before.
         from: State,
         /// The state now.
         to: State,
     },
-    /// The connection has ended; the session may log on again later. The notice also comes for a
-    /// connection that never logged on.
+    /// The connection has ended; the session may log on again later. The engine also reports
+    /// connections that never logged on.
     Disconnected(Disconnection<'a>),
-    /// A message that was handed over cannot be sent, or is given back. It comes back at the end of
-    /// a connection (`unsent = "return"`), or when the engine stops and the message waits in memory
-    /// alone. Each message that [`SessionHandle::send`] took leaves with its number, stays in the
-    /// store for a later process (with `durability = "memory"` it ends with this one), or comes
-    /// here. A message of a callback that the store has not kept is among those of
-    /// [`SessionNotice::RolledBack`]. If the store has failed and does not open at the stop, nobody
-    /// knows whether it has the messages sent last: the log says how many bytes they are.
+    /// An accepted message cannot be sent, or the engine returns the message. The engine returns
+    /// unsent messages at the end of a connection (`unsent = "return"`). The engine also returns
+    /// messages that wait only in memory when the engine stops.
+    ///
+    /// Each message that [`SessionHandle::send`] accepts has one of three outcomes. The engine
+    /// sends the message with its number, keeps the message in the store for a later process, or
+    /// reports the message here. With `durability = "memory"`, a kept message ends with the
+    /// process. If the store loses a message sent in a callback, [`SessionNotice::RolledBack`]
+    /// reports the message.
+    ///
+    /// If the store has failed and does not reopen before the engine stops, the fate of the last
+    /// messages is unknown. The log then reports their number of bytes.
     ///
     /// [`SessionHandle::send`]: crate::SessionHandle::send
     Unsent(Undeliverable<'a>),
-    /// The session continues from its store, after the store failed or the application panicked in
-    /// the middle of a turn. Discard everything that the messages in [`RolledBack`] led to, or
-    /// rebuild it from the journal. After a panic this notice always comes, because the
-    /// application's own memory may be half changed. It comes before the session connects again, or
-    /// when the engine stops.
+    /// The session continues from its store, after the store failed or the application panicked
+    /// during a turn. Discard all effects of the messages in [`RolledBack`], or rebuild your state
+    /// from the journal. After a panic, the engine always reports this notice, because the
+    /// application's own memory may be inconsistent. The notice precedes the next connection, or
+    /// the engine reports the notice when the engine stops.
     RolledBack(&'a RolledBack),
 }
 
-/// A message is shown by its type alone.
+/// Prints only the type of a message.
 impl fmt::Debug for SessionNotice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_tuple(self.callback().name());
@@ -157,7 +166,7 @@ impl fmt::Debug for SessionNotice<'_> {
 }
 
 impl SessionNotice<'_> {
-    /// The name of a call for it.
+    /// Returns the name of the callback for this notice.
     pub(crate) const fn callback(&self) -> Callback {
         match self {
             Self::StateChanged { .. } => Callback::StateChanged,
@@ -167,8 +176,8 @@ impl SessionNotice<'_> {
         }
     }
 
-    /// Returns the code under which the log records this notice; `None` if the log has no line for
-    /// it.
+    /// Returns the code under which the log records this notice, or `None` if the log does not
+    /// record this notice.
     #[must_use]
     pub const fn code(&self) -> Option<EventCode> {
         Some(match self {
@@ -180,14 +189,14 @@ impl SessionNotice<'_> {
     }
 }
 
-/// How a connection has ended.
+/// The end of a connection: reason and text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Disconnection<'a> {
-    /// Why, as this end sees it.
+    /// Why the connection ended, from the view of this engine.
     pub reason: Disconnect,
-    /// Text(58) of the counterparty's Logout(5), or of its Reject(3) or BusinessMessageReject(j)
-    /// that answered our Logon(A), if it has sent one with a text.
+    /// Text(58) of the counterparty's Logout(5), or of the Reject(3) or BusinessMessageReject(j)
+    /// that answered our Logon(A). `None` if the counterparty sent no text.
     pub text: Option<&'a [u8]>,
 }
 
@@ -207,12 +216,12 @@ impl fmt::Display for Disconnection<'_> {
     }
 }
 
-/// Which side of the counterparty has rejected a message of ours.
+/// The layer of the counterparty that rejected a message of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedBy {
-    /// Its session layer, by Reject(3).
+    /// The session layer, with Reject(3).
     Session,
-    /// Its application, by BusinessMessageReject(j).
+    /// The application, with BusinessMessageReject(j).
     Application,
 }
 
@@ -220,27 +229,27 @@ pub enum RejectedBy {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejected<'a> {
-    /// The side that has rejected it.
+    /// The layer that rejected the message.
     pub by: RejectedBy,
-    /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not say it.
+    /// RefSeqNum(45): MsgSeqNum(34) of our message; 0 if the counterparty does not send the field.
     pub seq: u64,
-    /// MsgType(35) of our message: RefMsgType(372), or as our store has it; empty if
-    /// neither says it, or if the store has to fetch it.
+    /// MsgType(35) of our message, from RefMsgType(372) or from our store. Empty if both lack the
+    /// type, or if the store must fetch the message first.
     pub msg_type: MsgType<'a>,
-    /// SessionRejectReason(373) of a Reject(3), BusinessRejectReason(380) of a
+    /// SessionRejectReason(373) of a Reject(3), or BusinessRejectReason(380) of a
     /// BusinessMessageReject(j).
     pub reason: Option<u64>,
     /// RefTagID(371): the field at fault.
     pub tag: Option<Tag>,
-    /// BusinessRejectRefID(379): our own id of the message, such as ClOrdID(11); empty if there is
-    /// none.
+    /// BusinessRejectRefID(379): our own ID of the message, such as ClOrdID(11); empty if missing.
     pub id: &'a [u8],
-    /// Text(58); empty if there is none.
+    /// Text(58); empty if missing.
     pub text: &'a [u8],
 }
 
 impl<'a> Rejected<'a> {
-    /// The content of a Reject(3) or BusinessMessageReject(j); `None` for other messages.
+    /// Returns the content of a Reject(3) or BusinessMessageReject(j), or `None` for other
+    /// messages.
     pub(crate) fn of(message: &Message<'a>) -> Option<Self> {
         let (by, reason) = match message.msg_type().as_bytes() {
             b"3" => (RejectedBy::Session, tag::SESSION_REJECT_REASON),
@@ -259,7 +268,8 @@ impl<'a> Rejected<'a> {
         })
     }
 
-    /// Takes MsgType(35) of our message from the store, where the counterparty does not name it.
+    /// Sets MsgType(35) of our message to `stored` if the counterparty does not send
+    /// RefMsgType(372).
     pub(crate) fn complete(&mut self, stored: &'a [u8]) {
         if self.msg_type.is_empty() {
             self.msg_type = MsgType::of(stored);
@@ -293,16 +303,16 @@ impl fmt::Display for Rejected<'_> {
     }
 }
 
-/// A message of ours that was handed over, and is not sent.
+/// A message of ours that the engine accepted and did not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undeliverable<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
-    /// Its encoded fields behind the header, as [`Body::fields`](transfix_codec::Body::fields)
-    /// takes them.
+    /// The encoded fields after the header, in the form for
+    /// [`Body::fields`](transfix_codec::Body::fields).
     pub body: &'a [u8],
-    /// Why it is not sent.
+    /// Why the engine did not send the message.
     pub why: SendError,
 }
 

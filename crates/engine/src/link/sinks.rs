@@ -1,7 +1,6 @@
-//! The receivers of what happens to a session: counters, the log, the protocol log, and a record of
-//! logons.
+//! The receivers of a session's events: counters, log, protocol log and logon record.
 //!
-//! The line of a store that has failed may stand before those of earlier events of the same turn.
+//! The log line of a failed store may precede the lines of earlier events of the same turn.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ pub(crate) struct Sinks {
     pub(crate) event_log: EventLog,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
-    /// Records what comes of the Logon(A) of this connection.
+    /// Records the outcome of this connection's Logon(A).
     pub(crate) watch: Option<LogonWatch>,
 }
 
@@ -33,12 +32,13 @@ impl Sinks {
         Self { published: Arc::default(), reasons, event_log, log, watch: None }
     }
 
-    /// Counts an event, and keeps of it what others may look at.
+    /// Counts an event, and publishes the data that other threads read.
     pub(crate) fn count(&mut self, now: Now, event: &Event<'_>) {
         match event {
             Event::Core(event) => self.count_of_core(event),
             Event::Disconnected(end) => {
-                // Before the connection counts as ended: both counts are looked at together.
+                // Count the reason before the connection counts as ended: readers read both counts
+                // together.
                 self.reasons.ended(end.reason);
                 self.published.note_end(now.utc, end.reason, end.text);
             }
@@ -66,7 +66,7 @@ impl Sinks {
         }
     }
 
-    /// Counts a Logon(A) that was refused because it is not known who sent it.
+    /// Records a Logon(A) that was refused because its sender is not authenticated.
     pub(crate) fn note_failed(&mut self, now: Now, verdict: &Verdict) {
         if let Verdict::Disconnect(why) = verdict
             && is_failed_logon(why)

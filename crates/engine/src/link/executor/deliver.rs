@@ -1,4 +1,4 @@
-//! Messages of the counterparty on their way to the application, or on to another session.
+//! Inbound messages: delivery to the application, or to another session.
 
 use std::hint::cold_path;
 
@@ -25,16 +25,16 @@ impl Executor {
         match self.handle(now, (message, Numbers::Hold), handling) {
             Ok(delivered) => Ok(self.core.delivered(now, (message, handling), delivered)?),
             Err(down) => {
-                // Not taken: it comes again after the next logon.
+                // The message is not accepted, so the counterparty resends the message after the
+                // next logon.
                 self.core.postpone(message, handling)?;
                 Err(down)
             }
         }
     }
 
-    /// Offers the messages again that wait for the application, as far as it takes them, and at
-    /// most `left` of them, which are counted down. [`Core::next_deadline`] is over if some are
-    /// left.
+    /// Offers waiting messages to the application again, at most `left` messages, and decrements
+    /// `left`. If messages remain, [`Core::next_deadline`] is due.
     ///
     /// [`Core::next_deadline`]: transfix_session::core::Core::next_deadline
     pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
@@ -43,7 +43,7 @@ impl Executor {
         {
             *left -= 1;
             let mut index = std::mem::take(&mut self.core.held_index);
-            // It was whole and sound when it came.
+            // The message was valid on receipt.
             let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
                 Ok(message) => self.handle(now, (&message, Numbers::of(seq)), handling),
                 Err(_) => Ok(Delivered::Done),
@@ -63,7 +63,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Takes note of what the application has had since, where it is called in threads of its own.
+    /// Processes the ended calls of an application in its own threads.
     #[inline]
     pub(crate) fn poll_application(&mut self, now: Now) -> Result<(), Down> {
         match self.application.deliveries() {
@@ -78,7 +78,7 @@ impl Executor {
         if matches!(heard, Err(Down::Store(_)))
             && let Some(deliveries) = self.application.deliveries()
         {
-            // The rest is heard another time.
+            // Process the rest later.
             deliveries.note_news();
         }
         heard
@@ -88,7 +88,7 @@ impl Executor {
         self.hear_what_was_had(now)?;
         let stopped = self.application.deliveries().and_then(|deliveries| deliveries.stopped());
         if stopped.is_some() {
-            // Calls that ended before that, and the one in which it has panicked.
+            // Process the calls that ended before, and the call that panicked.
             self.hear_what_was_had(now)?;
         }
         match stopped {
@@ -123,7 +123,7 @@ impl Executor {
         Ok(())
     }
 
-    /// The application has had a message in a thread of its own.
+    /// Processes the end of a message's call in an application thread.
     fn note_had(&mut self, now: Now, (seq, bytes): (u64, &[u8]), made: &Made) -> Result<(), Down> {
         let mut put = Ok(());
         let reject = if let Made::Rejected(reject) = made { Some(reject) } else { None };
@@ -141,7 +141,7 @@ impl Executor {
         put
     }
 
-    /// It is the turn of this message.
+    /// Processes a message in sequence.
     #[inline]
     fn handle(
         &mut self,
@@ -156,7 +156,7 @@ impl Executor {
         match self.core.step(now, (message, numbers), handling)? {
             Step::Over(delivered) => return Ok(delivered),
             Step::Call => {
-                // In threads of its own it answers later.
+                // An application in its own threads answers later.
                 let Some(answer) = self.offer(now, message) else { return Ok(Delivered::Done) };
                 if let Some(delivered) = self.core.answered(now, (message, numbers), answer)? {
                     return Ok(delivered);
@@ -172,20 +172,20 @@ impl Executor {
         Ok(Delivered::Done)
     }
 
-    /// Calls the application with a message, or lets its threads do so. Returns the answer that is
-    /// here by then.
+    /// Calls the application with a message, or queues the message for its threads. Returns the
+    /// answer if it is available.
     #[inline]
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
         let is_called = self.application.deliveries().is_none();
         if is_called {
             self.probe.called(now);
         }
-        // A thread that hears of a message from the application finds its number taken. The
-        // application hears of a new state before.
+        // Publish the number as received before other threads learn of the message from the
+        // application. Report a new state to the application first.
         self.note_state(now);
         self.make_calls(now, None);
         let answer = self.application.offer(now, message, (&mut self.core, &mut self.probe));
-        // A store that fails is found by the next put.
+        // The next put detects a failed store.
         let _ = self.put_if_late(now);
         if is_called {
             self.probe.returned(now);
@@ -193,8 +193,8 @@ impl Executor {
         answer
     }
 
-    /// FIX, third-party routing: passes the message on to the session with that counterparty, as
-    /// on behalf of its sender. Returns whether that is done, or refused.
+    /// FIX, third-party routing: passes the message to the session with the target counterparty, on
+    /// behalf of its sender. Returns true if the message was passed on or refused.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
         let (id, msg_type) = (self.core.id(), message.msg_type());
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
@@ -214,7 +214,7 @@ impl Executor {
     }
 }
 
-/// Fields of the header that are replaced, each by the one behind, or left out.
+/// Header fields that are replaced by the field beside them, or dropped for `None`.
 const REPLACED: [(Tag, Option<Tag>); 12] = [
     (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
     (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
@@ -231,7 +231,7 @@ const REPLACED: [(Tag, Option<Tag>); 12] = [
 ];
 
 fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
-    // A process that was killed may have passed it on before.
+    // A killed process may have passed the message on before.
     let repeats = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
     if repeats {
         body.str(tag::POSS_RESEND, "Y");

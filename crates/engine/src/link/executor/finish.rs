@@ -1,8 +1,8 @@
-//! The end of a session with its engine: nothing that was accepted is lost with the memory.
+//! The end of a session with its engine: no accepted message is lost.
 //!
-//! Invariants: each message that waits is in the store, or given back. If the store has failed and
-//! does not open, or has not said that a batch is safe, the log says how many bytes of messages are
-//! in doubt. A sync that never ends holds up nobody: its store is left to a thread.
+//! Invariants: each waiting message is stored or returned. The log reports the bytes of messages in
+//! doubt if the store has failed and does not reopen, or a batch is not known to be durable. A sync
+//! that never ends delays no other session: a separate thread closes the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -17,16 +17,16 @@ use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 impl Executor {
-    /// The engine ends, and the session has no connection any more. A store that has failed is
-    /// opened once more: only then is it known what it has of the messages that were sent last. The
-    /// store is waited for until this moment of the monotonic clock.
+    /// Ends the session with the engine, after the end of its connection. Reopens a failed store to
+    /// learn which of the last messages the store contains. Waits for the store until `until_ns` on
+    /// the monotonic clock.
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
         if self.core.has_open_answer() {
             self.core.count_answer();
-            // A store that fails is opened again below.
+            // A failed store is reopened below.
             let _ = self.commit(io.now());
         }
-        // A store that fails, or takes too long, is opened again below.
+        // A store that fails or takes too long is reopened below.
         let settled = patiently(io, until_ns, || self.settle_refresh(io.now()));
         if let Err(error) = settled {
             self.journal.end_refresh(false);
@@ -48,22 +48,22 @@ impl Executor {
         }
         self.sinks.event_log.tell_rest();
         if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
-            // Its lock stays taken as long as the device has something to do for it.
+            // The lock of the store stays held while the device is busy.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
         } else if !self.core.delivery.await_idle() || self.application.is_called() {
-            // It keeps its session for as long as it does not return, and a later engine needs the
-            // store.
+            // An application that does not return keeps its session; release the store for a later
+            // engine.
             drop(self.journal.retire());
         }
-        // Its files are free then, also while somebody has a handle of the session.
+        // Close the protocol log even if a handle of the session still exists.
         self.sinks.log = None;
     }
 
-    /// Returns true if the application has had all that it was handed, and the store has made safe
-    /// what it was given, or has failed.
+    /// Returns true if the application has processed all its calls, and the store has made all
+    /// batches durable or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
-        // Calls that it has had since count; a panic or a store that fails is found below.
+        // Ended calls count; a panic or a failed store is detected below.
         let _ = self.poll_application(now);
         let is_safe = self.journal.has_failed()
             || self.look_what_is_safe(now).is_err()
@@ -72,7 +72,7 @@ impl Executor {
         self.core.delivery.await_idle() && is_safe
     }
 
-    /// Opens the store if it has failed. Returns whether it is open.
+    /// Reopens the store if it has failed. Returns true if the store is open.
     fn open_again(&mut self, io: &dyn Io, queue: &SendQueue) -> bool {
         if !self.journal.has_failed() {
             return true;
@@ -84,11 +84,11 @@ impl Executor {
         opened.is_ok()
     }
 
-    /// Waits until the store has made safe what it was given, and tells what can be told then.
+    /// Waits until the store has made all batches durable, then reports the results.
     fn wait_for_store(&mut self, io: &dyn Io, until_ns: u64) {
         let (called, calls) = channel();
         if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
-            // The worker no longer looks at this session, so the store calls this thread.
+            // The worker no longer checks this session, so the store wakes this thread.
             self.journal.wake_by(Arc::new(move || _ = called.send(())));
         }
         loop {
@@ -98,10 +98,10 @@ impl Executor {
                 return self.core.tell_unsent(now, u64::MAX);
             }
             if self.core.watermarks.are_safe() {
-                // Also what was left by a panic of the application at another message.
+                // Also reports messages left by a panic of the application.
                 return self.core.tell_unsent(now, u64::MAX);
             }
-            // The calls about messages that are safe already, however long the rest takes.
+            // Report durable messages at once, because the rest may take long.
             self.make_calls(now, None);
             let left = Duration::from_nanos(until_ns.saturating_sub(now.monotonic_ns));
             if !io.wait_in(left, &mut |time| calls.recv_timeout(time).is_ok()) {

@@ -1,4 +1,4 @@
-//! The Logon(A) of a connection, which the application judges, or fills.
+//! The Logon(A) of a connection, which the application judges or extends.
 
 use std::sync::mpsc::TryRecvError;
 
@@ -13,9 +13,9 @@ use crate::link::callbacks::Judgement;
 use crate::link::event::Event;
 
 impl Executor {
-    /// Gives a message to the session; a Logon(A) that the session layer finds good to the
-    /// application first. [`Verdict::LogonOffered`] if that answers later: then the message is to
-    /// be given once more, when [`Executor::hears_answer`].
+    /// Passes a message to the session. The application first judges a Logon(A) that the session
+    /// layer accepts. Returns [`Verdict::LogonOffered`] if the application answers later; then pass
+    /// the message again after [`Executor::hears_answer`] returns true.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.probe.found(now);
@@ -31,7 +31,7 @@ impl Executor {
     fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
         let is_offered = self.core.session.offer().is_some();
         if !is_offered {
-            // It may say itself by which version it is to be judged.
+            // The Logon(A) may name the version for its validation.
             let proposed = self.core.session.proposed_appl_ver_id(logon);
             self.choose_rules(now, proposed.or(self.core.session.appl_ver_id()));
         }
@@ -68,24 +68,24 @@ impl Executor {
         self.core.accept_logon(now)
     }
 
-    /// Lets the session judge by the rules of this version, which a FIXT.1.1 acceptor may learn
-    /// from the Logon(A).
+    /// Chooses the validation rules of `version`, which a FIXT.1.1 acceptor may learn from the
+    /// Logon(A).
     pub(super) fn choose_rules(&mut self, now: Now, version: Option<ApplVerId>) {
-        // The files were there at the start.
+        // An error is unexpected, because the start has read the files.
         if let Err(error) = self.rules.apply(&mut self.core.session, version) {
             self.tell(now, &Event::NoValidation { error });
         }
     }
 
-    /// Gives the outbound filter the rules of the session.
+    /// Sets the rules of the session in the outbound filter.
     pub(super) fn set_rules(&self) {
         if let Some(filter) = &self.filter {
             filter.set_rules(&self.core.session);
         }
     }
 
-    /// Returns true if the application's answer to the Logon(A) is there, and the store has been
-    /// refreshed if that was begun.
+    /// Returns true if the application has answered the Logon(A), or, during a refresh, if the
+    /// refresh is over.
     pub(crate) fn hears_answer(&mut self) -> bool {
         match self.core.judging {
             Judging::Refreshing(_) => self.journal.is_refreshed(),
@@ -93,7 +93,7 @@ impl Executor {
         }
     }
 
-    /// Takes in the application's answer to the Logon(A). Returns whether it is there.
+    /// Receives the application's answer to the Logon(A). Returns true if the answer is available.
     #[cold]
     pub(super) fn hear_judgement(&mut self) -> bool {
         if self.core.judging.awaits_answer()

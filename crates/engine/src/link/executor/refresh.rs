@@ -1,7 +1,7 @@
-//! A store that somebody else may have written: it is refreshed before a logon, and may take its
-//! time for that.
+//! The refresh of a store that another process may have written. A refresh precedes a logon, and
+//! may take some time.
 //!
-//! Invariant: from the begin of a refresh to its end nothing is put into the store.
+//! Invariant: no record is put between the begin and the end of a refresh.
 
 use transfix_session::core::judging::Judging;
 use transfix_session::{Disconnect, Now, State, Verdict};
@@ -12,14 +12,14 @@ use super::store::unanswered;
 use crate::link::down::Down;
 use crate::link::event::Event;
 
-/// Time between two looks at a refresh, if the store does not call.
+/// Time, in nanoseconds, between two checks of a refresh, if the store does not wake the worker.
 const REFRESH_LOOK_NS: u64 = 10_000_000;
 
 impl Executor {
-    /// Returns true if the store has taken over what another process has written, so that an
-    /// initiator may begin its logon.
+    /// Returns true if the store has read the records of another process, so that an initiator may
+    /// log on.
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
-        // Messages of the last connection that the application has come to the store before.
+        // Records of the last connection's calls go into the store first.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
         let refreshed = match self.core.delivery.await_idle() {
             true => self.refresh(now),
@@ -41,18 +41,18 @@ impl Executor {
         Ok(true)
     }
 
-    /// Goes on with a refresh that was begun, if there is one.
+    /// Continues a refresh that has begun, if there is one.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`] as long as it is under way; any other error of the store.
+    /// [`StoreError::NotYet`] while the refresh is under way; otherwise an error of the store.
     pub(crate) fn settle_refresh(&mut self, now: Now) -> Result<(), StoreError> {
         if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
     }
 
-    /// Looks whether a refresh is over, or takes too long; also of a connection that has ended.
+    /// Checks whether a refresh is over or takes too long, even after the end of a connection.
     pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
         if let Some(until_ns) = self.core.judging.refreshes_until_ns() {
-            // The turn that follows looks whether it is over.
+            // The next turn checks whether the refresh is over.
             self.journal.look_again();
             self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
             let is_late = now.monotonic_ns >= until_ns;
@@ -64,30 +64,30 @@ impl Executor {
         }
     }
 
-    /// The store has not taken over in time what another process has written.
+    /// Reports that the store has not read the records of another process in time.
     fn not_refreshed(&mut self, now: Now) -> Disconnect {
         self.tell(now, &Event::StoreNotRead(&unanswered()));
         Disconnect::StoreFailed
     }
 
-    /// When to look again at a refresh that is under way.
+    /// Returns the time of the next check of a pending refresh.
     fn refresh_deadline(&self) -> Option<u64> {
         self.journal.is_refreshing().then_some(self.refresh_look_ns)
     }
 
-    /// When there is something to tell or to look at though there is no connection.
+    /// Returns the next deadline of a session without a connection.
     pub(crate) fn deadline_at_rest(&self) -> Option<u64> {
         self.sinks.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
     }
 
-    /// When [`Executor::tick`] must be called at the latest.
+    /// Returns the latest time for the next call of [`Executor::tick`].
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let others = [self.refresh_deadline(), self.sinks.event_log.deadline()];
         let others = others.into_iter().flatten().filter(|_| self.core.ending().is_none());
         self.core.next_deadline().into_iter().chain(others).min()
     }
 
-    /// Goes on from what another process has left in the store.
+    /// Adopts the records that another process has left in the store.
     fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
@@ -95,7 +95,7 @@ impl Executor {
             return Ok(());
         }
         if !self.journal.is_refreshing() {
-            // No batch may be begun.
+            // Commit first: no batch may be open.
             self.commit(now)?;
         }
         self.journal.refresh()?;
@@ -111,9 +111,9 @@ impl Executor {
         Ok(())
     }
 
-    /// Refreshes the store for the Logon(A) of an acceptor, where that is wanted, until this moment
-    /// of the monotonic clock if it was begun before. Returns what becomes of the Logon(A) if it
-    /// cannot be accepted now.
+    /// Refreshes the store for a Logon(A) that an acceptor has received, if the settings want a
+    /// refresh. `until_ns` is the deadline, on the monotonic clock, of a refresh that has begun.
+    /// Returns the verdict on the Logon(A) if the session cannot accept the logon now.
     pub(super) fn refresh_for_logon(&mut self, now: Now, until_ns: Option<u64>) -> Option<Verdict> {
         let begins = self.core.session.state() == State::LogonAwaited;
         if !begins || !self.core.options.refresh_on_logon {
@@ -133,13 +133,13 @@ impl Executor {
         }
     }
 
-    /// Returns true if nothing may be committed now: a call that has sent something has not
-    /// returned, or the store is being refreshed.
+    /// Returns true if commits are suspended: a call that has sent messages has not returned, or a
+    /// refresh is under way.
     pub(crate) fn is_held(&self) -> bool {
         self.core.has_open_answer() || self.journal.is_refreshing()
     }
 
-    /// The same, unless it is over by now.
+    /// Returns true if commits are still suspended, after an update of the refresh and the answer.
     pub(crate) fn holds(&mut self, now: Now) -> bool {
         let holds = match self.settle_refresh(now) {
             Ok(()) => self.core.holds_answer(now),

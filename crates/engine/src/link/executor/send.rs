@@ -1,5 +1,4 @@
-//! Messages of the application on their way out, as far as the journal takes part: sent, stored for
-//! later, kept in the queue, or given back.
+//! Outbound messages of the application: sent, stored for later, queued, or returned.
 
 use std::hint::cold_path;
 
@@ -14,8 +13,8 @@ use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 impl Executor {
-    /// Sends for a handle. The times of encoding, and of the way to the socket, are measured from
-    /// `put` on, which becomes the moment at which the message is encoded.
+    /// Sends for a handle. Measures the encoding time and the time to the socket from `put`, and
+    /// sets `put` to the time at which the message is encoded.
     pub(crate) fn send_put(
         &mut self,
         now: Now,
@@ -33,7 +32,7 @@ impl Executor {
         sent
     }
 
-    /// Sends for the application, as one of its callbacks does.
+    /// Sends for the application, as in a callback.
     pub(crate) fn send_now(
         &mut self,
         now: Now,
@@ -49,17 +48,17 @@ impl Executor {
         sent
     }
 
-    /// Sends or stores what other threads have handed over until now, as far as the session takes
-    /// it: before a direct send or a Logout(5), which must not overtake it. It commits after as
-    /// many messages as a turn has, so that no batch grows with the queue.
+    /// Sends or stores the queued messages of other threads that the session accepts now. Call this
+    /// before a direct send or a Logout(5), which must not overtake these messages. Commits after
+    /// each `turn_messages_max` messages to bound the batch.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        // A store that fails here is reported to whoever commits next.
+        // The next commit reports a failed store.
         self.take_queued(now, queue, |executor| executor.commit(now));
     }
 
-    /// The same with something else after as many messages as a turn has. Messages that other
-    /// threads hand over meanwhile are for the next time: a thread that sends in a loop must not
-    /// keep the caller here.
+    /// Sends the queue as [`Executor::send_queued`] does, but calls `between` after each
+    /// `turn_messages_max` messages. Messages queued meanwhile wait for the next call, so that a
+    /// sender in a loop cannot block the caller.
     pub(crate) fn take_queued(
         &mut self,
         now: Now,
@@ -78,8 +77,8 @@ impl Executor {
         }
     }
 
-    /// Sends or stores what other threads handed over, as far as the session takes it now, and at
-    /// most `left` messages, which are counted down. If some are left, [`Core::sends_more`].
+    /// Sends or stores at most `left` queued messages that the session accepts now, and decrements
+    /// `left`. [`Core::sends_more`] reports remaining messages.
     ///
     /// [`Core::sends_more`]: transfix_session::core::Core::sends_more
     #[inline(always)]
@@ -91,7 +90,7 @@ impl Executor {
 
     #[inline(never)]
     pub(super) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        // A message that is numbered or kept during a refresh would have one of the old numbers.
+        // A message numbered or stored during a refresh would get an old number.
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
@@ -106,7 +105,7 @@ impl Executor {
             let end = self.core.out.end();
             match way {
                 SendOrStore::Send => taken = self.probe.put(now, (put, taken), begin..end),
-                // The store has not taken the message, which stays first.
+                // On a failure of the store, the message stays first in the queue.
                 SendOrStore::Store if self.put_if_late(now).is_err() => break,
                 SendOrStore::Store => {}
             }
@@ -116,18 +115,18 @@ impl Executor {
         self.note_taken(queue);
     }
 
-    /// Moves what other threads have handed over behind what waits in the core.
+    /// Appends the queued messages of other threads to the core's queue.
     fn take_in(&mut self, queue: &SendQueue) {
         self.core.outgoing.take_in(|waiting| queue.take(waiting));
     }
 
-    /// Lets the queue know how much was taken from it and waits.
+    /// Reports the bytes that wait in the core to the queue.
     fn note_taken(&self, queue: &SendQueue) {
         queue.note_taken(self.core.outgoing.bytes());
     }
 
-    /// Sends from the queue before anything else if the last turn left it in the middle. Returns
-    /// whether it did.
+    /// Sends queued messages first if the last turn left some. Returns true if the queue still
+    /// comes first.
     #[inline(always)]
     pub(crate) fn begin_with_queue(&mut self, now: Now, queue: &SendQueue, left: &mut u32) -> bool {
         if self.core.outgoing.is_first() {
@@ -137,9 +136,8 @@ impl Executor {
         self.core.outgoing.is_first()
     }
 
-    /// Sends from the queue at the end of a turn, and puts the rest that waits for a logon into the
-    /// store's batch. A turn that began with the queue lets the next one begin with what has come
-    /// in.
+    /// Sends queued messages at the end of a turn, and puts messages that wait for a logon into the
+    /// store's batch. If a turn began with the queue, the next turn begins with received bytes.
     #[inline(always)]
     pub(crate) fn end_with_queue(
         &mut self,
@@ -155,7 +153,7 @@ impl Executor {
         self.put_queued(now, queue)
     }
 
-    /// Puts what waits for a logon into the store's batch.
+    /// Puts the messages that wait for a logon into the store's batch.
     pub(super) fn put_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
         if self.journal.is_refreshing() {
             return Ok(());
@@ -174,14 +172,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts what waits for a logon into the store.
+    /// Puts the messages that wait for a logon into the store, and commits.
     pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
         self.put_queued(now, queue)?;
         self.commit(now)
     }
 
-    /// Takes a message into the queue, and into the store if it waits for a logon. Returns how many
-    /// bytes wait then.
+    /// Adds a message to the queue, and to the store if the message waits for a logon. Returns the
+    /// number of waiting bytes.
     pub(crate) fn queue(
         &mut self,
         now: Now,
@@ -189,7 +187,8 @@ impl Executor {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<usize, SendError> {
-        // A later commit that fails would put returned messages in front: `before` would be wrong.
+        // Commit first: a later failed commit would put returned messages in front and invalidate
+        // `before`.
         self.commit_given_back(now);
         let before = self.core.outgoing.bytes();
         let pushed = queue.push_offline(msg_type, fill)?;
@@ -202,15 +201,15 @@ impl Executor {
         Ok(pushed.bytes)
     }
 
-    /// Gives back what has waited for a logon longer than it may: at most `left` messages, which
-    /// are counted down.
+    /// Returns messages that have waited too long for a logon: at most `left` messages; decrements
+    /// `left`.
     pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
         if !self.journal.is_refreshing() {
             self.core.expire_queued(now, left);
         }
     }
 
-    /// Gives back what could not be given back before the store was open again.
+    /// Returns messages that could not be returned before the store was reopened.
     pub(super) fn return_late(&mut self, now: Now, queue: &SendQueue) {
         let late = self.core.outgoing.take_late();
         self.core.give_back(late, IfLost::Returns);
@@ -218,7 +217,7 @@ impl Executor {
         self.note_taken(queue);
     }
 
-    /// Stores what waits, or gives it back.
+    /// Stores the waiting messages, or returns them.
     pub(super) fn leave_nothing(&mut self, now: Now, queue: &SendQueue) {
         self.send_queued(now, queue);
         if !self.core.outgoing.keeps_rest() {
@@ -228,7 +227,7 @@ impl Executor {
             self.commit_given_back(now);
         }
         if self.keep_queued(now, queue).is_err() {
-            // The store cannot have messages that it was never given.
+            // The store cannot contain messages that it never received.
             let never_stored = self.core.outgoing.take_never_stored();
             self.core.give_back(never_stored, IfLost::Returns);
             self.commit_given_back(now);
@@ -236,16 +235,16 @@ impl Executor {
         self.note_taken(queue);
     }
 
-    /// Drops what waits.
+    /// Drops the waiting messages.
     pub(crate) fn clear_queued(&mut self, queue: &SendQueue) {
         self.take_in(queue);
         self.core.outgoing.clear();
         self.note_taken(queue);
     }
 
-    /// Gives back to the application what waits in the queue, if it is not to be kept.
+    /// Returns the waiting messages to the application unless the settings keep them.
     pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
-        // Where the store is being refreshed, they wait for the end of another connection.
+        // During a refresh, the messages wait for the end of another connection.
         if self.journal.is_refreshing() || self.core.outgoing.keeps_unsent() {
             return;
         }
@@ -262,7 +261,8 @@ impl Executor {
         }
     }
 
-    /// Makes safe that messages are given back, if some are. A store that fails has them wait on.
+    /// Commits the return of messages, if there are any. On a failure of the store, the messages
+    /// keep waiting.
     fn commit_given_back(&mut self, now: Now) {
         if self.core.outgoing.gives_back() {
             let _ = self.commit(now);

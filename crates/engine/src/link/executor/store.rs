@@ -1,7 +1,7 @@
-//! The journal of a session: what is put into it, and how the session goes on when it is read or
-//! opened again.
+//! The executor's use of the journal: puts, commits, and the restart after a refresh or a
+//! reopening.
 //!
-//! Invariant: what is on the wire was committed before.
+//! Invariant: bytes on the wire are committed before.
 
 use std::io;
 use std::time::Duration;
@@ -19,17 +19,17 @@ use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 
-/// The batch that a turn writes at once if nobody waits for it. With fewer messages the system
-/// calls cost more than is gained, with more the counterparty waits.
+/// The size of an early batch, when no other session waits for the turn. Smaller batches cost more
+/// in system calls; larger ones delay the counterparty.
 const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
 
-/// How long a store that is opened may take to fetch what the session goes on from.
+/// Limit, in nanoseconds, on the time in which an opened store must fetch the session's records.
 const OPENING_NS_MAX: u64 = 60_000_000_000;
-/// Time between two looks whether the store has fetched something.
+/// Time between two checks for fetched records.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Asks the store until it has fetched what it is asked for, at most until this moment of the
-/// monotonic clock. `ask` may be called several times.
+/// Calls `ask` until the store has fetched the requested records, at most until `until_ns` on the
+/// monotonic clock.
 pub(super) fn patiently(
     io: &dyn Io,
     until_ns: u64,
@@ -44,14 +44,14 @@ pub(super) fn patiently(
     }
 }
 
-/// The store has not answered in time.
+/// Returns the error of a store that has not answered in time.
 pub(super) fn unanswered() -> StoreError {
     let why = "the store has not answered in time";
     StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, why))
 }
 
 impl Executor {
-    /// Puts the new frames and numbers into the store and makes them durable together.
+    /// Puts the new frames and numbers into the store, and commits them together.
     pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
         let committed = self.put_and_commit(now);
         if committed.is_err() {
@@ -68,7 +68,7 @@ impl Executor {
         }
         let numbers = self.core.kept_numbers();
         self.journal.put_next(now, numbers)?;
-        // With the frames of those that were sent: no message is sent twice, and none is lost.
+        // Commit this record together with the sent frames: no message is sent twice or lost.
         if let Some(ticket) = self.core.outgoing.take_gone() {
             self.journal.put(now, Record::Unqueued(ticket))?;
         }
@@ -80,9 +80,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns true if the frames that are not committed yet are as many as are to be stored and
-    /// written at once. `is_alone`: nobody waits for the end of the turn, so that the counterparty
-    /// may work meanwhile on what it has been sent.
+    /// Returns true if the uncommitted frames reach the batch limit. With `is_alone`, a smaller
+    /// limit applies, so that the counterparty can process the first messages early.
     pub(crate) fn is_batch_full(&self, is_alone: bool) -> bool {
         let Core { options, watermarks, out, session, .. } = &self.core;
         let early = (is_alone && options.writes_early).then_some(EARLY);
@@ -96,7 +95,7 @@ impl Executor {
         batch.is_some_and(uncommitted)
     }
 
-    /// Takes note of what the store has made safe since.
+    /// Processes the batches that have become durable.
     #[inline(always)]
     pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
         if !self.core.watermarks.are_safe() {
@@ -106,7 +105,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts what the session layer has written and not put yet.
+    /// Puts the new entries of the session layer.
     pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         let Self { core, journal, sinks, probe, .. } = self;
         probe.note_requests(&core.out);
@@ -125,7 +124,8 @@ impl Executor {
         if core.has_late() { self.put_late(now) } else { Ok(()) }
     }
 
-    /// Puts messages that are not written: the counterparty asks for them. They were numbered last.
+    /// Puts stored-only messages, which the counterparty requests later. Their numbers are the
+    /// latest.
     #[cold]
     fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
         self.core.note_stored();
@@ -135,19 +135,19 @@ impl Executor {
         put
     }
 
-    /// Puts a message into the store's batch that got its number without a connection, before
-    /// anything with a higher number.
+    /// Puts a message that got its number without a connection, before any higher number.
     pub(super) fn put_if_late(&mut self, now: Now) -> Result<(), StoreError> {
         if self.core.has_late() { self.put_entries(now) } else { Ok(()) }
     }
 
-    /// Returns true if the next connection may go on in another store: of this one all is safe.
+    /// Returns true if the next connection may use another store: all batches of this store are
+    /// durable.
     pub(crate) fn may_change_store(&self) -> bool {
         !self.core.options.refresh_on_logon
             || (self.core.watermarks.are_safe() && !self.journal.is_refreshing())
     }
 
-    /// Goes on, at the start, from what the store has besides numbers.
+    /// Restores, at the start, the stored state besides the numbers.
     pub(crate) fn begin_from_store(&mut self, io: &dyn Io) -> Result<(), StoreError> {
         let until_ns = io.monotonic_ns() + OPENING_NS_MAX;
         patiently(io, until_ns, || self.note_asked_reset())?;
@@ -157,7 +157,7 @@ impl Executor {
         Ok(())
     }
 
-    /// A Logon(A) that has asked for a reset, and is not answered, asks again.
+    /// Repeats the request for a reset after an unanswered Logon(A) with ResetSeqNumFlag(141)=Y.
     fn note_asked_reset(&mut self) -> Result<(), StoreError> {
         if self.journal.asked_to_reset()? {
             self.core.session.reset_at_next_logon();
@@ -165,7 +165,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Takes over the numbers of the store, and what waits there.
+    /// Adopts the stored numbers and the stored queue.
     pub(super) fn resume(&mut self, now: Now) -> Result<(), StoreError> {
         let numbers = self.journal.go_on();
         let session = &self.core.session;
@@ -176,7 +176,7 @@ impl Executor {
         self.restore_queued(now)
     }
 
-    /// Takes from the store what waits there for a logon.
+    /// Loads the messages that wait in the store for a logon.
     fn restore_queued(&mut self, now: Now) -> Result<(), StoreError> {
         let mut restored = Restored::default();
         let outgoing = &mut self.core.outgoing;
@@ -192,7 +192,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Goes on from the store, after it has failed or a turn has panicked.
+    /// Continues from the store after a failure of the store or a panic in a turn.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         let now = io.now();
         let until_ns = now.monotonic_ns + OPENING_NS_MAX;
@@ -241,12 +241,12 @@ impl Executor {
         Ok(())
     }
 
-    /// Settles, for what was sent and not safe when the store failed, whether the store has it.
+    /// Determines which messages, sent but not durable at the failure, the store contains.
     fn settle_uncommitted(&mut self) -> Result<(), StoreError> {
         let next_out = self.journal.numbers().next_out;
         let outgoing = &mut self.core.outgoing;
         while let Some(seq) = outgoing.first_uncommitted().filter(|seq| *seq < next_out) {
-            // Another process may have gone on from where we were; a store need not keep messages.
+            // Another process may have continued from our numbers; a store need not keep messages.
             let stored = self.journal.store().outbound(seq)?;
             if !stored.is_none_or(|stored| outgoing.may_be_stored_as(stored.bytes)) {
                 break;
@@ -256,20 +256,20 @@ impl Executor {
         Ok(())
     }
 
-    /// A turn has panicked: the session begins anew from what its store has committed.
+    /// Marks the session for a restart from the last commit after a panic in a turn.
     pub(crate) fn abandon(&mut self) {
         self.core.abandon();
         self.journal.abandon();
     }
 
-    /// Lets others see where the session stands, and lets the application be told of a new state.
+    /// Publishes the state of the session, and queues a notice of a new state for the application.
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
         self.publish(now);
         self.core.note_state();
     }
 
-    /// Lets others see where the session stands.
+    /// Publishes the state of the session for other threads.
     #[inline]
     pub(super) fn publish(&self, now: Now) {
         let has_failed = self.journal.has_failed();

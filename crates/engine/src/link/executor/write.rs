@@ -1,6 +1,6 @@
-//! The way of bytes to the socket, past the application and the protocol log.
+//! Writes bytes to the socket, and reports frames to the application and the protocol log.
 //!
-//! Invariant: a frame is shown and logged once, whole, at the first write that takes of it.
+//! Invariant: a frame is shown and logged once, whole, before its first write or right after.
 
 use std::hint::cold_path;
 use std::io;
@@ -21,10 +21,11 @@ use crate::link::down::Down;
 use crate::link::journal::Journal;
 
 impl Executor {
-    /// Writes as much as the socket takes, a replay in its place between the live frames.
+    /// Writes as many bytes as the socket accepts, with a replay at its position between the live
+    /// frames.
     ///
-    /// One chunk of a replay is written: then it is the turn of the worker's other sessions.
-    /// Returns whether the socket may take more.
+    /// Writes one chunk of a replay, so that the worker's other sessions get a turn. Returns true
+    /// if the socket may accept more.
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -33,10 +34,10 @@ impl Executor {
     ) -> Result<bool, Down> {
         self.probe.committed(now, &self.core.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
-        // The calls of the commit come before anything that is written behind it.
+        // Make the calls of the commit before writing the bytes after the commit.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
-        // How much the socket has not taken of it.
+        // Number of bytes that the socket has not accepted.
         let left = self.core.watermarks.writable(&self.core.out);
         self.core.slow.note(now, left + self.core.replay.out.len());
         Ok(more)
@@ -67,7 +68,7 @@ impl Executor {
                 if !put_off_replay(&mut self.core) {
                     return Ok(false);
                 }
-                // The application does not wait for a socket that may be full for long.
+                // Release the application: the socket may be full for a long time.
                 self.application.release();
                 continue;
             }
@@ -82,7 +83,7 @@ impl Executor {
                 show_frames(now, &bytes[unshown..], to);
             }
             let written = stream.write(bytes);
-            // Behind the write: the log costs the counterparty nothing.
+            // Log after the write, so that logging does not delay the counterparty.
             log_received(self.sinks.log.as_mut(), &self.sinks.published.counters, now, unlogged);
             if !replays {
                 if let Some(log) = &mut self.sinks.log {
@@ -114,9 +115,9 @@ impl Executor {
         }
     }
 
-    /// Encodes the next chunk of a replay. The application is asked about each message: returns
-    /// whether it is free, and the store has the messages. The worker is called when an application
-    /// that is called in threads of its own is free, or the store has fetched them.
+    /// Encodes the next chunk of a replay, and asks the application about each message. Returns
+    /// true if the application is free and the store has the messages. Otherwise, the application
+    /// or the store wakes the worker later.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
         let Self { core, journal, sinks, application, .. } = self;
         let asks = core.replay.has_more();
@@ -127,12 +128,12 @@ impl Executor {
         application.release();
         sinks.published.counters.resent.add(std::mem::take(&mut core.replay.resent));
         core.note_missing(now);
-        // The counters are right before the counterparty has it.
+        // Update the counters before the counterparty receives the chunk.
         self.tell_events(now);
         let Self { core, sinks, application, wants_wire, .. } = self;
         match filled {
             Ok(()) => {}
-            // It calls the worker when it has the message.
+            // The store wakes the worker when the message is fetched.
             Err(StoreError::NotYet) => return Ok(false),
             Err(error) => return Err(Down::Store(error)),
         }
@@ -147,19 +148,19 @@ impl Executor {
         Ok(true)
     }
 
-    /// Logs what was received and is not logged yet.
+    /// Logs received bytes that are not logged yet.
     pub(crate) fn log_received(&mut self, now: Now, unlogged: &mut Unlogged<'_>) {
         let counters = &self.sinks.published.counters;
         log_received(self.sinks.log.as_mut(), counters, now, unlogged);
     }
 }
 
-/// Reads from the journal what is to be sent again, as far as it has the messages at once, and as
-/// far as the application wants them to be.
+/// Reads messages from the journal for resending, as far as the store has them at once and the
+/// application wants to resend them.
 ///
 /// # Errors
-/// [`StoreError::NotYet`] if nothing could be encoded before the store has fetched a message; any
-/// other error of the store.
+/// [`StoreError::NotYet`] if the store must fetch the first message; otherwise an error of the
+/// store.
 fn fill_chunk(
     now: Now,
     core: &mut Core,
@@ -181,7 +182,7 @@ fn fill_chunk(
             continue;
         };
         let sent = Some(&stored).filter(|stored| stored.kind == Kind::Application);
-        // Our own frame, checked by the store: what can't be read is covered by a gap fill.
+        // Our own frame, checked by the store; a gap fill covers a frame that cannot be parsed.
         let message = sent.and_then(|stored| {
             Message::parse(stored.bytes, held_index, CheckSumPolicy::Ignore).ok()
         });
@@ -195,8 +196,8 @@ fn fill_chunk(
     if is_awaited { Err(StoreError::NotYet) } else { Ok(()) }
 }
 
-/// The application or the store takes its time, and the session goes on meanwhile: the counterparty
-/// may ask whether it is alive. Returns whether something goes out before the replay.
+/// Postpones the replay while the application or the store is slow. The session continues, so that
+/// TestRequests are answered. Returns true if other bytes go out before the replay.
 fn put_off_replay(core: &mut Core) -> bool {
     if core.out.is_empty() {
         return false;
@@ -205,8 +206,7 @@ fn put_off_replay(core: &mut Core) -> bool {
     true
 }
 
-/// The bytes that may be written next: before a replay those in front of it, and none that are not
-/// safe.
+/// Returns the bytes to write next: only durable bytes, and only bytes up to the next replay.
 fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, watermarks: &Watermarks) -> &'a [u8] {
     if replay.is_next(out.written()) {
         return replay.out.bytes();
@@ -232,7 +232,7 @@ fn show_frames(
     mut bytes: &[u8],
     (application, session, delivery): (&mut AppExecutor, &Session, &mut Delivery),
 ) {
-    // Our own frames: as long as they are.
+    // Our own frames have no length limit.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
         application.show(now, (Direction::Outbound, &bytes[..end]), (session, delivery));

@@ -1,7 +1,6 @@
-//! The store of a session, which is asked to keep nothing more once it has failed, until it is open
-//! again.
+//! A store wrapper that rejects all records after a failure, until the store is reopened.
 //!
-//! Invariant: the error that made it fail is logged, once; what follows from it is not.
+//! Invariant: the first error of a failure is logged once; errors that follow are not logged.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,16 +13,16 @@ use transfix_observe::event;
 /// The facts of a failure.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
-    /// The numbers of the last batch that is safe.
+    /// The numbers of the last durable batch.
     pub(super) numbers: Numbers,
-    /// The store has no room for what it was given, and never will.
+    /// True if a record exceeds the store's maximum size.
     pub(super) is_too_large: bool,
 }
 
 pub(super) struct WatchedStore {
     store: Box<dyn Store>,
     watch: Watch,
-    /// It was given back.
+    /// True if the store was returned to the engine.
     is_retired: bool,
 }
 
@@ -31,11 +30,11 @@ pub(super) struct WatchedStore {
 struct Watch {
     id: SessionId,
     failure: Option<Failure>,
-    /// The numbers of the last batch that is safe, while a later one is not.
+    /// The numbers of the last durable batch, while a later batch is pending.
     safe_numbers: Option<Numbers>,
-    /// Batches that are not safe yet: of each its ticket, and the numbers behind it.
+    /// The pending batches: ticket, and the numbers after the batch.
     pending: VecDeque<(u64, Numbers)>,
-    /// Why it has failed, in words.
+    /// The text of the error that failed the store.
     cause: String,
 }
 
@@ -44,8 +43,8 @@ impl Watch {
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() && !matches!(error, StoreError::NotYet) {
             let numbers = self.safe_numbers.unwrap_or(numbers);
-            // Bounded by time: the store fails again only once it was opened again, which is tried
-            // at most once a second.
+            // The lines are bounded, because the engine reopens a failed store at most once a
+            // second.
             event!(error, StoreFailed, session = %self.id, %error);
             let is_too_large = matches!(error, StoreError::TooLarge { .. });
             self.failure = Some(Failure { numbers, is_too_large });
@@ -53,16 +52,16 @@ impl Watch {
         }
     }
 
-    /// A batch will be safe with this ticket. The numbers are those before it and behind it.
+    /// Records a pending batch, with the numbers before and after the batch.
     fn will_be_safe(&mut self, ticket: u64, (before, behind): (Numbers, Numbers)) {
         self.safe_numbers.get_or_insert(before);
-        // A commit of nothing names the last batch once more.
+        // An empty commit returns the ticket of the last batch again.
         if self.pending.back().is_none_or(|(last, _)| *last < ticket) {
             self.pending.push_back((ticket, behind));
         }
     }
 
-    /// All batches up to this ticket are safe.
+    /// Records that all batches up to `ticket` are durable.
     fn note_safe_up_to(&mut self, ticket: u64) {
         while let Some((_, numbers)) = self.pending.pop_front_if(|(first, _)| *first <= ticket) {
             self.safe_numbers = Some(numbers);
@@ -72,7 +71,7 @@ impl Watch {
         }
     }
 
-    /// Nothing is pending.
+    /// Records that no batch is pending.
     fn settle(&mut self) {
         self.safe_numbers = None;
         self.pending.clear();
@@ -91,12 +90,12 @@ impl WatchedStore {
         Self { store, watch, is_retired: false }
     }
 
-    /// The store as it lies in memory.
+    /// Returns the inner store, for prefetching its memory.
     pub(super) fn inner(&self) -> &dyn Store {
         &*self.store
     }
 
-    /// Why it takes nothing now.
+    /// Returns the reason why the store accepts no records now.
     pub(super) fn cause(&self) -> Option<&str> {
         self.watch.failure.map(|_| &*self.watch.cause)
     }
@@ -105,13 +104,13 @@ impl WatchedStore {
         self.watch.failure
     }
 
-    /// It cannot go on.
+    /// Marks the store as failed.
     #[cold]
     pub(super) fn fail(&mut self, error: &StoreError) {
         self.fail_after(self.store.numbers(), error);
     }
 
-    /// Nothing more is put before the store is open again, though it has not failed itself.
+    /// Suspends puts until the store is reopened, although the store itself has not failed.
     pub(super) fn abandon(&mut self) {
         if self.watch.failure.is_none() {
             let numbers = self.watch.safe_numbers.unwrap_or(self.store.numbers());
@@ -120,8 +119,8 @@ impl WatchedStore {
         }
     }
 
-    /// Gives the store up, which has not made safe in time what was committed: whoever drops it
-    /// waits for it.
+    /// Abandons the store, which has not made its commits durable in time. Dropping the returned
+    /// store blocks until the store is done.
     pub(super) fn leave(&mut self) -> Box<dyn Store> {
         let text = "the device has not answered in time; nobody knows whether it has what was \
                     committed last";
@@ -129,7 +128,7 @@ impl WatchedStore {
         self.retire()
     }
 
-    /// The engine has ended: nothing more is put.
+    /// Returns the store at the end of the engine; no further record is put.
     pub(super) fn retire(&mut self) -> Box<dyn Store> {
         self.is_retired = true;
         std::mem::replace(&mut self.store, Box::new(MemoryStore::new(1, 0)))
@@ -139,7 +138,7 @@ impl WatchedStore {
         self.watch.fail_after(numbers, error);
     }
 
-    /// It is open again.
+    /// Allows puts again after a reopening.
     pub(super) fn go_on(&mut self) {
         self.watch.failure = None;
         self.watch.settle();
@@ -165,7 +164,7 @@ impl Store for WatchedStore {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         self.check()?;
-        // Before, since a commit that fails may have been one all the same.
+        // Read the numbers before the commit, because a failed commit may still have taken effect.
         let numbers = self.store.numbers();
         let committed = self.store.commit().inspect_err(|error| self.fail_after(numbers, error))?;
         match committed {
@@ -195,21 +194,21 @@ impl Store for WatchedStore {
 
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         let numbers = self.store.numbers();
-        // A store that cannot read what it keeps has failed: not every caller can say so.
+        // A read error fails the store here, because not every caller can report the error.
         let read = self.store.outbound(seq);
         read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
 
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError> {
         let numbers = self.store.numbers();
-        // A store that cannot read what it keeps has failed: not every caller can say so.
+        // A read error fails the store here, because not every caller can report the error.
         let read = self.store.inbound(seq);
         read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
 
     fn queued(&mut self, ticket: u64) -> Result<Option<Stored<'_>>, StoreError> {
         let numbers = self.store.numbers();
-        // A store that cannot read what it keeps has failed: not every caller can say so.
+        // A read error fails the store here, because not every caller can report the error.
         let read = self.store.queued(ticket);
         read.inspect_err(|error| self.watch.fail_after(numbers, error))
     }
@@ -235,7 +234,7 @@ mod tests {
     use tracing::{Event, Metadata, Subscriber};
     use transfix_session::BeginString;
 
-    /// The words of the log for errors.
+    /// The error texts of the log.
     #[derive(Clone, Default)]
     struct Errors(Arc<Mutex<Vec<String>>>);
 
@@ -269,7 +268,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Fails with a cause, and then like a store that has failed before.
+    /// Fails with a cause, then like a store that has failed before.
     struct Full {
         failed: bool,
     }
@@ -299,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Makes batches safe when it is told to, one number each.
+    /// Makes batches durable on command, one number each.
     struct Late {
         next_out: u64,
         safe: Arc<AtomicU64>,
