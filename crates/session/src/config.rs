@@ -1,4 +1,5 @@
-//! The configuration of a session: identity, role, times and limits. It is set before the start.
+//! The configuration of a session: identity, role, times and limits. The configuration is fixed
+//! before the session starts.
 
 mod application;
 mod identity;
@@ -36,7 +37,7 @@ pub use timing::TimingConfig;
 pub use unavailable::{Unavailable, UnavailableAction};
 pub use unread::{GarbledPolicy, TooLongPolicy};
 
-/// The side that opens the connection.
+/// The role of this side: the initiator opens the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -47,22 +48,22 @@ pub enum Role {
     Acceptor,
 }
 
-/// The highest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
-/// for thirty years do not reach it; a number near the end of 64 bits would leave no number to go
-/// on with.
+/// The greatest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
+/// for thirty years stay below the limit. A number near the end of 64 bits would leave no number
+/// for the next message.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
-/// The moment of a call, taken by the driver: one clock for the wire, one for timing.
+/// The time of a call, read by the driver: one clock for the wire, one clock for timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall clock, for SendingTime(52).
     pub utc: Timestamp,
-    /// Monotonic clock in nanoseconds from any start, for timers.
+    /// Monotonic clock in nanoseconds since an arbitrary start, for timers.
     pub monotonic_ns: u64,
 }
 
-/// Nanoseconds of a time, two hundred years at most, so that a moment of the monotonic clock can be
-/// added to them.
+/// Returns a time in nanoseconds, at most two hundred years. The limit avoids an overflow when a
+/// caller adds the monotonic clock.
 #[must_use]
 pub const fn nanos(time: Duration) -> u64 {
     const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
@@ -70,30 +71,30 @@ pub const fn nanos(time: Duration) -> u64 {
     if ns < MAX { ns as u64 } else { MAX as u64 }
 }
 
-/// Everything that a session is told at its start.
+/// The configuration of a session at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Version, CompIDs and all else that tells this session from others.
+    /// Identity: version, CompIDs, SubIDs, LocationIDs and qualifier.
     pub id: SessionId,
-    /// The role: this side connects, or it listens.
+    /// Role: initiator or acceptor.
     pub role: Role,
-    /// Heartbeats, resets, limits, timeouts.
+    /// Keys without a table of their own, such as heartbeats, resets, limits and timeouts.
     pub protocol: ProtocolConfig,
-    /// Fields of the Logon(A).
+    /// Fields of the own Logon(A), and requirements on the counterparty's.
     pub logon: LogonConfig,
-    /// Numbers that are not the expected ones.
+    /// Reactions to an unexpected MsgSeqNum(34).
     pub numbers: NumbersConfig,
-    /// How lost messages are asked for, and how much is sent again.
+    /// Requests for lost messages, and limits on resends.
     pub resend: ResendConfig,
-    /// Heartbeats and silence.
+    /// Heartbeats and the supervision of silence.
     pub timing: TimingConfig,
-    /// The time zone `reset_at_zone`: from each of these seconds on, its clocks are so many seconds
-    /// ahead of UTC. In order; empty for UTC.
+    /// UTC offsets of the time zone `reset_at_zone`, in order. Each entry has a Unix time in
+    /// seconds and the seconds that the zone is ahead of UTC from then on. Empty = UTC.
     pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
 impl Config {
-    /// The defaults for a session.
+    /// Returns the default configuration of a session.
     #[must_use]
     pub fn new(id: SessionId, role: Role) -> Self {
         Self {
@@ -108,14 +109,14 @@ impl Config {
         }
     }
 
-    /// The precision of the times that the session sends.
+    /// Returns the precision of the times that the session sends.
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
     }
 
-    /// Further fields of the header of each message of ours: SubIDs and LocationIDs that the
-    /// version has, and the fields of the settings.
+    /// Returns further fields for the header of each outbound message: SubIDs and LocationIDs that
+    /// the version has, and `header_fields` of the settings.
     #[must_use]
     pub fn own_header(&self) -> String {
         let (version, ids) = (self.id.begin_string, &self.id.sub_ids);

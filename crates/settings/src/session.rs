@@ -1,4 +1,4 @@
-//! `[[session]]`: one session, with the tables and groups of keys that it consists of.
+//! `[[session]]`: one session, with its tables and groups of keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,104 +23,108 @@ use crate::tls::TlsSettings;
 use crate::validation::ValidationSettings;
 
 settings_table! {
-    /// `[[session]]`: one session; keys in `[defaults]` hold for all.
+    /// `[[session]]`: one session. Keys in `[defaults]` apply to all sessions.
     ///
-    /// A table of the file is a field of the same name. The other keys stand in groups: those of
-    /// [`StoreSettings`] in `store`, and so on; in the file they stand directly in the session.
+    /// Each table of the file is a field of the same name. The other keys form groups, such as
+    /// [`StoreSettings`] in the field `store`. In the file these keys are direct keys of the
+    /// session.
     pub struct SessionSettings {
-        /// `acceptor` listens at `address`, `initiator` connects to it.
+        /// `acceptor` listens at `address`; `initiator` connects to `address`.
         pub role: Role,
-        /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
+        /// BeginString(8): `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
         pub begin_string: BeginString,
-        /// SenderCompID(49) of what we send.
+        /// SenderCompID(49) of outbound messages.
         pub sender_comp_id: String,
-        /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made
-        /// from it when a counterparty that no other settings name logs on, if the program lets it
-        /// in (see [`crate::EngineBuilder::admit`]).
+        /// TargetCompID(56) of outbound messages. An acceptor with `*` is a template. If a
+        /// counterparty without settings of its own logs on, and the program admits it, the engine
+        /// creates a session from the template (see [`crate::EngineBuilder::admit`]).
         pub target_comp_id: String,
-        /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An
-        /// acceptor takes the Logon(A) of a counterparty that gives other ones for another
-        /// session's; one that gives none is taken.
+        /// SenderSubID(50) of outbound messages. SubIDs and LocationIDs are part of the identity of
+        /// the session. If the Logon(A) of a counterparty has other values, it does not match an
+        /// acceptor's session. A Logon(A) without these fields matches.
         pub sender_sub_id: String = String::new(),
-        /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+        /// SenderLocationID(142) of outbound messages, since FIX 4.1. Part of the identity.
         pub sender_location_id: String = String::new(),
-        /// TargetSubID(57) of what we send.
+        /// TargetSubID(57) of outbound messages. Part of the identity.
         pub target_sub_id: String = String::new(),
-        /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+        /// TargetLocationID(143) of outbound messages, since FIX 4.1. Part of the identity.
         pub target_location_id: String = String::new(),
-        /// Tells sessions of an initiator apart whose version and ids are the same. It is never on
-        /// the wire, so that an acceptor, who could not know which session a Logon(A) means, has
-        /// none.
+        /// Name that distinguishes sessions of an initiator with the same version and ids. The
+        /// qualifier is never sent. An acceptor must not have one, since a Logon(A) could not name
+        /// the session.
         pub qualifier: String = String::new(),
-        /// `host:port`. Port 0 lets the system choose the port to listen at.
+        /// Address as `host:port`. With port 0, the system chooses the port at which an acceptor
+        /// listens.
         pub address: String,
         /// Addresses and subnets from which the counterparty of an acceptor may connect, such as
-        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere. Anybody else finds no such
-        /// session, and an address that no session of a listener allows is closed at once.
+        /// `["10.1.0.0/16", "192.0.2.7"]`. By default all addresses. For any other address this
+        /// session does not exist. A listener closes a connection at once if none of its sessions
+        /// allows the address.
         pub allow_from: Vec<String> = Vec::new(),
-        /// Addresses and subnets of proxies and load balancers that name their client by the PROXY
-        /// protocol, version 1 or 2. The client's address counts, in the log and for `allow_from`.
-        /// Such a proxy must say it, and of nobody else it is believed. All sessions at one address
-        /// have the same list.
+        /// Addresses and subnets of proxies and load balancers that send the client's address by
+        /// the PROXY protocol, version 1 or 2. The log and `allow_from` use the client's address. A
+        /// connection from a listed proxy must begin with the PROXY header; a header from any other
+        /// address is not trusted. All sessions at one address must have the same list.
         pub proxy_protocol_from: Vec<String> = Vec::new(),
-        /// If true, a message with DeliverToCompID(128) is passed on to the session of the same
-        /// version with that counterparty, on behalf of its sender. If not, the application gets
-        /// it.
+        /// If true, a message with DeliverToCompID(128) is forwarded to the session of the same
+        /// version with that counterparty, on behalf of its sender. If false, the application
+        /// receives the message.
         pub route_third_party: bool = false,
-        /// How long the application may take to answer a Logon(A) later. Then the counterparty is
-        /// refused. With `refresh_on_logon` also how long the store may take to be refreshed; then
-        /// the connection ends.
+        /// Time that the application may take for a deferred answer to a Logon(A). After that time
+        /// the counterparty is rejected. With `refresh_on_logon`, also the time to refresh the
+        /// store. After that time the connection ends.
         #[least(1)]
         #[millis("logon_answer_ms")]
         pub logon_answer: Duration = 10_000,
-        /// The Logon(A) of ours, and the one that is taken, as a table. See [`LogonConfig`].
+        /// Logon(A): fields of the own Logon(A), and requirements on the counterparty's, as a
+        /// table. See [`LogonConfig`].
         pub logon: LogonConfig = LogonConfig::default(),
-        /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+        /// Reactions to an unexpected MsgSeqNum(34), as a table. See [`NumbersConfig`].
         pub numbers: NumbersConfig = NumbersConfig::default(),
-        /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+        /// Requests for lost messages, and resends, as a table. See [`ResendConfig`].
         pub resend: ResendConfig = ResendConfig::default(),
-        /// Heartbeats and silence, as a table. See [`TimingConfig`].
+        /// Heartbeats and the supervision of silence, as a table. See [`TimingConfig`].
         pub timing: TimingConfig = TimingConfig::default(),
-        /// The reaction to messages that the application is not available for, as a table. See
+        /// Reaction to messages for which the application is not available, as a table. See
         /// [`Unavailable`].
         pub unavailable: Unavailable = Unavailable::default(),
-        /// How messages are handed to an application that is called in threads of its own, as a
-        /// table. See [`ApplicationSettings`].
+        /// Limits on messages that wait for an application in separate threads, as a table. See
+        /// [`ApplicationSettings`].
         pub application: ApplicationSettings = ApplicationSettings::default(),
-        /// If true, it is measured how long messages take on their way through the session (see
+        /// If true, the session measures the latency of messages on their way through it (see
         /// [`crate::SessionHandle::latency`]).
         pub latency_points: bool = true,
-        /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
-        /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
+        /// Times at which the session may be connected, such as `{ zone = "Europe/London", days =
+        /// "mon-fri", from = "08:00", to = "16:30" }`. `transfix schedule` prints the times. By
         /// default always.
         pub schedule: Option<ScheduleSettings> = None,
-        /// The store: its contents and its place, as a table. See [`RetentionSettings`].
+        /// Contents and location of the store, as a table. See [`RetentionSettings`].
         pub retention: RetentionSettings = RetentionSettings::default(),
-        /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
+        /// Encryption of connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
         /// [`TlsSettings`].
         pub tls: Option<TlsSettings> = None,
-        /// Where else an initiator connects to, such as `{ addresses = ["b.example:9880"] }`.
-        /// See [`FailoverSettings`].
+        /// Backup destinations of an initiator, such as `{ addresses = ["b.example:9880"] }`. See
+        /// [`FailoverSettings`].
         pub failover: FailoverSettings = FailoverSettings::default(),
-        /// Through whom an initiator connects, such as
-        /// `{ kind = "http", address = "proxy.example:3128" }`. See [`ProxySettings`].
+        /// Proxy through which an initiator connects, such as `{ kind = "http", address =
+        /// "proxy.example:3128" }`. See [`ProxySettings`].
         pub proxy: Option<ProxySettings> = None,
-        /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
+        /// Protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
         pub log: Option<LogSettings> = None,
         and {
-            /// The other settings of the session layer.
+            /// Other settings of the session layer.
             pub protocol: ProtocolConfig,
-            /// The checks of each message.
+            /// Checks of each message.
             pub validation: ValidationSettings,
-            /// Where messages and numbers are kept.
+            /// Storage of messages and numbers.
             pub store: StoreSettings,
             /// Messages that wait to be sent.
             pub queue: QueueSettings,
-            /// The threads that drive it and send for it.
+            /// Threads that drive the session and send its messages.
             pub threads: ThreadSettings,
-            /// How it connects.
+            /// Connection of the session.
             pub socket: SocketSettings,
-            /// Where its keys stand, if it comes from a file.
+            /// Files and lines of the session's keys; `None` if the settings were made in code.
             #[serde(skip)]
             pub(crate) places: Option<Arc<Places>>,
         }

@@ -1,4 +1,4 @@
-//! Which session it is: the version of the session layer, that of the application, and the CompIDs.
+//! The identity of a session: versions of session layer and application, CompIDs and other ids.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ impl BeginString {
     pub const ALL: [Self; 6] =
         [Self::Fix40, Self::Fix41, Self::Fix42, Self::Fix43, Self::Fix44, Self::Fixt11];
 
-    /// The value on the wire.
+    /// Returns the value on the wire.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,19 +43,19 @@ impl BeginString {
         }
     }
 
-    /// The version with this value on the wire.
+    /// Returns the version with this value on the wire.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|v| v.as_str().as_bytes() == value)
     }
 
-    /// The finest times that the version allows by default: seconds up to FIX 4.1.
+    /// Returns the default precision of times: seconds up to FIX 4.1, then milliseconds.
     #[must_use]
     pub fn precision(self) -> Precision {
         if self < Self::Fix42 { Precision::Seconds } else { Precision::Millis }
     }
 
-    /// EndSeqNo(16) that means "and all that follow".
+    /// Returns the EndSeqNo(16) that means "all following messages".
     pub(crate) fn open_end(self) -> u64 {
         if self < Self::Fix42 { 999_999 } else { 0 }
     }
@@ -91,8 +91,9 @@ impl BeginString {
         self >= Self::Fix42
     }
 
-    /// Returns true if the version's code set of SessionRejectReason(373) has `reason`: FIX 4.2
-    /// ends at 11, FIX 4.3 at 17, FIX 4.4 at 17 but for 99.
+    /// Returns true if the version's code set of SessionRejectReason(373) has `reason`. The set of
+    /// FIX 4.2 ends at 11, the set of FIX 4.3 at 17. FIX 4.4 has all codes except
+    /// UnsupportedApplVersion.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,
@@ -131,7 +132,7 @@ impl<'de> Deserialize<'de> for BeginString {
 pub struct ApplVerId(pub u8);
 
 impl ApplVerId {
-    /// The dictionary that belongs to it, such as `FIX50SP2` for 9.
+    /// Returns the name of the version's dictionary, such as `FIX50SP2` for 9.
     #[must_use]
     pub const fn dictionary(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -149,37 +150,37 @@ impl ApplVerId {
     }
 }
 
-/// SubIDs and LocationIDs of an identity; empty where there are none.
+/// SubIDs and LocationIDs of an identity; empty = none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubIds {
-    /// SenderSubID(50) of what we send.
+    /// SenderSubID(50) of outbound messages.
     pub sender_sub_id: String,
-    /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+    /// SenderLocationID(142) of outbound messages, since FIX 4.1.
     pub sender_location_id: String,
-    /// TargetSubID(57) of what we send.
+    /// TargetSubID(57) of outbound messages.
     pub target_sub_id: String,
-    /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+    /// TargetLocationID(143) of outbound messages, since FIX 4.1.
     pub target_location_id: String,
 }
 
-/// The identity of a session as seen from this side: BeginString(8), both CompIDs, SubIDs and
-/// LocationIDs, and a qualifier. The qualifier tells apart sessions that are equal in all others.
+/// The identity of a session as seen from this side: BeginString(8), CompIDs, SubIDs, LocationIDs
+/// and a qualifier. The qualifier distinguishes sessions that are otherwise identical.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId {
     /// BeginString(8) of both directions.
     pub begin_string: BeginString,
-    /// SenderCompID(49) of what we send.
+    /// SenderCompID(49) of outbound messages.
     pub sender_comp_id: Arc<str>,
-    /// TargetCompID(56) of what we send.
+    /// TargetCompID(56) of outbound messages.
     pub target_comp_id: Arc<str>,
     /// SubIDs and LocationIDs of sender and target.
     pub sub_ids: Arc<SubIds>,
-    /// Empty, or a name of our own that never goes on the wire.
+    /// A name that is never sent; may be empty.
     pub qualifier: Arc<str>,
 }
 
 impl SessionId {
-    /// An identity without SubIDs, LocationIDs and qualifier.
+    /// Returns an identity without SubIDs, LocationIDs and qualifier.
     #[must_use]
     pub fn new(begin_string: BeginString, sender_comp_id: &str, target_comp_id: &str) -> Self {
         Self {
@@ -206,7 +207,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// `(sub,location)`, if there is either.
+/// Writes `(sub,location)`, if either is set.
 fn write_ids(f: &mut fmt::Formatter<'_>, sub_id: &str, location_id: &str) -> fmt::Result {
     match (sub_id, location_id) {
         ("", "") => Ok(()),

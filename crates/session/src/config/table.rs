@@ -1,36 +1,36 @@
-//! Tables of the settings file: each key stands once, with its meaning, its default and its range.
+//! Tables of the settings file: each key is declared once, with its meaning, default and range.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// A key of a table, as the page of the settings describes it.
+/// A key of a table, as described on the book's page of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As it stands in the file; the field of a time has no unit in its name.
+    /// Name in the file. The struct field of a time has no unit in its name.
     pub name: &'static str,
-    /// Its meaning: the comment of its field.
+    /// Meaning: the doc comment of the field.
     pub about: &'static str,
-    /// Its default as it stands in the code; `None` if the key must be there.
+    /// Default as Rust source; `None` if the key is required.
     pub default: Option<&'static str>,
-    /// The least and the greatest value, where there are bounds.
+    /// Least and greatest value, if bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
-/// A value out of the range of its key.
+/// The error for a value out of the range of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange {
-    /// The key, as it stands in its table.
+    /// Name of the key in its table.
     pub key: &'static str,
-    /// Its value.
+    /// Value of the key.
     pub value: u64,
-    /// The least and the greatest value, where there are bounds.
+    /// Least and greatest value, if bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
 impl OutOfRange {
-    /// Refuses a value out of its range.
+    /// Returns an error if the value is out of its range.
     #[doc(hidden)]
     pub fn check(
         key: &'static str,
@@ -54,7 +54,7 @@ impl fmt::Display for OutOfRange {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
 impl fmt::Debug for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -69,13 +69,13 @@ impl std::error::Error for OutOfRange {}
 pub struct Unit<const NS: u64>;
 
 impl<const NS: u64> Unit<NS> {
-    /// The time of so many units.
+    /// Returns the time of `count` units.
     #[must_use]
     pub const fn time(count: u32) -> Duration {
         Duration::from_nanos(NS).saturating_mul(count)
     }
 
-    /// The units of a time, rounded up: only no time at all is 0.
+    /// Returns the time in units, rounded up: only a time of zero is 0.
     #[must_use]
     pub fn count(time: Duration) -> u64 {
         u64::try_from(time.as_nanos().div_ceil(u128::from(NS))).unwrap_or(u64::MAX)
@@ -84,7 +84,7 @@ impl<const NS: u64> Unit<NS> {
     /// Reads a number of units.
     ///
     /// # Errors
-    /// Those of the reader.
+    /// Returns errors of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(reader: D) -> Result<Duration, D::Error> {
         u32::deserialize(reader).map(Self::time)
     }
@@ -92,7 +92,7 @@ impl<const NS: u64> Unit<NS> {
     /// Writes the number of units.
     ///
     /// # Errors
-    /// Those of the writer.
+    /// Returns errors of the serializer.
     pub fn serialize<S: Serializer>(time: &Duration, writer: S) -> Result<S::Ok, S::Error> {
         writer.serialize_u64(Self::count(*time))
     }
@@ -112,17 +112,17 @@ pub type Hours = Unit<3_600_000_000_000>;
 pub type Days = Unit<86_400_000_000_000>;
 
 /// Declares a table of the settings file: a struct with a field for each key, `Default`, `Debug`,
-/// and `Deserialize`, which refuses unknown keys.
+/// and a `Deserialize` that rejects unknown keys.
 ///
-/// A key without a default must be in the file: `KEYS` says so, and the reader of the file checks
-/// it. `least` and `most` are the bounds of a number, which `check_ranges` checks: settings may
-/// also be made in code. `debug` names a function that gives what `Debug` shows of a key in which a
-/// password may stand. Fields behind `and` are not keys of the file.
+/// A key without a default is required: `KEYS` records this, and the reader of the file checks it.
+/// `least` and `most` are the bounds of a number. `check_ranges` checks the bounds, because
+/// settings may also be made in code. `debug` names a function that returns the `Debug` form of a
+/// key that may contain a password. Fields after `and` are not keys of the file.
 ///
-/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` is a time: the file has it under
-/// this key, as a whole number of this unit, and so are the default and the bounds. A time that is
-/// made in code may be finer: it counts exactly, and is rounded up where its key is shown or
-/// checked. It may not be longer than 4,294,967,295 units.
+/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` is a time. The file has the time
+/// under this key as a whole number of this unit, and so are the default and the bounds. A time
+/// made in code may be more precise: it applies exactly, and is rounded up where its key is shown
+/// or checked. A time is at most 4,294,967,295 units.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -210,7 +210,7 @@ macro_rules! settings_table {
                 ),
             }),*];
 
-            /// The keys whose values are other ones in `other`.
+            /// Returns the keys whose values differ from `other`.
             #[must_use]
             pub fn differing(&self, other: &Self) -> Vec<&'static str> {
                 let mut keys = Vec::new();
@@ -223,7 +223,7 @@ macro_rules! settings_table {
             /// Checks that each value is in the range of its key.
             ///
             /// # Errors
-            /// Names the first that is not, and the range.
+            /// Names the first value out of its range, and the range.
             pub fn check_ranges(&self) -> Result<(), $crate::OutOfRange> {
                 $($crate::settings_table!(
                     @check self.$key, $key, [$($name, $unit)?], [$($least)?], [$($most)?]

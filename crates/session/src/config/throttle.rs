@@ -1,4 +1,4 @@
-//! How many messages of a type are taken in a time.
+//! Limits on the rate of messages of a type.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::settings_table;
 
-/// The reaction to messages beyond the limit.
+/// The reaction to messages above the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -19,19 +19,19 @@ pub enum ThrottleAction {
 }
 
 settings_table! {
-    /// A limit for the application messages of one type. Messages with PossDupFlag(43)=Y do not
-    /// count.
+    /// A limit on application messages of one type. Messages with PossDupFlag(43)=Y do not count.
     #[derive(PartialEq, Eq)]
     pub struct Throttle {
         /// MsgType(35), such as `D`.
         pub msg_type: String,
-        /// How many are taken within the interval.
+        /// Messages that the session accepts within the interval.
         pub messages_max: u32,
-        /// The interval; it begins with the first message after the last one.
+        /// Length of the interval. An interval begins with the first message after the previous
+        /// interval.
         #[millis("interval_ms")]
         pub interval: Duration,
-        /// The reaction to more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
-        /// FIX 4.1, and the message counts; `disconnect` logs out with the reason.
+        /// Reaction to messages above the limit. `reject`: BusinessMessageReject(j), or Reject(3)
+        /// up to FIX 4.1; the message counts. `disconnect`: Logout(5) with the reason.
         pub action: ThrottleAction,
     }
 }

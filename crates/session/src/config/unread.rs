@@ -1,15 +1,15 @@
-//! The treatment of bytes that are not read as a message.
+//! The treatment of bytes that cannot be read as a message.
 
 use serde::{Deserialize, Serialize};
 
-/// The treatment of a framed message that is garbled.
+/// The treatment of a garbled message whose frame is intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum GarbledPolicy {
-    /// It is passed over and does not count.
+    /// The message is ignored and does not count.
     Skip,
-    /// It is answered by Reject(3), and counts if its MsgSeqNum(34) can be read.
+    /// The message is answered with Reject(3), and counts if its MsgSeqNum(34) is readable.
     Reject,
 }
 
