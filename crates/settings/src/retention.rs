@@ -28,7 +28,8 @@ settings_table! {
         /// moves them there, into a folder for each session. It copies them if the directory is on
         /// another file system. By default segments stay in the store.
         pub archive_dir: Option<PathBuf> = None,
-        /// If true, archived segments are compressed to `.zst`. Needs the cargo feature `zstd`.
+        /// If true, segments that neither a start nor a resend needs are compressed to `.zst`.
+        /// Needs the cargo feature `zstd`.
         pub compress: bool = false,
         /// Time after which segments that neither a start nor a resend needs are deleted. 0 =
         /// never.
