@@ -22,9 +22,9 @@
 //! # Ok::<(), transfix_settings::SettingsError>(())
 //! ```
 //!
-//! Invariants: each key of the file has a [`Finding`]. [`Settings::parse`] accepts the written file,
-//! except for values that the operator must decide. Rejecting these values prevents a session from
-//! starting with wrong hours.
+//! Invariants: each key of the file has a [`Finding`]. [`Settings::parse`] accepts the written
+//! file, except for values that the operator must decide. Rejecting these values prevents a session
+//! from starting with wrong hours.
 
 #![forbid(unsafe_code)]
 
