@@ -131,7 +131,7 @@ settings_table! {
     }
 }
 
-/// The settings files, and the lines of the keys in the text of all files.
+/// The settings files, and the lines of the keys in the concatenated text of all files.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) files: Arc<Files>,
@@ -143,14 +143,14 @@ pub(crate) struct Places {
     pub(crate) defaults: Arc<KeyLines>,
     /// The keys of `[engine]`.
     pub(crate) engine: Arc<KeyLines>,
-    /// The files in which passwords of the session stand.
+    /// The files that contain passwords of the session.
     pub(crate) secrets: Vec<PathBuf>,
 }
 
 /// Keys with their lines, counted from 1.
 pub(crate) type KeyLines = Vec<(&'static str, usize)>;
 
-/// Files whose texts stand behind each other: each with the number of lines before it.
+/// Files whose texts are concatenated, each with the number of lines before it.
 #[derive(Debug, Default)]
 pub(crate) struct Files(Vec<(PathBuf, usize)>);
 
@@ -159,7 +159,7 @@ impl Files {
         self.0.push((path.to_owned(), lines_before));
     }
 
-    /// The file of a line of all texts, and the line in that file.
+    /// Returns the file of a line of the concatenated text, and the line in that file.
     pub(crate) fn place(&self, line: usize) -> (&Path, usize) {
         let n = self.0.partition_point(|(_, before)| *before < line).max(1);
         self.0.get(n - 1).map_or((Path::new(""), line), |(path, before)| (path, line - before))
@@ -178,7 +178,7 @@ impl Places {
     }
 }
 
-/// The keys of the groups that stand directly in a session of a file, in the order of the fields.
+/// The groups of keys that are direct keys of a session in a file, in the order of the fields.
 pub(crate) const GROUPS: [&[Key]; 6] = [
     ProtocolConfig::KEYS,
     ValidationSettings::KEYS,
@@ -189,13 +189,13 @@ pub(crate) const GROUPS: [&[Key]; 6] = [
 ];
 
 impl SessionSettings {
-    /// Certificates of which the counterparty must show one; empty for any.
+    /// Returns the certificates that the counterparty may present; empty = any trusted certificate.
     #[must_use]
     pub fn tls_peers(&self) -> &[String] {
         self.tls.as_ref().filter(|tls| tls.enabled).map_or(&[], |tls| &tls.peer)
     }
 
-    /// A session with defaults for all but identity, role and address.
+    /// Returns a session with defaults for all keys except identity, role and address.
     #[must_use]
     pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
         Self {
@@ -213,28 +213,30 @@ impl SessionSettings {
         }
     }
 
-    /// The beginning of an error about this key: `venue.toml:7: ` if the settings are from a file.
+    /// Returns the prefix of an error about this key: `venue.toml:7: ` if the settings are from a
+    /// file.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// Returns true if the session says the key itself: not `[defaults]`, nor a program.
+    /// Returns true if the session itself has the key in the file. Keys of `[defaults]` and
+    /// settings made in code do not count.
     #[must_use]
     pub fn has_own(&self, key: &str) -> bool {
         let own = self.places.as_ref().map(|places| &places.session);
         own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))
     }
 
-    /// As [`place`](Self::place), for a key of `[engine]`.
+    /// Returns the prefix of an error as [`place`](Self::place) does, for a key of `[engine]`.
     #[must_use]
     pub fn engine_place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// The session's identity.
+    /// Returns the session's identity.
     #[must_use]
     pub fn id(&self) -> SessionId {
         SessionId {
@@ -249,14 +251,14 @@ impl SessionSettings {
         }
     }
 
-    /// Where this session's store lies: a folder of [`StoreSettings::store_dir`] named after the
-    /// identity, such as `FIX.4.4-VENUE-CLIENT`.
+    /// Returns the path of this session's store: a folder of [`StoreSettings::store_dir`] named
+    /// after the identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store.store_dir.join(self.folder())
     }
 
-    /// The session's name among files.
+    /// Returns the session's name in file names.
     #[must_use]
     pub fn folder(&self) -> String {
         let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
@@ -268,8 +270,8 @@ impl SessionSettings {
         name
     }
 
-    /// The identity that gives a store this name, such as `FIX.4.4:VENUE->CLIENT` for
-    /// `FIX.4.4-VENUE-CLIENT`; `None` if none does.
+    /// Returns the identity whose store has this name, such as `FIX.4.4:VENUE->CLIENT` for
+    /// `FIX.4.4-VENUE-CLIENT`; `None` if there is none.
     #[must_use]
     pub fn id_of_store(name: &str) -> Option<SessionId> {
         let mut parts = name.split('-');
@@ -287,21 +289,21 @@ impl SessionSettings {
         })
     }
 
-    /// The files in which passwords of the session stand.
+    /// Returns the files that contain passwords of the session.
     #[must_use]
     pub fn secret_files(&self) -> &[PathBuf] {
         self.places.as_ref().map_or(&[], |places| &places.secrets)
     }
 
-    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
-    /// programs that show its messages elsewhere.
+    /// Returns the values that the session's protocol log hides: passwords, and the tags of
+    /// `log.mask`. For programs that show messages elsewhere.
     #[must_use]
     pub fn mask(&self) -> Mask {
         let tags = self.log.iter().flat_map(|log| &log.mask);
         Mask::of(tags.map(|tag| Tag(*tag)))
     }
 
-    /// The configuration of the session layer.
+    /// Returns the configuration of the session layer.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
@@ -317,7 +319,7 @@ impl SessionSettings {
     }
 }
 
-/// CompID, SubID and LocationID, as far as there are any.
+/// Joins CompID, SubID and LocationID, without empty ids.
 fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     let mut name = file_name(comp_id);
     for (mark, id) in [("+", sub_id), ("@", location_id)] {
@@ -329,14 +331,14 @@ fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     name
 }
 
-/// The source of [`ids_name`]; empty where there is no SubID or LocationID.
+/// Splits the result of [`ids_name`]. A missing SubID or LocationID is empty.
 fn ids_of(name: &str) -> Option<[String; 3]> {
     let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
     let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
     Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
 }
 
-/// The source of [`file_name`].
+/// Decodes the result of [`file_name`].
 fn text_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -349,8 +351,8 @@ fn text_of(name: &str) -> Option<String> {
     (file_name(&text) == name).then_some(text)
 }
 
-/// `text` with every byte that a file name should not hold written as `%XX`, so that no two
-/// identities share a folder.
+/// Encodes `text` for a file name: bytes that a file name should not contain become `%XX`. Two
+/// identities never share a folder.
 fn file_name(text: &str) -> String {
     let mut name = String::new();
     for b in text.bytes() {

@@ -1,9 +1,9 @@
-//! Times of day in cron form: five fields (minute, hour, day of the month, month, day of the week),
-//! or six with the second in front, as Quartz has them.
+//! Times of day as cron expressions: five fields (minute, hour, day of the month, month, day of the
+//! week), or six fields with the second first, as in Quartz.
 //!
 //! A field is `*` or `?`, a number, a range `8-17`, a step `*/15` or `8-17/3`, or a list of these.
-//! Months and days of the week have names too; 0 and 7 are Sunday. Where both the day of the month
-//! and that of the week are restricted, either is enough, as in cron.
+//! Months and days of the week also have names; 0 and 7 are Sunday. If day of the month and day of
+//! the week are both restricted, either match is sufficient, as in cron.
 
 use jiff::civil::{Date, DateTime, Time};
 
@@ -16,7 +16,7 @@ const MONTHS: [&str; 12] =
 /// A set of numbers below 64.
 type Set = u64;
 
-/// When something happens.
+/// A recurring time of day in cron form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     seconds: Set,
