@@ -3,10 +3,10 @@
 //! A window opens and closes at local times of one IANA time zone. An [`Interval`] in UTC is
 //! computed from the window, so that all other code compares moments without zones.
 //!
-//! When clocks change, a skipped local time means the moment of the change. Of a repeated local
-//! time, the first occurrence counts. A window that is entirely within skipped time does not open.
-//! Windows never overlap: if a change of clocks makes two windows overlap, the later window begins
-//! at the end of the earlier window.
+//! When clocks change, a skipped local time means the moment of the change. A repeated local time
+//! means its first occurrence. A window that is entirely within skipped time does not open. Windows
+//! never overlap: if a change of clocks makes two windows overlap, the later window begins at the
+//! end of the earlier window.
 //!
 //! ```
 //! use transfix_codec::Timestamp;
