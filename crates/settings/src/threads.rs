@@ -32,8 +32,8 @@ settings_table! {
         pub turn_messages_max: u32 = 128,
         /// Outbound messages that are stored and written together in one turn or one `send_batch`.
         /// With a lower number, the first answers to a burst leave earlier. Each batch costs one
-        /// commit and one system call. 0 = all messages of a turn, or 16. It is 16 if the thread
-        /// serves no other session and the store is the engine's own and does not sync.
+        /// commit and one system call. 0 = all messages of a turn, or 16. It is 16 if no other
+        /// session waits for the thread, and the store is the engine's own and does not sync.
         pub batch_messages_max: u32 = 0,
         /// Bytes of outbound messages that are stored and written together in one turn or one
         /// `send_batch`. 0 = unlimited.
