@@ -1,7 +1,7 @@
-//! Callbacks that do not return: which session and which callback, for the log.
+//! Reports application callbacks that do not return, with session and callback.
 //!
-//! Invariants: an application that is called pays for two stores and reads no clock; each call that
-//! takes too long is told once, and once more when it has returned.
+//! Invariants: a call of an application costs two stores and no clock reading. Each slow call is
+//! reported once, and once more after its return.
 
 use crate::event;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,10 +11,10 @@ use std::time::Duration;
 use transfix_session::{SessionId, nanos};
 
 const MS: u64 = 1_000_000;
-/// Looks at all callbacks within the time after which one is told.
+/// Checks of all callbacks within the time after which a callback is reported.
 const LOOKS: u64 = 2;
 
-/// A method of `Application`, or an event that `on_event` takes.
+/// A method of `Application`, or an event passed to `on_event`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Callback {
@@ -52,7 +52,7 @@ pub enum Callback {
     CaughtUp,
 }
 
-/// By their numbers.
+/// The names of callbacks, indexed by their numbers.
 const NAMES: [&str; 17] = [
     "none",
     "on_message",
@@ -74,17 +74,17 @@ const NAMES: [&str; 17] = [
 ];
 
 impl Callback {
-    /// Its name, as the log has it.
+    /// Returns the name of the callback in the log.
     pub const fn name(self) -> &'static str {
         NAMES[self as usize]
     }
 }
 
-/// The present call of an application. It is called for one thing at a time.
+/// The current call of a session's application. An application has one call at a time.
 #[derive(Debug)]
 pub struct CurrentCall {
     id: SessionId,
-    /// The number of the call, times 256, and the callback that runs; 0 for none.
+    /// The number of the call, times 256, plus the running callback; 0 = none.
     call: AtomicU64,
 }
 
@@ -93,7 +93,7 @@ impl CurrentCall {
         self.call.load(Ordering::Relaxed)
     }
 
-    /// The application is called, until what this returns is dropped.
+    /// Marks the start of a call, which ends when the returned value is dropped.
     #[inline]
     pub fn begin(&self, callback: Callback) -> Running<'_> {
         let call = (self.now() | 0xff).wrapping_add(1);
@@ -102,7 +102,7 @@ impl CurrentCall {
     }
 }
 
-/// A callback that runs. A panic ends it as well.
+/// A running callback. A panic ends it as well.
 pub struct Running<'a> {
     called: &'a CurrentCall,
     call: u64,
@@ -115,7 +115,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A call that was seen, and since when.
+/// A call seen at the last check, and the time of its first sight.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     call: u64,
@@ -123,15 +123,15 @@ struct Seen {
     is_told: bool,
 }
 
-/// All applications of an engine, and the calls that were seen at the last look.
+/// All applications of an engine, with the calls seen at the last check.
 #[derive(Debug, Default)]
 pub struct Watch {
     all: Mutex<Vec<(Weak<CurrentCall>, Seen)>>,
-    /// After so long a call is told; 0 for never.
+    /// Time after which a call is reported; 0 = never.
     slow_ns: u64,
 }
 
-/// The finding of a look at one callback.
+/// A slow callback found by a check.
 #[derive(Debug, PartialEq, Eq)]
 struct Slow {
     id: SessionId,
@@ -141,13 +141,13 @@ struct Slow {
 }
 
 impl Watch {
-    /// Reports calls that take longer; zero for none.
+    /// Returns a watch that reports calls longer than `slow_callback`; zero = none.
     #[must_use]
     pub fn new(slow_callback: Duration) -> Self {
         Self { all: Mutex::default(), slow_ns: nanos(slow_callback) }
     }
 
-    /// Time between two looks; `None` if nobody is to look.
+    /// Returns the time between two checks; `None` if checks are off.
     pub fn interval_ns(&self) -> Option<u64> {
         (self.slow_ns > 0).then(|| (self.slow_ns / LOOKS).max(MS))
     }
@@ -156,7 +156,7 @@ impl Watch {
         self.all.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more application, that of this session.
+    /// Adds the application of a session.
     pub fn add(&self, id: &SessionId) -> Arc<CurrentCall> {
         let called = Arc::new(CurrentCall { id: id.clone(), call: AtomicU64::new(0) });
         if self.slow_ns > 0 {
@@ -165,8 +165,8 @@ impl Watch {
         called
     }
 
-    /// Tells of calls that take too long, and of those that did and have returned. `held_up` is
-    /// called for each of these sessions, with the callback until it has returned.
+    /// Reports slow calls, and slow calls that have returned. Calls `held_up` for each of these
+    /// sessions: with the callback, or with `None` after its return.
     pub fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId, Option<&'static str>)) {
         for slow in self.find(now_ns) {
             let Slow { id, callback, ms, has_returned } = slow;

@@ -1,4 +1,5 @@
-//! The only place where the engine reads a clock: wall time for the wire, monotonic for timing.
+//! The only place where the engine reads a clock: wall time for the wire, monotonic time for
+//! timers.
 
 use std::cell::Cell;
 use std::sync::OnceLock;
@@ -7,17 +8,18 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use transfix_codec::Timestamp;
 use transfix_session::Now;
 
-/// How long the distance of the two clocks is taken as it was: a step of the wall clock is noticed
-/// that much later.
+/// Time for which the difference of the two clocks is reused, in nanoseconds. A step of the wall
+/// clock is noticed after this time at the latest.
 const DISTANCE_NS: u64 = 10_000_000;
 
 thread_local! {
-    /// Wall clock minus monotonic clock, and until when that holds.
+    /// Wall clock minus monotonic clock, and the monotonic time until which the difference is
+    /// valid.
     static DISTANCE: Cell<(i64, u64)> = const { Cell::new((0, 0)) };
 }
 
-/// This moment on both clocks. Mostly one clock is read, some 25 ns; the wall clock follows from it
-/// and is read itself every 10 ms.
+/// Returns the current time of both clocks. A call usually reads only the monotonic clock, in about
+/// 25 ns, and derives the wall clock from it. The wall clock is read every 10 ms.
 #[must_use]
 pub fn now() -> Now {
     let monotonic_ns = monotonic_ns();
@@ -31,35 +33,36 @@ pub fn now() -> Now {
     Now { utc: Timestamp(utc), monotonic_ns }
 }
 
-/// The monotonic clock alone, in nanoseconds from an unknown start: for measuring.
+/// Returns the monotonic clock in nanoseconds since an arbitrary start, for measurements.
 #[must_use]
 pub fn monotonic_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Monotonic)).unsigned_abs()
 }
 
-/// CPU time of this process so far, all threads, in nanoseconds.
+/// Returns the CPU time of all threads of this process so far, in nanoseconds.
 #[must_use]
 pub fn process_cpu_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::ProcessCPUTime)).unsigned_abs()
 }
 
-/// Where Linux says which clock it takes the time from.
+/// The file in which Linux names the source of its clock.
 #[cfg(target_arch = "x86_64")]
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// How long the counter is compared with the clock, once a process: an error of 20 ns in each of
-/// the two readings is then 20 millionths.
+/// Duration of the calibration of the counter, once per process. With an error of 20 ns in each of
+/// the two readings, the result is accurate to 20 millionths.
 const CALIBRATION_NS: u64 = 2_000_000;
-/// Readings of which the closest pair counts: the thread may have lost its CPU between two.
+/// Pairs of readings, of which the closest pair counts: the thread may lose its CPU between two
+/// readings.
 const PAIRS: usize = 8;
 static TICKS: OnceLock<Ticks> = OnceLock::new();
 
-/// Measures short times: by the processor's counter where the system itself trusts it (some 7 ns a
-/// reading), otherwise by the monotonic clock (some 25 ns).
+/// Measures short times. The source is the processor's counter if the system trusts it (about 7 ns
+/// per reading), or else the monotonic clock (about 25 ns).
 ///
-/// The counter is that of x86-64 (TSC). Linux takes the time from it only if it runs evenly, never
-/// stops, and is the same on all processors. Two threads may therefore read the two ends of a time.
-/// A reading is not ordered with the instructions around it: the processor may move it by a few
-/// nanoseconds.
+/// The counter is the TSC of x86-64. Linux uses the TSC as its clock only if the TSC runs evenly,
+/// never stops, and is the same on all processors. Therefore two threads may read the two ends of a
+/// time. A reading is not ordered with the surrounding instructions: the processor may move it by a
+/// few nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticks {
     has_counter: bool,
@@ -67,14 +70,15 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Those of this machine. The first call in a process calibrates the counter, 2 ms.
+    /// Returns the ticks of this machine. The first call in a process calibrates the counter for 2
+    /// ms.
     pub fn of_machine() -> Self {
         *TICKS.get_or_init(|| {
             if is_counter_trusted() { Self::calibrated() } else { Self::NANOSECONDS }
         })
     }
 
-    /// Those of the monotonic clock.
+    /// Ticks of the monotonic clock.
     pub const NANOSECONDS: Self = Self { has_counter: false, ns_per_tick: 1.0 };
 
     fn calibrated() -> Self {
@@ -84,39 +88,39 @@ impl Ticks {
         }
         let (to, ended_ns) = pair();
         if to <= from {
-            // A counter that stands still is none.
+            // A counter that does not advance is unusable.
             return Self::NANOSECONDS;
         }
         Self { has_counter: true, ns_per_tick: (ended_ns - begun_ns) as f64 / (to - from) as f64 }
     }
 
-    /// This moment, in ticks from an unknown start.
+    /// Returns the current time in ticks since an arbitrary start.
     #[inline]
     pub fn read(self) -> u64 {
         if self.has_counter { counter() } else { without_counter() }
     }
 
-    /// The same if there is a counter.
+    /// Returns the current time in ticks if the machine has a trusted counter.
     #[inline]
     pub fn counter(self) -> Option<u64> {
         self.has_counter.then(counter)
     }
 
-    /// So many ticks in nanoseconds.
+    /// Converts ticks to nanoseconds.
     #[inline]
     pub const fn ns(self, ticks: u64) -> f64 {
-        // The processor makes a float of a signed number by one instruction.
+        // A signed integer converts to a float in one instruction.
         ticks.cast_signed() as f64 * self.ns_per_tick
     }
 }
 
-// Out of the way of those who have one.
+// Cold, so that machines with a counter do not pay for it.
 #[cold]
 fn without_counter() -> u64 {
     monotonic_ns()
 }
 
-/// The counter and the monotonic clock at the same moment.
+/// Reads the counter and the monotonic clock at the same moment.
 fn pair() -> (u64, u64) {
     let pairs = (0..PAIRS).map(|_| {
         let before = counter();
@@ -166,7 +170,7 @@ mod tests {
         }
         let (to, to_ns) = (ticks.read(), monotonic_ns());
         let inner = ticks.ns(to - from);
-        // The readings of the clock lie outside.
+        // The readings of the clock enclose the readings of the counter.
         let outer = (to_ns - from_ns) as f64;
         assert!(inner > 0.0 && inner <= outer * 1.01, "{inner} ns of {outer} ns");
         assert_eq!(Ticks::NANOSECONDS.ns(7), 7.0);

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Counts since the engine was started.
+/// Counts of a session since the engine started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
@@ -14,22 +14,22 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes of the messages sent for the first time.
     pub bytes_out: u64,
-    /// Pieces of the stream that were no message and were skipped.
+    /// Parts of the stream that were not a message and were skipped.
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
-    /// Numbers asked for by the counterparty that the store does not have: covered by gap fills.
+    /// Numbers requested by the counterparty that the store does not have. Gap fills cover them.
     pub not_stored: u64,
-    /// Connections refused because the session had one already, or was not to be connected.
+    /// Connections refused because the session was already connected, or must not be connected.
     pub refused: u64,
-    /// Messages kept above a gap that the counterparty then covered by a SequenceReset(4): they
-    /// were not delivered.
+    /// Messages held above a gap that the counterparty then covered by a SequenceReset(4). These
+    /// messages were not delivered.
     pub passed_over: u64,
-    /// Lines that the protocol log had no room for.
+    /// Lines lost because the protocol log had no room.
     pub not_logged: u64,
-    /// Connections that ended because a Logon(A) was refused, by this side or the other, whatever
-    /// the reason: also before the session has seen it (`allow_from`, `tls.peer`, another
-    /// connection that waits).
+    /// Connections that ended because either side rejected a Logon(A), for any reason. The count
+    /// includes rejections before the session received the Logon(A), such as by `allow_from`,
+    /// `tls.peer`, or another waiting connection.
     pub logons_refused: u64,
     /// Reject(3) received.
     pub rejects_in: u64,
@@ -39,34 +39,34 @@ pub struct Counters {
     pub business_rejects_in: u64,
     /// BusinessMessageReject(j) sent.
     pub business_rejects_out: u64,
-    /// ResendRequest(2) received and answered, or that ended the connection.
+    /// ResendRequest(2) received that were answered or ended the connection.
     pub resend_requests_in: u64,
     /// ResendRequest(2) sent.
     pub resend_requests_out: u64,
-    /// Messages sent again, since the counterparty has asked for them.
+    /// Messages resent at the request of the counterparty.
     pub resent: u64,
-    /// Connections that have ended, however they did.
+    /// Connections that have ended, for any reason.
     pub disconnects: u64,
 }
 
-/// A count with one writer at a time, who holds the session's lock; anybody reads it.
+/// A count with one writer at a time, which holds the session's lock. Any thread may read it.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds, for the one writer.
+    /// Adds `more`. Only the writer that holds the session's lock may call this.
     #[inline]
     pub fn add(&self, more: u64) {
-        // Nobody else writes: no instruction that locks the bus is needed.
+        // There is one writer, so a locked bus operation is not needed.
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Adds, for a count that several threads write.
+    /// Adds `more` to a count with several concurrent writers.
     pub fn add_beside_others(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
 
-    /// The count now.
+    /// Returns the current count.
     #[inline]
     #[must_use]
     pub fn get(&self) -> u64 {
@@ -77,7 +77,8 @@ impl Count {
 /// Makes [`LiveCounters`] with the fields of [`Counters`].
 macro_rules! live {
     ($($name:ident)*) => {
-        /// [`Counters`] as a session counts them. The acceptor writes `logons_refused` too.
+        /// The live form of [`Counters`], which a session updates. The acceptor also updates
+        /// `logons_refused`.
         #[derive(Debug, Default)]
         pub struct LiveCounters {
             $(
@@ -87,7 +88,7 @@ macro_rules! live {
         }
 
         impl LiveCounters {
-            /// The counts now.
+            /// Returns the current counts.
             #[must_use]
             pub fn now(&self) -> Counters {
                 Counters { $($name: self.$name.get(),)* }

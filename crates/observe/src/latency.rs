@@ -1,8 +1,7 @@
-//! How long messages take on their way through a session: the points, and what was measured
-//! between them.
+//! Latency of messages within a session: the measured stages and their times.
 //!
-//! Invariant: the holder of the session's lock records; anybody takes a snapshot, and waits for
-//! nothing.
+//! Invariant: the holder of the session's lock records times. Any thread takes a snapshot without
+//! waiting.
 
 mod histogram;
 mod recorder;
@@ -14,7 +13,7 @@ use std::fmt;
 pub use histogram::LatencyHistogram;
 pub use recorder::{Recorder, Times};
 
-/// A part of a message's way that is measured.
+/// A measured part of a message's processing.
 ///
 /// The points of a turn follow each other:
 ///
@@ -23,56 +22,56 @@ pub use recorder::{Recorder, Times};
 /// read > found > session > callback > found > session > callback > committed > written    two
 /// ```
 ///
-/// A time ends where the next one begins, so nothing of a turn is left out. The work between two
-/// points belongs to the later one, but for messages of the queue: they are
-/// [`LatencyStage::Encoded`]. The time of a message sent in a callback is a part of
+/// Each time begins where the previous one ends, so that the times cover the whole turn. The work
+/// between two points belongs to the later point. Messages of the queue are an exception: their
+/// work is [`LatencyStage::Encoded`]. The time of a message sent in a callback is a part of
 /// [`LatencyStage::Callback`]. [`LatencyStage::ReadToCallback`] and [`LatencyStage::ReadToWritten`]
-/// are sums that count the wait behind the other messages of the turn. The time before the read
-/// returns (the network, the kernel, the wake-up of a thread) is not seen here.
+/// are sums, which include the wait behind other messages of the turn. The time before the read
+/// returns (network, kernel, wake-up of the thread) is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LatencyStage {
-    /// The time of each sound message from the read, or from the message before it in the turn,
-    /// until it is framed. Its fields are indexed and CheckSum(10) is verified then.
+    /// From the read, or from the previous message of the turn, until a sound message is framed.
+    /// Framing indexes the fields and verifies CheckSum(10). One time for each sound message.
     Found,
-    /// The time of each sound message from there until the session layer and the dictionary have
-    /// judged it and the application is called. A message that the application does not get counts
-    /// until the session has carried it out, with `on_event`.
+    /// From the end of [`LatencyStage::Found`] until the session layer and the dictionary have
+    /// checked the message and the application is called. A message that is not delivered counts
+    /// until the session has processed it, including `on_event`. One time for each sound message.
     Session,
-    /// The time of each call of `on_message`.
+    /// The duration of `on_message`. One time for each call.
     Callback,
-    /// The time of each message sent in that callback: from the call, or from the message sent
-    /// before in the same call, until it has its number and is encoded. The work of the application
-    /// before it sends is counted. And of each message sent by a
-    /// `SessionHandle`: from the moment at which the session takes it up,
-    /// its fields encoded already, until it has its number, header and trailer.
+    /// One time for each message sent in `on_message`: from the call, or from the previous message
+    /// sent in the call, until the message has its number and is encoded. The application's work
+    /// before the send is included. Also one time for each message sent by a `SessionHandle`. This
+    /// time begins when the session dequeues the message, whose fields are already encoded. It ends
+    /// when the message has its number, header and trailer.
     Encoded,
-    /// The time of each turn that had a message: from its last message, received or taken from the
-    /// queue, until the store has committed all of the turn. With `durability = "power"` until the
-    /// store has taken it: the wait for the device counts in [`LatencyStage::Written`].
+    /// From the last message of a turn, received or dequeued, until the store has committed the
+    /// turn. With `durability = "power"` it ends when the store has accepted the turn: the wait for
+    /// the device counts in [`LatencyStage::Written`]. One time for each turn with a message.
     Committed,
-    /// The time of each turn that had a message and an answer: from the commit until the socket has
-    /// taken all of the answers.
+    /// From the commit until the socket has accepted all answers. One time for each turn with a
+    /// message and an answer.
     Written,
-    /// The time of each message that the application gets in the turn that read it: from the read
-    /// until `on_message` is called.
+    /// From the read until `on_message` is called. One time for each message that the application
+    /// receives in the turn that read it.
     ReadToCallback,
-    /// The time of each turn that had a message and an answer: from the read until the socket has
-    /// taken all of the answers.
+    /// From the read until the socket has accepted all answers. One time for each turn with a
+    /// message and an answer.
     ReadToWritten,
-    /// The time of each message sent by a `SessionHandle` of a session that
-    /// is logged on. It begins when the body is encoded and handed over, and ends when the socket
-    /// has taken all of it. `send = "direct"` does all of it in the caller's thread; otherwise it
-    /// waits in the queue for the session's thread.
+    /// From the end of the encoding of the body until the socket has accepted the whole message.
+    /// One time for each message sent by a `SessionHandle` of a logged-on session. With `send =
+    /// "direct"` all work is done in the caller's thread; otherwise the message waits in the queue
+    /// for the session's thread.
     PutToWritten,
-    /// The time of each TestRequest(1) of ours that is answered before the next one is sent. It
-    /// begins when the socket has taken the request, and ends when the Heartbeat(0) with its
-    /// TestReqID(112) is read.
+    /// The round trip of a TestRequest(1): from the moment at which the socket has accepted the
+    /// request until the Heartbeat(0) with its TestReqID(112) is read. One time for each own
+    /// TestRequest(1) that is answered before the next one is sent.
     TestRequest,
 }
 
 impl LatencyStage {
-    /// All stages, in the order of a message's way.
+    /// All stages, in the order of processing.
     pub const ALL: [Self; 10] = [
         Self::Found,
         Self::Session,
@@ -86,7 +85,7 @@ impl LatencyStage {
         Self::TestRequest,
     ];
 
-    /// The name for logs and tables. It never changes.
+    /// Returns the name for logs and tables, which never changes.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -123,29 +122,29 @@ impl fmt::Display for LatencyStage {
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Latency {
-    /// In the order of [`LatencyStage::ALL`].
+    /// The times of each stage, in the order of [`LatencyStage::ALL`].
     stages: [LatencyHistogram; LatencyStage::ALL.len()],
 }
 
 impl Latency {
-    /// These times, in the order of [`LatencyStage::ALL`].
+    /// Returns the latency of these stages, in the order of [`LatencyStage::ALL`].
     #[must_use]
     pub const fn new(stages: [LatencyHistogram; LatencyStage::ALL.len()]) -> Self {
         Self { stages }
     }
 
-    /// The times of this stage.
+    /// Returns the times of `stage`.
     #[must_use]
     pub const fn stage(&self, stage: LatencyStage) -> &LatencyHistogram {
         &self.stages[stage as usize]
     }
 
-    /// All stages with their times.
+    /// Returns all stages with their times.
     pub fn stages(&self) -> impl Iterator<Item = (LatencyStage, &LatencyHistogram)> {
         LatencyStage::ALL.into_iter().zip(&self.stages)
     }
 
-    /// The times measured since an earlier snapshot of the same session.
+    /// Returns the times measured since `earlier`, a snapshot of the same session.
     #[must_use]
     pub fn since(&self, earlier: &Self) -> Self {
         let stage = |n: usize| self.stages[n].since(&earlier.stages[n]);
@@ -153,7 +152,7 @@ impl Latency {
     }
 }
 
-/// A table for people, in nanoseconds: a line for each stage that has measured something.
+/// Writes a table for human readers, in nanoseconds: a line for each stage with measurements.
 impl fmt::Display for Latency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["count", "min", "p50", "p90", "p99", "p99.9", "max"];

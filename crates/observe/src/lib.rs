@@ -1,7 +1,8 @@
-//! The outside view of an engine: the clock, events with their codes, counts, states, latency, the
-//! protocol log, and threads that are lost.
+//! Observation of an engine from outside: clock, event codes, counts, states, latency, protocol
+//! log, and supervision of threads.
 //!
-//! A session writes here and somebody else reads, without the lock of the session.
+//! A session publishes its values here. Other threads read the values without the lock of the
+//! session.
 //!
 //! Invariant: [`clock`] alone reads a clock.
 #![forbid(unsafe_code)]

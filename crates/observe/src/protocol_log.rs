@@ -1,11 +1,11 @@
-//! The protocol log: every message of a session, in and out, as lines of text files.
+//! The protocol log: every inbound and outbound message of a session, as lines of text files.
 //!
 //! A session's thread copies a message into a ring. One thread of the engine, `tfx-log`, masks
 //! secrets and writes the lines.
 //!
-//! Invariants: who sends never waits for the log, calls the system for it, or allocates; what does
-//! not fit is counted, and the file says how much is missing. A session that has ended has no file
-//! open: another one with the same name can begin.
+//! Invariants: a sending thread never waits for the log, makes a system call for it, or allocates.
+//! Lost lines are counted, and the file records their number. A session that has ended has no open
+//! file, so that a session with the same name can begin.
 
 mod file;
 mod ring;
@@ -34,13 +34,13 @@ use writer::SessionLog;
 
 pub use ring::LineKind;
 
-/// Where a session puts its messages. Each call copies the bytes, and does nothing else.
+/// The log input of a session. Each call only copies the bytes.
 pub struct Tap {
     ring: Producer,
     registrations: Arc<Registrations>,
 }
 
-/// The session has ended: its last lines are written, and its files are closed.
+/// Ends the log of a session: `tfx-log` writes the last lines and closes the files.
 impl Drop for Tap {
     fn drop(&mut self) {
         self.ring.close();
@@ -50,14 +50,16 @@ impl Drop for Tap {
 }
 
 impl Tap {
-    /// A message received, or bytes that are none. Returns how many lines were lost: 0 or 1.
+    /// Logs a received message, or received bytes that are not a message. Returns the number of
+    /// lost lines: 0 or 1.
     pub fn received(&mut self, time: Timestamp, what: LineKind, bytes: &[u8]) -> u64 {
         self.ring.push(time, what, bytes)
     }
 
-    /// Messages sent, one behind the other. Returns how many lines were lost.
+    /// Logs sent messages, which `bytes` holds one after the other. Returns the number of lost
+    /// lines.
     pub fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
-        // Our own frames: as long as they are.
+        // Own frames may have any length.
         let limits = Limits { message_bytes_max: usize::MAX };
         let mut lost = 0;
         while let Frame::Whole(end) = frame::split(bytes, limits) {
@@ -68,21 +70,22 @@ impl Tap {
     }
 }
 
-/// Where the messages of a turn stand in the receive buffer, until they are logged at its end:
-/// behind the write, so that the counterparty does not wait for it.
+/// Ranges of a turn's messages in the receive buffer. The messages are logged at the end of the
+/// turn, after the write, so that the counterparty does not wait for the log.
 pub struct Received {
-    /// `None` without a log.
+    /// The ranges; `None` without a log.
     places: Option<Vec<(LineKind, Range<usize>)>>,
 }
 
 impl Received {
-    /// Received messages for this log.
+    /// Returns an empty list for this log.
     #[must_use]
     pub fn of(log: Option<&Tap>) -> Self {
         Self { places: log.map(|_| Vec::with_capacity(PLACES_USUAL)) }
     }
 
-    /// A whole message; `is_known`: an earlier turn has had it here already.
+    /// Adds the range of a whole message, unless `is_known` returns true: an earlier turn has added
+    /// the message.
     #[inline]
     pub fn message(&mut self, place: Range<usize>, is_known: impl FnOnce() -> bool) {
         if self.places.is_some() && !is_known() {
@@ -90,7 +93,7 @@ impl Received {
         }
     }
 
-    /// Bytes that are no sound message.
+    /// Adds the range of bytes that are not a sound message.
     pub fn garbled(&mut self, place: Range<usize>) {
         self.note(LineKind::Garbled, place);
     }
@@ -102,38 +105,39 @@ impl Received {
         }
     }
 
-    /// The same with the buffer, before it is read into again.
+    /// Combines the ranges with the receive buffer. Must be called before the next read into the
+    /// buffer.
     pub const fn of_turn<'a>(&'a mut self, buffer: &'a [u8]) -> Unlogged<'a> {
         Unlogged { received: self, buffer }
     }
 }
 
-/// The received bytes that are not logged yet.
+/// Received bytes that are not logged yet.
 pub struct Unlogged<'a> {
     received: &'a mut Received,
     buffer: &'a [u8],
 }
 
 impl Unlogged<'_> {
-    /// Everything noted since the last call.
+    /// Removes and returns the messages added since the last call.
     pub fn take(&mut self) -> impl Iterator<Item = (LineKind, &[u8])> {
         let places = self.received.places.iter_mut().flat_map(|places| places.drain(..));
         places.map(|(kind, place)| (kind, &self.buffer[place]))
     }
 }
 
-/// Messages that one read may bring without an allocation.
+/// Messages of one read that need no allocation.
 const PLACES_USUAL: usize = 1_024;
 
-/// The orders to the thread.
+/// Commands for the log thread.
 #[derive(Default)]
 struct Orders {
     added: Vec<SessionLog>,
-    /// The thread that wants new files, and hears their number, or the error.
+    /// Threads that request new files, and wait for the number of files or the error.
     rolls: Vec<SyncSender<Result<usize, String>>>,
-    /// A session has ended.
+    /// True if a session has ended.
     closes: bool,
-    /// The threads that wait until the files of ended sessions are closed.
+    /// Threads that wait until the files of ended sessions are closed.
     closed: Vec<SyncSender<()>>,
     ends: bool,
 }
@@ -144,14 +148,14 @@ struct Registrations {
     wakeup: Condvar,
 }
 
-/// The logs of an engine and their thread, which starts with the first one.
+/// The logs of an engine and their thread, which starts with the first log.
 #[derive(Default)]
 pub struct ProtocolLogs {
-    /// CPU that the thread is pinned to.
+    /// CPU to which the thread is pinned.
     pub cpu: Option<usize>,
-    /// Without one it runs where those run.
+    /// The helper threads, whose CPUs the log thread uses if `cpu` is `None`.
     pub helpers: Arc<Helpers>,
-    /// The consequence of its panic.
+    /// Reaction to a panic of the thread.
     pub lost: ThreadLost,
     registrations: Arc<Registrations>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -161,14 +165,14 @@ impl ProtocolLogs {
     /// Opens the files of a session, whose names begin with `name`.
     ///
     /// # Errors
-    /// If a file cannot be made, or another session or process has it open.
+    /// If a file cannot be created, or another session or process has it open.
     pub fn open(&self, settings: &LogSettings, name: &Path) -> io::Result<Tap> {
         let files = self.open_files(settings, name)?;
         self.begin((settings, name), files)
     }
 
-    /// As [`ProtocolLogs::open`]; files that cannot be opened now are opened later, and the lines
-    /// wait. Returns why too.
+    /// Opens the files as [`ProtocolLogs::open`] does. If the files cannot be opened, they are
+    /// opened later, the lines wait, and the error is returned too.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -183,7 +187,7 @@ impl ProtocolLogs {
         }
     }
 
-    /// Opens the files. A session of the same name that has just ended is waited for.
+    /// Opens the files. Waits for an ended session of the same name to close its files.
     fn open_files(&self, settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
         match writer::open_files(settings, name) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {

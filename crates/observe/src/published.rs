@@ -1,8 +1,8 @@
-//! The state of a session that is known without its lock.
+//! The state of a session that other threads read without its lock.
 //!
-//! Invariants: the holder of the session's lock writes, before the application is called and at the
-//! end of a turn; only the findings of `tfx-watch` are that thread's. Readers never wait. Each
-//! value is right by itself; two that are read one after the other may be of two turns.
+//! Invariants: the holder of the session's lock writes, before it calls the application and at the
+//! end of a turn. Only the thread `tfx-watch` writes its own findings. Readers never wait. Each
+//! value is consistent; two values read one after the other may be of different turns.
 
 use std::hint::cold_path;
 use std::net::SocketAddr;
@@ -18,53 +18,56 @@ use crate::counters::LiveCounters;
 use crate::latency::usual::Unusual;
 use crate::latency::{Latency, Recorder};
 
-/// How the last connection of a session has ended.
+/// The end of the last connection of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastEnd {
-    /// When.
+    /// Time of the end.
     pub at: Timestamp,
-    /// Why, as this end sees it.
+    /// Reason, from the view of this side.
     pub reason: Disconnect,
-    /// Text(58) of the counterparty's Logout(5), cut and escaped; empty if it has sent none.
+    /// Text(58) of the counterparty's Logout(5), truncated and escaped; empty if none was received.
     pub text: String,
 }
 
-/// A session as others see it.
+/// The published state of a session.
 #[derive(Debug, Default)]
 pub struct Published {
     state: AtomicU8,
-    /// When it has come into that state: UTC nanoseconds since 1970; 0 before the first change.
+    /// Time of the last change of state, in UTC nanoseconds since 1970; 0 before the first change.
     since_ns: AtomicI64,
-    /// True if its store takes nothing now.
+    /// True if the session's store has failed.
     has_failed: AtomicBool,
-    /// Held for a copy, once a connection.
+    /// The end of the last connection. The lock is held for a copy, once per connection.
     last_end: Mutex<Option<LastEnd>>,
     /// True if the counterparty reads too slowly.
     is_slow: AtomicBool,
-    /// The callback that has not returned; held for a copy. The thread `tfx-watch` writes it.
+    /// The callback that has not returned, written by the thread `tfx-watch`. The lock is held for
+    /// a copy.
     held_up_by: Mutex<Option<&'static str>>,
-    /// The other end of the connection; held for a copy, twice a connection.
+    /// The peer address of the connection. The lock is held for a copy, twice per connection.
     peer: Mutex<Option<SocketAddr>>,
     /// Logons before the connection began.
     logons_before: AtomicU64,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
-    /// HeartBtInt(108) of the last logon in seconds, and 1; 0 before the first one.
+    /// HeartBtInt(108) of the last logon in seconds, plus 1; 0 before the first logon.
     heart_bt_int: AtomicU64,
-    /// UTC nanoseconds since 1970; 0 before the first message.
+    /// Time of the last received message, in UTC nanoseconds since 1970; 0 before the first
+    /// message.
     received_ns: AtomicI64,
     sent_ns: AtomicI64,
-    /// The counts of the session.
+    /// Counts of the session.
     pub counters: LiveCounters,
-    /// Made at the first turn: most of the sessions of a large venue may never be connected.
+    /// Latency recorder. It is created at the first turn, because most sessions of a large venue
+    /// may never connect.
     latency: OnceLock<Arc<Recorder>>,
-    /// The thread `tfx-watch` writes it.
+    /// Stages with an unusual p99, written by the thread `tfx-watch`.
     pub unusual: Unusual,
 }
 
 impl Published {
-    /// Where the session stands at this moment.
+    /// Publishes the current state and next numbers of the session.
     pub fn note(&self, at: Timestamp, session: &Session, has_failed: bool) {
         self.has_failed.store(has_failed, Ordering::Relaxed);
         let state = session.state() as u8;
@@ -77,24 +80,24 @@ impl Published {
         self.next_num_out.store(session.next_num_out(), Ordering::Relaxed);
     }
 
-    /// The state of the session.
+    /// Returns the state of the session.
     #[must_use]
     pub fn state(&self) -> State {
         State::ALL[usize::from(self.state.load(Ordering::Acquire))]
     }
 
-    /// When it has come into its state; `None` before the first change.
+    /// Returns the time of the last change of state; `None` before the first change.
     pub fn since(&self) -> Option<Timestamp> {
         known(&self.since_ns)
     }
 
-    /// Returns true if the session has failed and waits to be opened again.
+    /// Returns true if the session has failed and waits to be reopened.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.has_failed.load(Ordering::Relaxed)
     }
 
-    /// A connection has ended; `text` are the words of the counterparty.
+    /// Publishes the end of a connection. `text` is Text(58) of the counterparty's Logout(5).
     pub fn note_end(&self, at: Timestamp, reason: Disconnect, text: Option<&[u8]>) {
         let text = text.map(|text| Shown::new(text).to_string()).unwrap_or_default();
         let end = Some(LastEnd { at, reason, text });
@@ -107,14 +110,14 @@ impl Published {
         self.note_peer(None);
     }
 
-    /// A connection has begun, whose other end is this one; or there is none.
+    /// Publishes the peer address of a new connection; `None` = not connected.
     pub fn note_peer(&self, peer: Option<SocketAddr>) {
         self.note_slow(false);
         self.logons_before.store(self.counters.logons.get(), Ordering::Relaxed);
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner) = peer;
     }
 
-    /// Publishes if the counterparty reads too slowly.
+    /// Publishes whether the counterparty reads too slowly.
     pub fn note_slow(&self, is_slow: bool) {
         self.is_slow.store(is_slow, Ordering::Relaxed);
     }
@@ -125,47 +128,47 @@ impl Published {
         self.is_slow.load(Ordering::Relaxed)
     }
 
-    /// This callback has not returned; or it has.
+    /// Publishes the callback that has not returned; `None` after its return.
     pub fn note_held_up(&self, by: Option<&'static str>) {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 
-    /// The callback that has not returned for too long.
+    /// Returns the callback that has not returned for too long.
     #[must_use]
     pub fn held_up_by(&self) -> Option<&'static str> {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The other end of the connection.
+    /// Returns the peer address of the connection.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The end of the last connection.
+    /// Returns the end of the last connection.
     #[must_use]
     pub fn last_end(&self) -> Option<LastEnd> {
         self.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The next numbers, inbound and outbound.
+    /// Returns the next numbers, inbound and outbound.
     pub fn next_numbers(&self) -> (u64, u64) {
         let next = [&self.next_num_in, &self.next_num_out];
         let [next_num_in, next_num_out] = next.map(|number| number.load(Ordering::Relaxed));
         (next_num_in, next_num_out)
     }
 
-    /// The session is logged on, with this HeartBtInt(108).
+    /// Publishes HeartBtInt(108) of a logon.
     pub fn note_heart_bt_int(&self, heart_bt_int: Duration) {
         self.heart_bt_int.store(heart_bt_int.as_secs() + 1, Ordering::Relaxed);
     }
 
-    /// HeartBtInt(108) of the last logon.
+    /// Returns HeartBtInt(108) of the last logon.
     pub fn heart_bt_int(&self) -> Option<Duration> {
         self.heart_bt_int.load(Ordering::Relaxed).checked_sub(1).map(Duration::from_secs)
     }
 
-    /// A whole message has come.
+    /// Counts a received message of `bytes` bytes.
     #[inline]
     pub fn received(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_in.add(1);
@@ -173,7 +176,7 @@ impl Published {
         self.received_ns.store(at.0, Ordering::Relaxed);
     }
 
-    /// A new message was written.
+    /// Counts a new message of `bytes` bytes that was written.
     #[inline]
     pub fn sent(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_out.add(1);
@@ -181,31 +184,32 @@ impl Published {
         self.sent_ns.store(at.0, Ordering::Relaxed);
     }
 
-    /// Where the session counts its times.
+    /// Returns the latency recorder of the session, and creates it if necessary.
     pub fn recorder(&self) -> Arc<Recorder> {
         Arc::clone(self.latency.get_or_init(|| Arc::new(Recorder::default())))
     }
 
-    /// The times so far.
+    /// Returns the latency so far.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.latency.get().map(|recorder| recorder.now()).unwrap_or_default()
     }
 
-    /// The time of the last message received.
+    /// Returns the time of the last received message.
     #[must_use]
     pub fn last_received(&self) -> Option<Timestamp> {
         known(&self.received_ns)
     }
 
-    /// The time of the last message sent.
+    /// Returns the time of the last sent message.
     #[must_use]
     pub fn last_sent(&self) -> Option<Timestamp> {
         known(&self.sent_ns)
     }
 }
 
-/// Returns true if this end of a connection that was not logged on refuses its Logon(A).
+/// Returns true if `why` means that this side rejected the Logon(A) of a connection that was not
+/// logged on.
 const fn refuses_first_message(why: Disconnect) -> bool {
     matches!(
         why,

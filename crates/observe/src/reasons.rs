@@ -1,35 +1,36 @@
-//! How often each reason has come up, in all sessions of an engine together.
+//! Counts of each reject reason and disconnect reason, for all sessions of an engine together.
 //!
-//! Invariant: bounded: there is one count for each number that a reason may have, whatever a
-//! counterparty writes.
+//! Invariant: memory is bounded: there is one count for each possible number of a reason, whatever
+//! a counterparty sends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_session::Disconnect;
 
-/// SessionRejectReason(373) is below; the place itself is for all that is not.
+/// Upper bound of counted SessionRejectReason(373) values. The count at this index is for all other
+/// values.
 const REJECTS: usize = 100;
-/// Numbers of [`Disconnect`] begin here.
+/// The least number of [`Disconnect`].
 const ENDS_FIRST: u16 = 100;
-/// So many of them there may be.
+/// Most numbers of [`Disconnect`].
 const ENDS: usize = 100;
 
-/// How often each reason has come up since the engine was started, in all its sessions together,
-/// also in those that are gone. A reason that has not come up yet is not there.
+/// Counts of each reason since the engine started, for all its sessions together, including removed
+/// sessions. A reason without an occurrence is absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReasonCounts {
-    /// Reject(3) received, by SessionRejectReason(373); `None` for one that has no such field, or
-    /// a value above 99.
+    /// Reject(3) received, by SessionRejectReason(373). `None` = the field is missing or above 99.
     pub rejects_in: Vec<(Option<u16>, u64)>,
-    /// Reject(3) sent, in the same way.
+    /// Reject(3) sent, by SessionRejectReason(373). `None` = the field is missing or above 99.
     pub rejects_out: Vec<(Option<u16>, u64)>,
-    /// Connections that have ended, by [`Disconnect::as_u16`]; those of counterparties that a
-    /// template was asked to admit, and that were refused, too.
+    /// Connections that have ended, by [`Disconnect::as_u16`]. The counts include rejected
+    /// counterparties of templates.
     pub disconnects: Vec<(u16, u64)>,
 }
 
-/// [`ReasonCounts`] as they are counted, by all threads. None of it happens in the usual turn.
+/// The live form of [`ReasonCounts`], which all threads update. A usual turn updates none of the
+/// counts.
 #[derive(Debug)]
 pub struct LiveReasons {
     rejects_in: [AtomicU64; REJECTS + 1],
@@ -48,17 +49,17 @@ impl Default for LiveReasons {
 }
 
 impl LiveReasons {
-    /// A Reject(3) has come, with this value of SessionRejectReason(373).
+    /// Counts a received Reject(3) with this SessionRejectReason(373).
     pub fn reject_in(&self, reason: Option<&[u8]>) {
         self.rejects_in[place(reason)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A Reject(3) was sent.
+    /// Counts a sent Reject(3) with this SessionRejectReason(373).
     pub fn reject_out(&self, reason: Option<&[u8]>) {
         self.rejects_out[place(reason)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A connection has ended.
+    /// Counts the end of a connection.
     pub fn ended(&self, why: Disconnect) {
         let place = usize::from(why.as_u16().wrapping_sub(ENDS_FIRST));
         if let Some(count) = self.ends.get(place) {
@@ -66,7 +67,7 @@ impl LiveReasons {
         }
     }
 
-    /// The counts now.
+    /// Returns the current counts.
     #[must_use]
     pub fn now(&self) -> ReasonCounts {
         let rejects = |counts: &[AtomicU64]| {
@@ -82,7 +83,7 @@ impl LiveReasons {
     }
 }
 
-/// Those that have come up, each with its place.
+/// Returns the counts above 0, each with its index.
 fn seen(counts: &[AtomicU64]) -> impl Iterator<Item = (usize, u64)> {
     let counts = counts.iter().map(|count| count.load(Ordering::Relaxed)).enumerate();
     counts.filter(|(_, count)| *count > 0)

@@ -1,21 +1,23 @@
-//! Bounds the lines of the log about things that a counterparty, a stranger or a failing disk can
-//! make happen again and again.
+//! Bounds the number of log lines about events that a counterparty, a stranger or a failing disk
+//! can repeat.
 //!
-//! Each cause has a few lines at once and then one in a while, which says how many were left out.
-//! Invariants: the number of lines grows with time, never with the messages, bytes or connections;
-//! what was left out is told at the latest when the source ends.
+//! Each cause has a few lines at once and then one line per interval, with the number of omitted
+//! lines.
+//!
+//! Invariants: the number of lines grows with time, never with messages, bytes or connections.
+//! Omitted lines are reported at the latest when the source ends.
 
 /// Lines of one cause that are written at once.
 const AT_ONCE: u32 = 10;
-/// Time after which one more line of a cause may be written.
+/// Interval after which one more line of a cause may be written, in nanoseconds.
 const ONE_MORE_NS: u64 = 10_000_000_000;
 
-/// Writes a line about something that can repeat itself, unless there were too many.
+/// Writes a log line about a repeatable event, unless the limit of its cause is reached.
 ///
 /// Arguments: the counter of the lines ([`Repeats`] or the acceptor's `Lines`), the time or address
-/// that it needs, the cause, the level, the code. The field that names the source follows, then
-/// further fields, or the words of an event whose words differ each time. The line says how many
-/// were left out before it. `display` is known to the macros of `tracing`, without an import.
+/// that the counter needs, the cause, the level, and the code. The field that names the source
+/// follows, then further fields, or the text of an event whose text varies. The line has the number
+/// of lines omitted before it. `display` is known to the macros of `tracing`, without an import.
 #[macro_export]
 macro_rules! tell {
     (
@@ -42,34 +44,34 @@ macro_rules! tell {
     };
 }
 
-/// Events that can be repeated at will, or by a fault that stays.
+/// Events that a counterparty can repeat at will, or that a persistent fault repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Bytes that are no message were skipped.
+    /// Bytes that are not a message were skipped.
     Garbled,
-    /// The session layer has something to remark.
+    /// A remark of the session layer.
     Remark,
     /// A ResendRequest(2) is answered.
     Resend,
-    /// The same ResendRequest(2) came again.
+    /// The same ResendRequest(2) was received again.
     ResendLoop,
-    /// The counterparty has rejected a message of ours.
+    /// The counterparty has rejected an own message.
     Rejected,
-    /// A message of the counterparty was not taken.
+    /// A message of the counterparty was not accepted.
     NotTaken,
-    /// A message could not be passed on to another session.
+    /// A message could not be forwarded to another session.
     NotRouted,
-    /// A session was logged on.
+    /// A session has logged on.
     LoggedOn,
-    /// A connection has ended, or could not be made.
+    /// A connection has ended, or could not be established.
     Ended,
     /// A connection was refused.
     Refused,
-    /// A Logon(A) waits until it is judged.
+    /// A Logon(A) waits for its check.
     Held,
-    /// A message that waited was not sent.
+    /// A waiting message was not sent.
     NotSent,
-    /// The next numbers are others than before.
+    /// The next numbers have changed.
     Numbers,
     /// Fields that the application or the dictionaries add to a Logon(A) are missing.
     Logon,
@@ -77,17 +79,17 @@ pub enum Cause {
     Store,
     /// The application or the engine has panicked.
     Panicked,
-    /// A file of the protocol log is not rolled.
+    /// A file of the protocol log could not be rolled.
     NotRolled,
-    /// Lines of the protocol log are not written.
+    /// Lines of the protocol log were lost.
     NotLogged,
-    /// A closed file of the protocol log is not compressed.
+    /// A closed file of the protocol log could not be compressed.
     NotCompressed,
-    /// The counterparty takes its messages slowly.
+    /// The counterparty reads slowly.
     Slow,
-    /// As much waits for the application as may.
+    /// The messages that wait for the application have reached a limit.
     Full,
-    /// A message of ours would be rejected.
+    /// The counterparty would reject an own message.
     Invalid,
 }
 

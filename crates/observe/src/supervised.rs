@@ -1,4 +1,5 @@
-//! The threads of an engine: the loss of one is noticed, and mended or fatal, as the settings say.
+//! Supervision of the engine's threads: after a panic or an error, a thread restarts or the process
+//! ends, by the settings.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,13 +12,13 @@ use transfix_settings::ThreadLost;
 use crate::event;
 use crate::repeats::{Cause, Repeats};
 
-/// Pause before a thread that has failed goes on: one that fails every time must not use up a CPU.
+/// Pause before a failed thread restarts, so that repeated failures do not use up a CPU.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// Pins the calling thread to one CPU.
 ///
 /// # Errors
-/// If there is no such CPU, or it is not allowed.
+/// If the CPU does not exist or is not allowed.
 pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     let mut set = CpuSet::new();
     if cpu >= CpuSet::MAX_CPU {
@@ -27,7 +28,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Pins the calling thread to this CPU, if there is one.
+/// Pins the calling thread to this CPU, if one is given. Reports a failure.
 pub fn pin_to(cpu: Option<usize>) {
     if let Some(cpu) = cpu
         && let Err(error) = pin_to_cpu(cpu)
@@ -36,15 +37,16 @@ pub fn pin_to(cpu: Option<usize>) {
     }
 }
 
-/// A thread that helps the stores runs where it was started.
+/// Reports that a helper thread of the stores could not be moved to its CPUs. The thread continues
+/// on the CPUs of its creator.
 pub fn helper_not_pinned(error: &io::Error) {
     event!(error, HelperCpusRefused, %error);
 }
 
-/// Runs what a thread is for. `run` goes on after a panic, or an error of the system, from what it
-/// finds: it must leave nothing half done behind that the rest relies on.
+/// Runs `run` until it succeeds. After a panic or an error, `run` is called again with the existing
+/// state: it must leave no partial change that other code relies on.
 ///
-/// `now_ns` reads the monotonic clock, and `sleep` holds the thread up.
+/// `now_ns` reads the monotonic clock; `sleep` blocks the thread.
 pub fn supervise<T>(
     lost: ThreadLost,
     (now_ns, sleep): (&dyn Fn() -> u64, &dyn Fn(Duration)),
@@ -71,7 +73,8 @@ pub fn supervise<T>(
     }
 }
 
-/// The listener of events may be the one that has panicked. `error`: `None` after a panic.
+/// Reports the failure of a thread. `error`: `None` after a panic. The report catches panics, since
+/// the listener of events may be the cause.
 fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mut Repeats) {
     let Some(left_out) = lines.tell(now_ns, Cause::Ended) else { return };
     let left_out = (left_out > 0).then_some(left_out);

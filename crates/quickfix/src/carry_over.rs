@@ -1,4 +1,4 @@
-//! Sessions of a `.cfg` file, key by key.
+//! Migrates the sessions of a `.cfg` file, key by key.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -16,9 +16,9 @@ use crate::{
     schedule, tls, zones,
 };
 
-/// Carries over all sessions of a file.
+/// Migrates all sessions of a file.
 pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
-    // The line of each, and its place among those that are written.
+    // Each session's line, and its index among the written sessions.
     let mut ids: Vec<(SessionId, usize, usize)> = Vec::new();
     let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
     let mut told = Told::default();
@@ -26,7 +26,7 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         let mut session = Session::new(cfg, section, all, overlays_in);
         session.tell_of_unknown();
         let settings = session.carry_over();
-        // In place of a session that is given up stands the reason alone.
+        // Only the reason replaces a session that is not carried over.
         let why = session.toml.last().cloned();
         session.tell_of_variables();
         session.tell_of_the_rest(&mut told);
@@ -79,12 +79,12 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
     }
 }
 
-/// The text in place of a session.
+/// Returns the text that replaces a session.
 fn dropped(line: usize, says: String) -> Section {
     ("", vec![Line::Dropped(format!("[SESSION] (line {line})"), says)])
 }
 
-/// Adds the keys of a section that the sessions before have not written.
+/// Adds the keys of a section that earlier sessions have not written.
 fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Line>) {
     if sections.iter().all(|(known, _)| *known != heading) {
         sections.push((heading, lines));
@@ -95,7 +95,7 @@ fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Li
 const IN_POSTGRES: &str = "the package transfix-stores keeps stores in PostgreSQL, with a table of \
                            its own";
 
-/// Keys that a session cannot do without.
+/// Keys that a session requires.
 const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
 
 impl Session<'_> {
@@ -125,19 +125,19 @@ impl Session<'_> {
         self.taken()
     }
 
-    /// The settings as they are read again. Keys that they do not take are left out, and told.
+    /// Reads the written settings again. Rejected keys are removed and reported.
     fn taken(&mut self) -> Option<SessionSettings> {
         loop {
             let error = match self.parsed(&self.toml) {
                 Ok(settings) => return Some(settings),
                 Err(error) => error,
             };
-            // The key without which all is well, or something else is wrong.
+            // Finds the key whose removal fixes the error or changes it.
             let is_it = |n: &usize| {
                 let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
                 self.parsed(&others).map_or_else(|other| other != error, |_| true)
             };
-            // Without its TLS no session goes on: it would be open on the line.
+            // A session must not continue without its TLS: it would be unencrypted.
             let is_optional = |line: &Line| match line {
                 Line::Key(key, _) => !NEEDED.contains(&&**key) && !key.starts_with("tls."),
                 _ => false,
@@ -154,9 +154,9 @@ impl Session<'_> {
         }
     }
 
-    /// Leaves out a key that our settings do not take, and says so.
+    /// Removes a key that the settings reject, and reports it.
     fn leave_out(&mut self, place: usize, (key, value): (&str, &str), error: &str) {
-        // Without it everybody may connect.
+        // Without this key, every address may connect.
         let opens_door = key == "allow_from";
         let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
         let becomes = Variables::Named.put(&format!("{key} = {value}"));
@@ -176,8 +176,8 @@ impl Session<'_> {
         }
     }
 
-    /// The only session of a file with these keys, without those that are undecided. An overlay is
-    /// not written yet, but only its name is looked at.
+    /// Parses a file with only this session, without undecided keys. An overlay is not written yet,
+    /// but only its name is checked.
     fn parsed(&self, toml: &[Line]) -> Result<SessionSettings, String> {
         let keys = toml.iter().filter(|line| matches!(line, Line::Key(..))).cloned().collect();
         let (from, session) = ((&*self.path, self.dialect), ("[[session]]", keys));
@@ -246,7 +246,7 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// The keys that stand alone.
+    /// Migrates keys that do not depend on other keys.
     fn simple_keys(&mut self) {
         let in_postgres = self.is_in_postgres();
         for entry in self.entries.clone() {
@@ -271,7 +271,7 @@ impl Session<'_> {
                 says = IN_POSTGRES;
             }
             match written {
-                // Told with the other properties of Java.
+                // Reported with the other Java properties.
                 Err(_) if !entry.variables.is_empty() => {}
                 Err(why) => self.find(Finding::of(entry, Fate::NotCarriedOver, "", &why)),
                 Ok(None) => self.find(Finding::of(entry, fate, "", says)),
@@ -288,7 +288,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns true if the store lies in PostgreSQL, by keys that are for any database.
+    /// Returns true if the store is in PostgreSQL, judging by keys for any database.
     fn is_in_postgres(&self) -> bool {
         let keys = ["JdbcURL", "JdbcDriver", "SQLStoreDriver", "SQLStoreDataSourceName"];
         let names = ["postgres", "pgx"];
@@ -296,8 +296,7 @@ impl Session<'_> {
         values.any(|value| names.iter().any(|name| value.to_lowercase().contains(name)))
     }
 
-    /// Returns true if the file switches TLS on, as far as a file does: in C++ a program does, by
-    /// its connector.
+    /// Returns true if the file enables TLS. In C++ only the program enables it, by its connector.
     pub(crate) fn has_tls(&self) -> bool {
         match self.dialect {
             Dialect::Cpp => true,
@@ -312,7 +311,7 @@ impl Session<'_> {
         }
     }
 
-    /// `reset_on` with one more word.
+    /// Returns `reset_on` with another event.
     fn reset_words(&self, word: &str) -> String {
         let known = self.written("reset_on").unwrap_or("[]");
         let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
@@ -371,7 +370,7 @@ impl Session<'_> {
         }
     }
 
-    /// LogonTag, and what programs read themselves to send it.
+    /// Migrates LogonTag, and keys of the Logon(A) that programs read themselves.
     fn logon(&mut self) {
         let has_fields = self.value("BeginString") >= Some("FIX.4.3");
         let is_fixt = self.value("BeginString") == Some("FIXT.1.1");
@@ -424,7 +423,7 @@ impl Session<'_> {
         }
     }
 
-    /// Defaults of QuickFIX that differ from ours.
+    /// Writes QuickFIX defaults that differ from the defaults of Transfix.
     fn defaults(&mut self) {
         let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
         if !self.is_acceptor() {
@@ -444,7 +443,7 @@ impl Session<'_> {
         }
     }
 
-    /// The treatment of messages that are sent while the session is not logged on.
+    /// Migrates the treatment of messages that are sent while not logged on.
     fn offline(&mut self) {
         let resets = self.written("reset_on").is_some_and(|words| words != "[]");
         let keeps = self.written("keep_outbound") != Some("false");

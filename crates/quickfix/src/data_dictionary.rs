@@ -1,4 +1,4 @@
-//! The keys that name dictionaries.
+//! Migrates the keys that name dictionaries.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use crate::keys::quoted;
 use crate::session::Session;
 use crate::{Dialect, Fate, Overlay};
 
-/// Names of versions, the number in ApplVerID(1128), and our dictionary.
+/// Names of versions, their ApplVerID(1128), and their standard dictionaries.
 const VERSIONS: [(&str, u8, &str); 8] = [
     ("FIX.4.0", 2, "FIX40"),
     ("FIX.4.1", 3, "FIX41"),
@@ -20,16 +20,16 @@ const VERSIONS: [(&str, u8, &str); 8] = [
     ("FIX.5.0SP2", 9, "FIX50SP2"),
 ];
 
-/// Differences that the report says; the others it counts.
+/// Most differences that the report lists; it counts further differences.
 const SHOWN_MAX: usize = 10;
 
-/// The number of a version, by its number or name.
+/// Returns the ApplVerID(1128) of a version, by number or name.
 pub(crate) fn appl_ver_id(version: &str) -> Option<u8> {
     let by_name = VERSIONS.iter().find(|(name, _, _)| *name == version).map(|(_, n, _)| *n);
     by_name.or_else(|| version.parse().ok().filter(|n| (2..=10).contains(n)))
 }
 
-/// Our dictionary of a version.
+/// Returns the standard dictionary of a version.
 fn standard(version: &str) -> Option<&'static str> {
     let number = appl_ver_id(version)?;
     VERSIONS.iter().find(|(_, n, _)| *n == number).map(|(_, _, name)| *name)
@@ -37,7 +37,7 @@ fn standard(version: &str) -> Option<&'static str> {
 
 const KEYS: [&str; 3] = ["DataDictionary", "TransportDataDictionary", "AppDataDictionary"];
 
-/// Writes `dictionary` and `appl_versions`, and `validate` where QuickFIX does not.
+/// Writes `dictionary` and `appl_versions`, and `validate` where QuickFIX does not validate.
 pub(crate) fn carry_over(session: &mut Session<'_>) {
     let of_versions: Vec<_> = session.beginning_with("AppDataDictionary.");
     if session.is_no("UseDataDictionary") {
@@ -61,7 +61,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         true => ("AppDataDictionary", "DataDictionary"),
         false => ("DataDictionary", "AppDataDictionary"),
     };
-    // QuickFIX/n and /J take DataDictionary on FIXT too, for the application.
+    // QuickFIX/n and /J also accept DataDictionary on FIXT, for the application.
     let used = if is_fixt && !session.has(used) && session.has(unused) { unused } else { used };
     for key in KEYS.into_iter().filter(|key| *key != used) {
         if key != "TransportDataDictionary" || !is_fixt {
@@ -92,7 +92,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     versions(session, is_fixt);
 }
 
-/// The dictionary of the session layer: ours, unless the file has something beyond it.
+/// Migrates the dictionary of the session layer: the standard one, unless the file has additions.
 fn transport(session: &mut Session<'_>) {
     const KEY: &str = "TransportDataDictionary";
     let Some(file) = session.value(KEY).map(str::to_owned) else { return };
@@ -113,11 +113,11 @@ fn transport(session: &mut Session<'_>) {
     session.tell(KEY, fate, "", &says);
 }
 
-/// The finding about a dictionary that has nothing beyond ours: fields that it lacks are taken
-/// here.
+/// Returns the finding about a dictionary without additions: Transfix accepts fields that the file
+/// lacks.
 fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
     let is_beyond = |difference: &String| {
-        // Which messages there are is said by the application's dictionary.
+        // The application's dictionary defines the messages.
         let is_more = difference.ends_with(" added") || difference.ends_with(" required");
         is_more && !difference.contains("of MsgType(35)")
     };
@@ -152,7 +152,7 @@ fn versions(session: &mut Session<'_>, is_fixt: bool) {
     }
 }
 
-/// The value of `dictionary` for a file of QuickFIX.
+/// Returns the value of `dictionary` for a QuickFIX file.
 fn one(
     session: &mut Session<'_>,
     key: &str,
@@ -228,7 +228,7 @@ fn ours(key: &str) -> String {
     version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
 }
 
-/// A file that cannot be found: QuickFIX/J has those of the standard among its classes.
+/// Returns the finding about a missing file: QuickFIX/J has the standard files in its classes.
 fn not_there(
     session: &mut Session<'_>,
     key: &str,
@@ -248,7 +248,7 @@ fn not_there(
     value
 }
 
-/// The file, from here or from where the settings are.
+/// Returns the file, relative to the working directory or to the settings.
 pub(crate) fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
     let here = PathBuf::from(file);
     let beside = session.path.parent().unwrap_or(Path::new("")).join(file);

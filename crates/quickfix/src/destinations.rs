@@ -1,10 +1,10 @@
-//! Where an initiator connects to beside its first address, and through whom.
+//! Migrates the further destinations of an initiator, and its proxy.
 
 use crate::keys::{list, quoted, variable_number};
 use crate::session::Session;
 use crate::{Dialect, Fate};
 
-/// Keys of a proxy in the order of their meaning: kind, version, host, port, user, password.
+/// Keys of a proxy in this order: kind, version, host, port, user, password.
 const PROXY: [&str; 6] =
     ["ProxyType", "ProxyVersion", "ProxyHost", "ProxyPort", "ProxyUser", "ProxyPassword"];
 
@@ -17,7 +17,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         });
         let others = PROXY.into_iter().chain(["HostSelectionPolicy"]);
         for key in further.into_iter().flatten().chain(others) {
-            // The first ones were told already.
+            // The first host and port were reported already.
             if !matches!(key, "SocketConnectHost" | "SocketConnectPort") {
                 session.tell(key, Fate::Ignored, "", "where an initiator connects to");
             }
@@ -31,7 +31,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
 fn failover(session: &mut Session<'_>) {
     let mut addresses = Vec::new();
     let mut is_over = false;
-    // One beyond the last number, so that a gap is seen.
+    // One more than the last number, to detect a gap.
     let most = session.beginning_with("SocketConnect").len() as u32 + 1;
     for n in 1..=most {
         let (host_key, port_key) =

@@ -1,8 +1,8 @@
-//! The differences of a dictionary file from a standard one, and an overlay with just these.
+//! Compares a dictionary file with a standard dictionary, and makes an overlay of the differences.
 //!
-//! Invariant: an overlay is given only if the standard with it is the file: same fields, types,
-//! codes and members. Names of codes, the order of members outside of groups, and conditions, which
-//! only ours have, do not count.
+//! Invariant: an overlay is returned only if the standard with the overlay equals the file in
+//! fields, types, codes and members. Names of codes, the order of members outside of groups, and
+//! conditions (which only the standard has) do not count.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,14 +10,14 @@ use std::path::Path;
 use transfix_dictionary::{Category, Draft, DraftKind, DraftMember, Field};
 use transfix_settings::text_file;
 
-/// More differences than these are no longer few: the file is kept.
+/// Most differences for an overlay. With more differences, the file itself is used.
 const FEW: usize = 200;
 
-/// A file beside a standard dictionary.
+/// The result of a comparison with a standard dictionary.
 pub(crate) struct Compared {
-    /// The differences, in words.
+    /// The differences as text.
     pub(crate) differences: Vec<String>,
-    /// The differences as an overlay, if they are few.
+    /// The differences as an overlay, if there are at most [`FEW`].
     pub(crate) overlay: Option<String>,
 }
 
@@ -93,7 +93,7 @@ fn by<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> BTreeMap<K, &T> {
     all.iter().map(|one| (key(one), one)).collect()
 }
 
-/// The name of each tag: ours, where there is one, since that is what an overlay calls it.
+/// Returns the name of each tag. The standard name has priority, because an overlay uses it.
 fn names(ours: &Draft, theirs: &Draft) -> HashMap<u32, String> {
     theirs.fields.iter().chain(&ours.fields).map(|f| (f.tag, f.name.clone())).collect()
 }
@@ -300,7 +300,7 @@ const fn element_of(member: &DraftMember) -> &'static str {
     }
 }
 
-/// The parts of a draft that count, in an order of their own.
+/// Returns the compared parts of a draft, in a canonical order.
 fn canonical(mut draft: Draft) -> Draft {
     let fields = draft.fields.iter_mut();
     for field in fields {
@@ -326,7 +326,7 @@ fn canonical(mut draft: Draft) -> Draft {
     Draft { file: String::new(), name: String::new(), extension_pack: None, ..draft }
 }
 
-/// Members without their lines, and outside of groups in any order.
+/// Removes the lines of members, and sorts members outside of groups.
 fn plain(members: &mut [DraftMember], is_group: bool) {
     for member in members.iter_mut() {
         member.line = 0;

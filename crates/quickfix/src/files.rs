@@ -1,4 +1,4 @@
-//! Where a session keeps its store and its log.
+//! Migrates the locations of store and log.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::table::find;
 use crate::{Dialect, Fate};
 
 impl Session<'_> {
-    /// Writes where the store is.
+    /// Writes the location of the store.
     pub(crate) fn store(&mut self) {
         let Some(dir) = self.value("FileStorePath") else {
             let becomes = "store_dir = \"store\"";
@@ -21,7 +21,7 @@ impl Session<'_> {
         self.set("store_dir", quoted(dir));
         let becomes = format!("store_dir = {}", quoted(dir));
         self.tell("FileStorePath", fate, &becomes, says);
-        // Where a property of Java leads nobody knows here.
+        // The value of a Java property is unknown here.
         if self.entry("FileStorePath").is_some_and(|entry| entry.variables.is_empty()) {
             self.store = Some((PathBuf::from(dir), self.file_name()));
         }
@@ -32,7 +32,7 @@ impl Session<'_> {
         }
     }
 
-    /// The names of the session's files.
+    /// Returns the name of the session's files.
     fn file_name(&self) -> String {
         let part = |comp_id: &str, others: [&str; 2]| {
             let mut part = self.value(comp_id).unwrap_or_default().to_owned();
@@ -55,7 +55,7 @@ impl Session<'_> {
         name
     }
 
-    /// Writes where the log is, and which fields it hides.
+    /// Writes the location of the log, and the fields that it masks.
     pub(crate) fn log(&mut self) {
         if let Some(dir) = self.value("FileLogPath") {
             let row = find("FileLogPath", self.dialect);

@@ -1,7 +1,7 @@
-//! The keys of other engines, and what says the same here: for users who know those.
+//! The keys of other engines and the equivalent Transfix keys, for users of those engines.
 //!
-//! Invariant: each key of the QuickFIX family is in `quickfix/keys.txt`, and those that code looks
-//! at together with others are in `foreign.txt`; a test compares the two.
+//! Invariant: each key of the QuickFIX family is in `quickfix/keys.txt`. Keys that the code
+//! evaluates together with other keys are in `foreign.txt`; a test compares the two files.
 
 use transfix_settings::Settings;
 use transfix_settings::reference::{LINE_CHARS, of_key, unknown, wrapped};
@@ -11,21 +11,21 @@ use crate::{Known, all_known, known};
 /// A key of another engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
-    /// As its engine writes it; as it was asked for if it stands for many.
+    /// The name in its engine, or the requested name if the key stands for many names.
     pub(crate) name: String,
-    /// Whose it is: `QuickFIX C++, QuickFIX/J`.
+    /// The engines of the key: `QuickFIX C++, QuickFIX/J`.
     pub(crate) engines: String,
-    /// Keys of ours that say the same, as `settings reference` takes them.
+    /// Equivalent Transfix keys, in the form of `settings reference`.
     pub(crate) ours: Vec<&'static str>,
-    /// The difference here, or the reason why there is none; may be empty.
+    /// The difference in Transfix, or the reason for a missing equivalent; may be empty.
     pub(crate) says: &'static str,
 }
 
-/// As [`Settings::reference`]. It knows the names of keys of other engines too, and says which keys
-/// of ours say the same.
+/// Returns the reference of a key or table, as [`Settings::reference`] does. It also accepts names
+/// of keys of other engines, and names the equivalent Transfix keys.
 ///
 /// # Errors
-/// There is no such table or key; the text names the nearest.
+/// If the table or key does not exist. The text names the nearest name.
 pub fn reference(of: Option<&str>) -> Result<String, String> {
     Settings::reference(of).or_else(|error| {
         let Some(of) = of else { return Err(error) };
@@ -33,7 +33,7 @@ pub fn reference(of: Option<&str>) -> Result<String, String> {
     })
 }
 
-/// The keys that say what a key of another engine says.
+/// Returns the reference of the Transfix keys that are equivalent to a key of another engine.
 fn of_another(foreign: &Foreign) -> Result<String, String> {
     let Foreign { name, engines, ours, says } = foreign;
     let more = if says.is_empty() { String::new() } else { format!(": {says}") };
@@ -51,9 +51,9 @@ fn of_another(foreign: &Foreign) -> Result<String, String> {
     Ok(text)
 }
 
-/// The key of this name, in letters of any case.
+/// Returns the key of this name, ignoring case.
 pub(crate) fn find(name: &str) -> Option<Foreign> {
-    // In FIX Antenna `sessions.default.heartbeatInterval` is `heartbeatInterval` of all sessions.
+    // In FIX Antenna, `sessions.default.heartbeatInterval` is `heartbeatInterval` for all sessions.
     let path = name.split_once('.').and_then(|(head, rest)| {
         let is_session = ["sessions", "session"].iter().any(|one| one.eq_ignore_ascii_case(head));
         Some(rest.split_once('.')?.1).filter(|_| is_session)
@@ -71,11 +71,11 @@ pub(crate) fn find(name: &str) -> Option<Foreign> {
     of_lists(name, &ENGINES)
 }
 
-/// The key of this name of these engines.
+/// Returns the key of this name in these engines.
 fn of_lists(asked: &str, engines: &[(&str, &'static str)]) -> Option<Foreign> {
     let found = engines.iter().filter_map(|(who, engine)| Some((of_list(who, asked)?, *engine)));
     let mut found: Vec<_> = found.collect();
-    // A whole name counts more than the begin of one.
+    // A full name has priority over a prefix.
     if found.iter().any(|(named, _)| !named.name.contains('<')) {
         found.retain(|(named, _)| !named.name.contains('<'));
     }
@@ -88,18 +88,17 @@ fn of_lists(asked: &str, engines: &[(&str, &'static str)]) -> Option<Foreign> {
     Some(Foreign { name, engines: engines.join(", "), ours, says })
 }
 
-/// The engines whose keys are in the list, as a line says whose it is; Fix8 first, then those of
-/// FIX Antenna.
+/// The engines in the list, as a line names them: Fix8 first, then FIX Antenna.
 const ENGINES: [(&str, &str); 3] =
     [("8", "Fix8"), ("A", "FIX Antenna .NET Core and Java"), ("C", "FIX Antenna C++")];
 
-/// All names that `settings reference` finds, for the nearest to a wrong one.
+/// Returns all names that `settings reference` accepts, to find the nearest to a wrong name.
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     let listed = lines().flat_map(|[_, theirs, ..]| theirs.split(", "));
     all_known().map(|known| known.name).chain(listed).filter(|name| !name.contains('<'))
 }
 
-/// The lines of the list: who, their keys, our keys, the difference.
+/// Returns the lines of the list: engine, its keys, Transfix keys, difference.
 fn lines() -> impl Iterator<Item = [&'static str; 4]> {
     let lines = include_str!("foreign.txt").lines();
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -121,7 +120,7 @@ struct Named {
     says: &'static str,
 }
 
-/// A key of this engine with the keys of ours.
+/// Returns a key of this engine with its Transfix keys.
 fn of_list(who: &str, name: &str) -> Option<Named> {
     lines().filter(|[of, ..]| *of == who).find_map(|[_, theirs, ours, says]| {
         let is_it = |one: &&str| match one.strip_suffix("<v>") {

@@ -1,4 +1,4 @@
-//! Keys and values of our settings, as they are written into a file.
+//! Writes keys and values of Transfix settings.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use transfix_settings::reference::wrapped;
 
 use crate::Dialect;
 
-/// A text between quotes, in which nothing stands for a value of the environment.
+/// Returns a quoted text in which nothing is read as an environment variable.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for (at, c) in text.char_indices() {
@@ -20,31 +20,30 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// A list of texts.
+/// Returns a list of texts.
 pub(crate) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let texts: Vec<_> = texts.into_iter().map(quoted).collect();
     format!("[{}]", texts.join(", "))
 }
 
-/// `key = value` without its value.
+/// Returns the part of `key = value` before the value.
 pub(crate) fn without_value(text: &str) -> &str {
     text.split_once(" = ").map_or(text, |(key, _)| key)
 }
 
-/// A line of a section of ours.
+/// A line of a settings section.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// A key with its value.
     Key(String, String),
-    /// The same, but the settings do not take the value: the engine does not start before the
-    /// operator has decided.
+    /// A key whose value the settings reject: the engine does not start until the operator decides.
     Undecided(String, String),
-    /// The text in place of keys that were dropped: the keys, and the reason.
+    /// The comment that replaces dropped keys: the keys, and the reason.
     Dropped(String, String),
 }
 
 impl Line {
-    /// The value of the key, if the settings take it.
+    /// Returns the value of the key, if the settings accept it.
     pub(crate) fn value_of(&self, wanted: &str) -> Option<&String> {
         match self {
             Self::Key(key, value) if key == wanted => Some(value),
@@ -52,7 +51,7 @@ impl Line {
         }
     }
 
-    /// Returns true if this variable of the environment is in its value.
+    /// Returns true if the value contains this environment variable.
     pub(crate) fn has_variable(&self, name: &str) -> bool {
         let marked = |open: char| format!("{open}{name}{CLOSE}");
         match self {
@@ -74,19 +73,19 @@ impl Line {
     }
 }
 
-/// Characters of a line of a comment.
+/// Characters of a comment line.
 const COMMENT_CHARS: usize = 96;
 
-/// A comment of TOML has no control characters.
+/// Replaces control characters, which TOML forbids in comments.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// A section of the file: its heading, and its lines.
+/// A section of the file: heading and lines.
 pub(crate) type Section = (&'static str, Vec<Line>);
 
-/// The whole file: what all sessions say alike stands in `[defaults]`. A `[SESSION]` that is not
-/// carried over is a comment in its place, without a heading.
+/// Returns the whole file. Keys that all sessions share are in `[defaults]`. A `[SESSION]` that is
+/// not carried over becomes a comment without a heading.
 pub(crate) fn file(
     (path, dialect): (&Path, Dialect),
     sections: &[Section],
@@ -97,7 +96,7 @@ pub(crate) fn file(
     let mut text = format!("# From {}, a file of {dialect}.\n", name.unwrap_or_default());
     let mut whole = sessions.iter().filter(|(heading, _)| !heading.is_empty());
     let first = whole.next().map_or(&[][..], |(_, first)| first);
-    // Looked for once: a file may have thousands of sessions.
+    // Searched once, since a file may have thousands of sessions.
     let mut common: Vec<_> = first.iter().filter(|_| whole.clone().next().is_some()).collect();
     for (_, session) in whole {
         common.retain(|key| session.contains(key));
@@ -121,12 +120,12 @@ pub(crate) fn file(
     variables.put(&text)
 }
 
-/// Begin and end of the name of a variable of the environment, in values that are carried over.
+/// Delimiters of an environment variable's name in migrated values.
 const OPEN: char = '\u{e000}';
 const OPEN_NUMBER: char = '\u{e001}';
 const CLOSE: char = '\u{e002}';
 
-/// How variables of the environment are written.
+/// The form of environment variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Variables {
     /// As `${NAME}`.
@@ -136,7 +135,7 @@ pub(crate) enum Variables {
 }
 
 impl Variables {
-    /// Writes the variables of a text.
+    /// Writes the variables of a text in this form.
     pub(crate) fn put(self, text: &str) -> String {
         if !text.contains(CLOSE) {
             return text.to_owned();
@@ -161,8 +160,8 @@ impl Variables {
     }
 }
 
-/// The value with the properties of a Java process, `${desk.id}`, as variables of the environment,
-/// and the names of these.
+/// Returns the value with Java properties, such as `${desk.id}`, as environment variables, and the
+/// names of the variables.
 pub(crate) fn with_variables(value: &str) -> (String, Vec<String>) {
     let (mut all, mut rest, mut names) = (String::new(), value, Vec::new());
     while let Some((before, (property, after))) = rest
@@ -182,7 +181,7 @@ pub(crate) fn with_variables(value: &str) -> (String, Vec<String>) {
     (all + rest, names)
 }
 
-/// The value where a number is wanted, if it is one variable and nothing else.
+/// Returns the value for a numeric key, if the value is exactly one variable.
 pub(crate) fn variable_number(value: &str) -> Option<String> {
     let name = value.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
     (!name.contains(OPEN)).then(|| format!("{OPEN_NUMBER}{name}{CLOSE}"))

@@ -1,5 +1,5 @@
-//! The way over from QuickFIX: its `.cfg` files, read as QuickFIX C++, /J, /n or /Go reads them,
-//! and what becomes of each key.
+//! Migration from QuickFIX: reads `.cfg` files as QuickFIX C++, /J, /n or /Go does, and reports the
+//! result for each key.
 //!
 //! ```
 //! use transfix_quickfix::{Dialect, Fate, Migration};
@@ -22,9 +22,9 @@
 //! # Ok::<(), transfix_settings::SettingsError>(())
 //! ```
 //!
-//! Invariants: no key of the file is without a [`Finding`]. [`Settings::parse`] takes the written
-//! file, but for values that the operator has to decide. It refuses these, so no session starts
-//! with other hours than it had.
+//! Invariants: each key of the file has a [`Finding`]. [`Settings::parse`] accepts the written
+//! file, except for values that the operator must decide. Rejecting these values prevents a session
+//! from starting with wrong hours.
 
 #![forbid(unsafe_code)]
 
@@ -70,7 +70,7 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// All of them.
+    /// All dialects.
     pub const ALL: [Self; 4] = [Self::Cpp, Self::Java, Self::Net, Self::Go];
 
     const fn letter(self) -> char {
@@ -82,7 +82,7 @@ impl Dialect {
         }
     }
 
-    /// Returns true if it takes keys in letters of any case.
+    /// Returns true if the dialect ignores the case of keys.
     const fn is_case_free(self) -> bool {
         matches!(self, Self::Cpp | Self::Net)
     }
@@ -99,20 +99,20 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The fate of a key.
+/// The result of the migration of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fate {
-    /// It means the same here.
+    /// The key has the same meaning in Transfix.
     Honoured,
-    /// It means nearly the same: the finding says the difference.
+    /// The key has nearly the same meaning; the finding describes the difference.
     Mapped,
-    /// It is not needed here: the finding says why.
+    /// The key is not needed; the finding gives the reason.
     Ignored,
-    /// It puts messages or trust at risk, or it has never counted although it is there. It may have
-    /// been carried over all the same.
+    /// The key puts messages or trust at risk, or it is present but never had an effect. It may
+    /// still be carried over.
     Dangerous,
-    /// There is nothing like it here, or its value cannot be read.
+    /// Transfix has no equivalent key, or the value cannot be read.
     NotCarriedOver,
 }
 
@@ -133,26 +133,26 @@ impl fmt::Display for Fate {
     }
 }
 
-/// The finding about a line of the file, or about a key that it does not have.
+/// A finding about a line of the file, or about a missing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
     /// The line, counted from 1.
     pub line: usize,
-    /// The key; empty if it is about a whole line, or about what the file does not say.
+    /// The key; empty if the finding is about a whole line, or about a missing key.
     pub key: String,
-    /// Its value; stars where it may hold a password.
+    /// The value of the key; asterisks if it may contain a password.
     pub value: String,
-    /// Its fate.
+    /// The result of the migration.
     pub fate: Fate,
-    /// Its form in our settings, such as `heart_bt_int_s = 30`; may be empty.
+    /// The resulting Transfix setting, such as `heart_bt_int_s = 30`; may be empty.
     pub becomes: String,
     /// The difference, the reason or the danger; may be empty.
     pub says: String,
-    /// In a file of several sessions: those that it is about, such as `all 3 sessions` or
+    /// In a file of several sessions, the sessions of the finding, such as `all 3 sessions` or
     /// `FIX.4.4:DESK->VENUE`. Empty if the line is a key of its session.
     pub whose: String,
-    /// The sessions, before their names are put together.
+    /// The sessions, before their names are joined.
     sessions: Vec<String>,
 }
 
@@ -171,7 +171,7 @@ impl Finding {
         Self { key, value, becomes, ..Self::of_line(entry.line, fate, &named(says)) }
     }
 
-    /// Puts together the names of its sessions, of all these in the file.
+    /// Joins the names of the finding's sessions. `all` is the number of sessions in the file.
     fn name_sessions(&mut self, all: usize) {
         let names = std::mem::take(&mut self.sessions);
         let more = names.len().saturating_sub(NAMED_MAX);
@@ -184,10 +184,10 @@ impl Finding {
     }
 }
 
-/// So many sessions are named in a line.
+/// Most sessions that a line names.
 const NAMED_MAX: usize = 3;
 
-/// Parts of the names of keys whose values may hold a password.
+/// Parts of key names whose values may contain a password.
 const SECRET: [&str; 7] = [
     "password",
     "logontag",
@@ -222,59 +222,58 @@ impl fmt::Display for Finding {
     }
 }
 
-/// The files of a store that a session had, and where ours is looked for.
+/// The files of a session's QuickFIX store, and the location of its Transfix store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ForeignStore {
     /// The directory of the files.
     pub dir: PathBuf,
-    /// The names of the files without their endings.
+    /// The names of the files without extensions.
     pub session: String,
-    /// The directory of our store, which may not exist yet.
+    /// The directory of the Transfix store, which may not exist yet.
     pub to: PathBuf,
 }
 
-/// A `DataDictionary` that differs little from a standard one.
+/// A `DataDictionary` with few differences from a standard dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overlay {
-    /// The file that the settings name, still to be written.
+    /// The overlay file that the settings name. The caller writes this file.
     pub path: PathBuf,
-    /// Its text.
+    /// The text of the overlay.
     pub text: String,
-    /// The dictionary that it stands for, and the standard one that it is laid over.
+    /// The dictionary file, and the standard dictionary that the overlay changes.
     of: (PathBuf, &'static str),
 }
 
 /// The finding about the other keys of a session that cannot be carried over.
 const OF_LOST_SESSION: &str = "its session is not carried over";
 
-/// The begin of what is said of a session that cannot be carried over.
+/// The prefix of findings about a session that cannot be carried over.
 const THE_SESSION: &str = "the session: ";
 
 /// The error about a file that needs no migration.
 const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
                     what is wrong with them";
 
-/// Returns true if the text is TOML, with sessions as we write them. No file of QuickFIX has two
-/// brackets.
+/// Returns true if the text is TOML with Transfix sessions. No QuickFIX file has double brackets.
 fn is_ours(text: &str) -> bool {
     text.lines().any(|line| line.trim_start().starts_with("[[session]]"))
         || (text.lines().any(|line| line.trim_start().starts_with("include"))
             && text.parse::<toml::Table>().is_ok_and(|table| table.contains_key("include")))
 }
 
-/// A `.cfg` file, read and carried over.
+/// A migrated `.cfg` file.
 #[derive(Clone, Debug)]
 pub struct Migration {
     path: PathBuf,
     dialect: Dialect,
-    /// The keys that told the dialect; `None` if the caller named it.
+    /// The keys that determined the dialect; `None` if the caller named the dialect.
     telling: Option<Vec<&'static str>>,
     findings: Vec<Finding>,
-    /// Sections that hold for all sessions.
+    /// Sections that apply to all sessions.
     sections: Vec<keys::Section>,
-    /// Those of the sessions; without a heading, what stands in place of one that is not carried
+    /// Sections of the sessions. A section without a heading replaces a session that is not carried
     /// over.
     sessions: Vec<keys::Section>,
     stores: Vec<ForeignStore>,
@@ -282,11 +281,11 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// Reads a `.cfg` file. Without a dialect the one is taken that knows most of the keys.
+    /// Reads a `.cfg` file. Without a dialect, the dialect that knows most of the keys is used.
     ///
     /// # Errors
-    /// If the file cannot be read, or is none of QuickFIX. One of which no session can be carried
-    /// over is no error here, as its report is wanted: see [`is_empty`](Self::is_empty).
+    /// If the file cannot be read, or is not a QuickFIX file. A file without a migratable session
+    /// is not an error, because its report is needed: see [`is_empty`](Self::is_empty).
     pub fn read(path: impl AsRef<Path>, dialect: Option<Dialect>) -> Result<Self, SettingsError> {
         let path = path.as_ref();
         let bytes =
@@ -294,8 +293,8 @@ impl Migration {
         Self::of(path, &bytes, dialect, None)
     }
 
-    /// The same with the dictionaries that differ little from the standard as [overlays] in this
-    /// directory, which the caller writes.
+    /// Reads a `.cfg` file, and replaces dictionaries with few differences from the standard by
+    /// [overlays] in `dir`. The caller writes the overlays.
     ///
     /// [overlays]: Self::overlays
     ///
@@ -312,7 +311,7 @@ impl Migration {
         Self::of(path, &bytes, dialect, Some(dir.as_ref()))
     }
 
-    /// Reads the bytes of a `.cfg` file; `name` stands for the file in errors and in the report.
+    /// Reads the bytes of a `.cfg` file. Errors and the report name the file `name`.
     ///
     /// # Errors
     /// As [`read`](Self::read).

@@ -1,4 +1,5 @@
-//! Reads a `.cfg` file as the dialect does: what that passes over is passed over, and said.
+//! Reads a `.cfg` file as the dialect does. Lines that the dialect ignores are ignored and
+//! reported.
 //!
 //! Invariant: each line of the file is an entry, a heading, empty, a comment, or a finding.
 
@@ -14,11 +15,11 @@ use crate::{Dialect, Fate, Finding};
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    /// With [variables](crate::keys::with_variables) in place of the properties of Java.
+    /// The value, with [variables](crate::keys::with_variables) instead of Java properties.
     pub(crate) value: String,
-    /// As it is written.
+    /// The value as written in the file.
     pub(crate) shown: String,
-    /// The names of these variables.
+    /// The names of the variables.
     pub(crate) variables: Vec<String>,
     pub(crate) line: usize,
 }
@@ -38,7 +39,7 @@ pub(crate) struct Cfg {
     pub(crate) sessions: Vec<Section>,
 }
 
-/// The text of a file: without a byte order mark, and of any bytes.
+/// Decodes the text of a file without its byte order mark; any bytes are accepted.
 pub(crate) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
     let mark = b"\xef\xbb\xbf";
     let rest = bytes.strip_prefix(mark);
@@ -56,9 +57,10 @@ pub(crate) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
     })
 }
 
-/// The dialect that sees most of the sessions and keys, and the keys that the others lack.
+/// Returns the dialect that recognizes most sessions and keys, and the keys that other dialects
+/// lack.
 pub(crate) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
-    // The first of equal ones.
+    // The first of equal dialects.
     let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| sees(text, *dialect));
     let best = best.unwrap_or(Dialect::Cpp);
     let keys = keys(text);
@@ -68,9 +70,9 @@ pub(crate) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
     (best, telling.into_iter().collect())
 }
 
-/// How many sessions and keys the dialect sees.
+/// Returns the number of sessions and keys that the dialect recognizes.
 pub(crate) fn sees(text: &str, dialect: Dialect) -> (usize, usize) {
-    // Without its headings a file has no session.
+    // A file without headings has no session.
     let headings = text.lines().filter_map(heading_of);
     let sessions = headings.filter(|name| section_of(name, dialect) == Some("SESSION")).count();
     let is_seen = |key: &&&str| {
@@ -80,27 +82,27 @@ pub(crate) fn sees(text: &str, dialect: Dialect) -> (usize, usize) {
     (sessions, keys(text).iter().filter(is_seen).count())
 }
 
-/// The keys, each once: a file may have thousands of sessions.
+/// Returns the keys, each once: a file may have thousands of sessions.
 fn keys(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.filter_map(|line| Some(line.split_once('=')?.0)).collect()
 }
 
-/// The key as the dialect compares it.
+/// Returns the key as the dialect compares it.
 fn as_seen(key: &str, dialect: Dialect) -> &str {
     match dialect {
         Dialect::Cpp | Dialect::Net => key.trim(),
-        // These take a blank before `=` for a part of the key.
+        // These dialects treat a blank before `=` as part of the key.
         Dialect::Java | Dialect::Go => key.trim_start(),
     }
 }
 
-/// The name in the brackets of a line, if it is a heading.
+/// Returns the name in brackets, if the line is a heading.
 fn heading_of(line: &str) -> Option<&str> {
     line.trim().strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).map(str::trim)
 }
 
-/// `DEFAULT` or `SESSION`, if the dialect sees the heading as one of these.
+/// Returns `DEFAULT` or `SESSION`, if the dialect recognizes the heading.
 fn section_of(name: &str, dialect: Dialect) -> Option<&'static str> {
     let is_it = |known: &&&str| match dialect {
         Dialect::Cpp => **known == name,
@@ -115,7 +117,7 @@ enum Place {
     /// Before the first heading.
     Nowhere,
     Defaults,
-    /// A second `[DEFAULT]`, which the dialect passes over.
+    /// A second `[DEFAULT]`, which the dialect ignores.
     PassedOver,
     Session,
     /// Another heading.
@@ -134,9 +136,9 @@ pub(crate) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) ->
     cfg
 }
 
-/// The last value of a key that is there twice counts.
+/// Removes duplicate keys: the last value counts.
 fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
-    // The line that says each key again.
+    // The line that repeats each key.
     let mut later = HashMap::new();
     let mut last = Vec::with_capacity(entries.len());
     for entry in entries.drain(..).rev() {
@@ -212,7 +214,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The key as the dialect sees it, in the letters of the table if it is one of those.
+    /// Returns the key as the dialect compares it, in the case of the table if the table has it.
     fn key(&self, key: &str) -> String {
         let key = as_seen(key, self.dialect);
         let Some(row) = find(key, self.dialect) else { return key.to_owned() };

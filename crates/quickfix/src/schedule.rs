@@ -1,4 +1,4 @@
-//! Hours of a session: StartTime, EndTime and what belongs to them, as a schedule of ours.
+//! Migrates the hours of a session, such as StartTime and EndTime, to a schedule.
 
 use transfix_settings::schedule::{Schedule, ScheduleSettings};
 
@@ -22,11 +22,11 @@ const KEYS: [&str; 12] = [
     "LogoutDay",
 ];
 
-/// Keys of which one says nothing without the other.
+/// Keys that have no meaning without each other.
 const PAIRS: [[&str; 2]; 3] =
     [["StartTime", "EndTime"], ["StartDay", "EndDay"], ["LogonDay", "LogoutDay"]];
 
-/// The placeholder for a value that only the operator knows, if its key is there.
+/// The placeholder for a value that only the operator knows, if its key is present.
 const UNKNOWN: &str = "?";
 
 /// Writes `schedule`.
@@ -54,7 +54,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     }
 }
 
-/// Says it of all keys about hours; of the session, if it has none.
+/// Reports a finding for all keys about hours, or for the session if it has none.
 fn tell(session: &mut Session<'_>, fate: Fate, becomes: &str, says: &str) {
     let there: Vec<_> = KEYS.into_iter().filter(|key| session.has(key)).collect();
     for key in &there {
@@ -65,7 +65,7 @@ fn tell(session: &mut Session<'_>, fate: Fate, becomes: &str, says: &str) {
     }
 }
 
-/// A window as it is written.
+/// A window, as it is written.
 struct Hours {
     zone: String,
     days: Option<String>,
@@ -74,7 +74,7 @@ struct Hours {
     /// The finding about it.
     fate: Fate,
     says: String,
-    /// Why it is not what the file says, or cannot be known from it.
+    /// The reason why the window differs from the file, or cannot be determined from it.
     wrong: Option<String>,
 }
 
@@ -98,12 +98,12 @@ impl Hours {
         }
     }
 
-    /// Notes why the operator has to decide; the first reason counts.
+    /// Records why the operator must decide; the first reason counts.
     fn doubt(&mut self, why: impl Into<String>) {
         self.wrong.get_or_insert_with(|| why.into());
     }
 
-    /// Adds a difference to what the file says.
+    /// Records a difference from the file.
     fn differs(&mut self, says: &str) {
         self.fate = Fate::Mapped;
         let semicolon = if self.says.is_empty() { "" } else { "; " };
@@ -148,7 +148,7 @@ fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
     Ok(Some(hours))
 }
 
-/// The days of the window, and the times of the logon.
+/// Reads the days of the window, and the times of the logon.
 fn days(session: &Session<'_>, hours: &mut Hours) {
     let has_any = |keys: &[&str]| keys.iter().any(|key| session.has(key));
     let is_weekly = has_any(&["StartDay", "EndDay"]);
@@ -194,7 +194,7 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
     }
 }
 
-/// The zone of the window: that behind its times, or that of the session.
+/// Returns the zone of the window: the zone after its times, or the zone of the session.
 fn zone_of(
     session: &Session<'_>,
     hours: &mut Hours,
@@ -220,7 +220,7 @@ fn zone_of(
     }
 }
 
-/// QuickFIX/J may have a zone behind the time.
+/// Splits a time of QuickFIX/J from the zone that may follow.
 fn with_zone(dialect: Dialect, text: &str) -> (String, Option<&str>) {
     match text.split_once(' ').filter(|_| dialect == Dialect::Java) {
         Some((time, zone)) => (time.to_owned(), Some(zone.trim())),
@@ -228,7 +228,7 @@ fn with_zone(dialect: Dialect, text: &str) -> (String, Option<&str>) {
     }
 }
 
-/// `sun` for `Sunday`, `SU` and what else QuickFIX takes.
+/// Returns `sun` for `Sunday`, `SU` and other QuickFIX names.
 fn day(text: &str) -> Result<&'static str, String> {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let lower = text.trim().to_ascii_lowercase();

@@ -1,6 +1,6 @@
-//! A session of a `.cfg` file, with what it inherits, and what is written and said of it.
+//! A session of a `.cfg` file with its inherited keys, its written settings and its findings.
 //!
-//! Invariant: each entry of a session gets a finding, whatever becomes of the session.
+//! Invariant: each entry of a session has a finding, also if the session is not carried over.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use crate::read::{Cfg, Entry, Section};
 use crate::table::{find, find_in_any_case, rows};
 use crate::{Dialect, Fate, Finding, Migration, OF_LOST_SESSION, Overlay};
 
-/// A session with what it inherits.
+/// A session with its inherited keys.
 pub(crate) struct Session<'c> {
     pub(crate) dialect: Dialect,
-    /// The file, beside which dictionaries are looked for too.
+    /// The file; dictionaries are also searched in its directory.
     pub(crate) path: PathBuf,
     pub(crate) overlays_in: Option<&'c Path>,
-    /// Those of the sessions before.
+    /// Overlays of earlier sessions.
     pub(crate) overlays_known: &'c [Overlay],
     pub(crate) overlays: Vec<Overlay>,
-    /// Sections that the sessions before have written.
+    /// Sections that earlier sessions have written.
     sections_known: &'c [Written],
     pub(crate) line: usize,
     pub(crate) entries: Vec<&'c Entry>,
-    /// The lines of `[DEFAULT]`, which are about several sessions.
+    /// The lines of `[DEFAULT]`, which apply to several sessions.
     default_lines: HashSet<usize>,
-    /// Its name in findings.
+    /// Name of the session in findings.
     name: String,
     pub(crate) toml: Vec<Line>,
-    /// Sections of ours that hold for all sessions.
+    /// Settings sections that apply to all sessions.
     pub(crate) sections: Vec<Written>,
     pub(crate) store: Option<(PathBuf, String)>,
     findings: &'c mut Vec<Finding>,
-    /// Those of the sessions before.
+    /// Number of findings of earlier sessions.
     findings_known: usize,
 }
 
-/// The fate of a session.
+/// The result of a session.
 pub(crate) struct Parts {
     pub(crate) toml: Vec<Line>,
     pub(crate) sections: Vec<Written>,
@@ -46,16 +46,16 @@ pub(crate) struct Parts {
     pub(crate) store: Option<(PathBuf, String)>,
 }
 
-/// The lines and keys of which something is said.
+/// The lines and keys with a finding.
 #[derive(Default)]
 pub(crate) struct Told {
     keys: HashSet<(usize, String)>,
-    /// So many findings are in it.
+    /// Number of findings already included.
     findings: usize,
 }
 
 impl Told {
-    /// Adds those that have come since the last call.
+    /// Adds the findings since the last call.
     pub(crate) fn add(&mut self, findings: &[Finding]) {
         let new = findings[self.findings..].iter().map(|one| (one.line, one.key.clone()));
         self.keys.extend(new);
@@ -97,7 +97,7 @@ impl<'c> Session<'c> {
         session
     }
 
-    /// `FIX.4.4:DESK->VENUE`, or where it stands if it does not say who it is.
+    /// Returns `FIX.4.4:DESK->VENUE`, or the session's line if it has no identity.
     fn named(&self) -> String {
         let value = |key| self.value(key).filter(|value| !value.is_empty());
         match (value("BeginString"), value("SenderCompID"), value("TargetCompID")) {
@@ -114,7 +114,7 @@ impl<'c> Session<'c> {
         Parts { toml, sections, overlays, store }
     }
 
-    /// Says what became of a line, and leaves a comment in place of what was dropped.
+    /// Reports a finding about a line, and writes a comment in place of dropped keys.
     pub(crate) fn find(&mut self, finding: Finding) {
         let is_dropped = finding.becomes.is_empty()
             && matches!(finding.fate, Fate::NotCarriedOver | Fate::Dangerous);
@@ -124,9 +124,9 @@ impl<'c> Session<'c> {
         self.note(finding);
     }
 
-    /// Says what became of a line.
+    /// Reports a finding about a line.
     pub(crate) fn note(&mut self, mut finding: Finding) {
-        // A line of its own session names it.
+        // A line of the session itself needs no session name.
         if finding.key.is_empty() || self.default_lines.contains(&finding.line) {
             finding.sessions.push(self.name.clone());
         }
@@ -140,7 +140,7 @@ impl<'c> Session<'c> {
             false => format!("{key}={value} (line {line})"),
         };
         match self.toml.last_mut() {
-            // Keys that are dropped together.
+            // Keys dropped for one reason share a comment.
             Some(Line::Dropped(keys, known)) if known == says => *keys += &format!(", {key}"),
             _ => self.toml.push(Line::Dropped(key, says.clone())),
         }
@@ -150,7 +150,7 @@ impl<'c> Session<'c> {
         self.entries.iter().find(|entry| entry.key == key).copied()
     }
 
-    /// The entries whose keys begin so.
+    /// Returns the entries whose keys begin with `stem`.
     pub(crate) fn beginning_with(&self, stem: &str) -> Vec<&'c Entry> {
         self.entries.iter().filter(|entry| entry.key.starts_with(stem)).copied().collect()
     }
@@ -160,7 +160,7 @@ impl<'c> Session<'c> {
         self.value(key).is_some()
     }
 
-    /// The value of a key that the dialect knows, if the file says it.
+    /// Returns the value of a key, if the dialect knows the key and the file has it.
     pub(crate) fn value(&self, key: &str) -> Option<&'c str> {
         let is_known = find(key, self.dialect).is_some_and(|row| row.is_known_to(self.dialect));
         self.entry(key).filter(|_| is_known).map(|entry| &*entry.value)
@@ -174,7 +174,7 @@ impl<'c> Session<'c> {
         self.value(key).is_some_and(|value| value.eq_ignore_ascii_case("N"))
     }
 
-    /// Writes a key; of a switch that several keys turn, off counts.
+    /// Writes a key. If several keys control a switch, off has priority.
     pub(crate) fn set(&mut self, key: &str, value: String) {
         let known = self.toml.iter_mut().find_map(|line| match line {
             Line::Key(known, value) if known == key => Some(value),
@@ -187,15 +187,15 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Writes a key whose value the operator has to decide.
+    /// Writes a key whose value the operator must decide.
     pub(crate) fn set_undecided(&mut self, key: &str, value: String) {
         self.toml.push(Line::Undecided(key.to_owned(), value));
     }
 
-    /// Writes a key of a section that holds for all sessions.
+    /// Writes a key of a section that applies to all sessions.
     ///
     /// # Errors
-    /// A session before has written another value, which counts; the text says so.
+    /// If an earlier session has written another value, which has priority. The text names it.
     pub(crate) fn set_in(
         &mut self,
         heading: &'static str,
@@ -223,21 +223,21 @@ impl<'c> Session<'c> {
         self.toml.iter().find_map(|line| line.value_of(key)).map(String::as_str)
     }
 
-    /// Says what became of a key, if the file has it.
+    /// Reports a finding about a key, if the file has the key.
     pub(crate) fn tell(&mut self, key: &str, fate: Fate, becomes: &str, says: &str) {
         if let Some(entry) = self.entry(key) {
             self.find(Finding::of(entry, fate, becomes, says));
         }
     }
 
-    /// Says something of what the file does not say.
+    /// Reports a finding about something that the file lacks.
     pub(crate) fn tell_of_session(&mut self, fate: Fate, becomes: &str, says: &str) {
         let mut finding = Finding::of_line(self.line, fate, says);
         becomes.clone_into(&mut finding.becomes);
         self.find(finding);
     }
 
-    /// The finding about lines of the session that become this in our settings.
+    /// Returns the findings about lines of the session that become this setting.
     pub(crate) fn findings_of(&mut self, becomes: &str) -> impl Iterator<Item = &mut Finding> {
         let lines: HashSet<usize> = self.entries.iter().map(|entry| entry.line).collect();
         let is_it = move |finding: &&mut Finding| {
@@ -246,14 +246,14 @@ impl<'c> Session<'c> {
         self.findings.iter_mut().filter(is_it)
     }
 
-    /// Writes a key and says so.
+    /// Writes a key and reports it.
     pub(crate) fn becomes(&mut self, from: &str, key: &str, value: String) {
         let becomes = format!("{key} = {value}");
         self.set(key, value);
         self.tell(from, Fate::Honoured, &becomes, "");
     }
 
-    /// Keys that the dialect passes over, and values that are elsewhere.
+    /// Reports keys that the dialect ignores, and values that have no effect at their location.
     pub(crate) fn tell_of_unknown(&mut self) {
         let dialect = self.dialect;
         for entry in self.entries.clone() {
@@ -267,7 +267,7 @@ impl<'c> Session<'c> {
                     let others = others.join(" and ");
                     (Fate::Ignored, format!("a key of {others}, which {dialect} passes over"))
                 }
-                // `Username` is looked at below.
+                // `Username` is handled below.
                 _ if is_credential(&entry.key) => continue,
                 (None, Some(row)) if row.is_known_to(dialect) => {
                     let name = row.name;
@@ -296,7 +296,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Returns true if a value that cannot be read has been told of.
+    /// Returns true if an unreadable value has been reported.
     fn is_lost(&self, entry: &Entry) -> bool {
         let mut own = self.findings[self.findings_known..].iter();
         own.any(|one| {
@@ -304,8 +304,8 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Properties of the Java process, and whether they are variables of the environment now;
-    /// variables of the environment in C++.
+    /// Reports Java properties, with the environment variables that replace them, and environment
+    /// variables in C++.
     pub(crate) fn tell_of_variables(&mut self) {
         for entry in self.entries.clone() {
             if self.dialect == Dialect::Cpp && entry.value.contains('$') {
@@ -336,7 +336,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Keys of a session that was given up before they were looked at.
+    /// Reports the remaining keys of a session that is not carried over.
     pub(crate) fn tell_of_the_rest(&mut self, told: &mut Told) {
         told.add(self.findings);
         for entry in self.entries.clone() {
@@ -353,7 +353,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Why a key is missing, if the file has something like it.
+    /// Returns the reason for a missing key, if the file has a similar key.
     pub(crate) fn missing(&self, key: &str) -> String {
         let is_it = |entry: &&&Entry| entry.key.trim().eq_ignore_ascii_case(key);
         let dialect = self.dialect;
@@ -376,7 +376,7 @@ impl<'c> Session<'c> {
 const NOBODYS: &str = "no QuickFIX knows it; if the program reads it, it needs a file of its own: \
                        our settings have no keys of others";
 
-/// Keys that users expect to work, and that programs read themselves.
+/// Returns true for keys of credentials, which users expect to work and programs read themselves.
 pub(crate) fn is_credential(key: &str) -> bool {
     ["Username", "Password"].iter().any(|known| known.eq_ignore_ascii_case(key))
 }

@@ -1,4 +1,4 @@
-//! Where a session listens or connects to, who may come, and how its sockets are set up.
+//! Migrates addresses, access control and socket options of a session.
 
 use transfix_settings::Subnet;
 
@@ -12,7 +12,7 @@ impl Session<'_> {
     /// Writes `address`.
     ///
     /// # Errors
-    /// If the file does not say where: then there is no session.
+    /// If the file has no address: then there is no session.
     pub(crate) fn address(&mut self) -> Result<(), String> {
         let initiator = ["SocketConnectHost", "SocketConnectPort"];
         let host =
@@ -82,7 +82,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes how long an initiator waits between attempts.
+    /// Writes the time between attempts of an initiator.
     pub(crate) fn reconnect(&mut self) {
         const KEY: &str = "ReconnectInterval";
         const OURS: &str = "reconnect_interval_ms";
@@ -129,7 +129,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes `[admin]`, where the file has a control panel.
+    /// Writes `[admin]`, if the file has a control panel.
     pub(crate) fn admin(&mut self) {
         const KEY: &str = "HttpAcceptPort";
         let Some(port) = self.value(KEY) else { return };
@@ -145,7 +145,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes the options of its sockets.
+    /// Writes the socket options.
     pub(crate) fn sockets(&mut self) {
         for (host, port) in [
             ("SocketConnectSourceHost", "SocketConnectSourcePort"),
@@ -200,7 +200,8 @@ impl Session<'_> {
     }
 }
 
-/// The seconds of a list such as `2x5;30`, each once: 5, 30. `None` if it is none.
+/// Returns the seconds of a list such as `2x5;30`, each once: 5, 30. `None` if the text is not such
+/// a list.
 fn pauses(list: &str) -> Option<Vec<u64>> {
     let mut all = Vec::new();
     for one in list.split(';') {

@@ -1,7 +1,7 @@
 //! The file stores of the QuickFIX family: five layouts of body, header, numbers and session.
 //!
-//! Invariant: nothing is guessed. Missing or contradictory data are a difference, and the user
-//! decides.
+//! Invariant: the reader guesses nothing. Missing or contradictory data are reported as
+//! differences, and the user decides.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,22 +20,22 @@ use crate::Dialect;
 pub struct StoredSession {
     /// The bytes of the file `.body`.
     pub body: Vec<u8>,
-    /// The place of each sound message in `body`, by MsgSeqNum(34).
+    /// The range of each valid message in `body`, by MsgSeqNum(34).
     pub messages: BTreeMap<u64, Range<usize>>,
-    /// MsgSeqNum(34) of the next message sent, if the files say it.
+    /// MsgSeqNum(34) of the next message to send, if the files have it.
     pub next_out: Option<u64>,
-    /// MsgSeqNum(34) expected next from the counterparty, if the files say it.
+    /// MsgSeqNum(34) of the next expected message, if the files have it.
     pub next_in: Option<u64>,
-    /// The time of the last reset of the numbers, if the files say it.
+    /// The time of the last reset of the numbers, if the files have it.
     pub created: Option<Timestamp>,
     /// Contradictions between the files.
     pub differences: Vec<String>,
 }
 
-/// The sessions in a directory, by the names of their files without the ending.
+/// Returns the sessions in a directory, by the names of their files without extensions.
 ///
 /// # Errors
-/// The directory cannot be read.
+/// If the directory cannot be read.
 pub fn sessions(dir: &Path) -> io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(dir)? {
@@ -53,7 +53,7 @@ pub fn sessions(dir: &Path) -> io::Result<Vec<String>> {
 /// Reads the files of a session.
 ///
 /// # Errors
-/// The file `.body` or `.header` cannot be read.
+/// If the file `.body` or `.header` cannot be read.
 pub fn read(dialect: Dialect, dir: &Path, session: &str) -> io::Result<StoredSession> {
     let file = |ending: &str| dir.join(format!("{session}.{ending}"));
     let mut foreign = StoredSession { body: fs::read(file("body"))?, ..StoredSession::default() };
@@ -70,11 +70,12 @@ pub fn read(dialect: Dialect, dir: &Path, session: &str) -> io::Result<StoredSes
     Ok(foreign)
 }
 
-/// MsgSeqNum(34), offset and length.
+/// MsgSeqNum(34), offset and length of a message.
 type Line = (u64, u64, u64);
 
 impl StoredSession {
-    /// `1,0,26` and a terminator each; the last one must have it too.
+    /// Reads a text header: `1,0,26` and a terminator for each message. The last entry must have
+    /// its terminator too.
     fn text_header(&mut self, header: &[u8], terminator: u8) -> Vec<Line> {
         let mut lines = Vec::new();
         let text = String::from_utf8_lossy(header);
@@ -91,7 +92,8 @@ impl StoredSession {
         lines
     }
 
-    /// 16 bytes each, big-endian: number (4), offset (8), length (4).
+    /// Reads a binary header of 16 bytes for each message, big-endian: number (4), offset (8),
+    /// length (4).
     fn binary_header(&mut self, header: &[u8]) -> Vec<Line> {
         let (entries, rest) = header.as_chunks::<16>();
         if !rest.is_empty() {
@@ -102,7 +104,7 @@ impl StoredSession {
         entries.iter().map(line).collect()
     }
 
-    /// Keeps the messages that are what the header says; of a number given twice the last.
+    /// Keeps the messages that match the header. For a repeated number, the last message counts.
     fn take(&mut self, lines: &[Line]) {
         let mut index = FieldIndex::default();
         let mut end_max = 0;
@@ -114,7 +116,7 @@ impl StoredSession {
                 self.differences.push(format!("message {seq}: the body ends before it"));
                 continue;
             };
-            // Messages are appended: each byte of the body is one message's.
+            // Messages are appended: each byte of the body belongs to one message.
             if range.start < end_max {
                 self.differences.push(format!("message {seq}: it lies in the one before it"));
                 continue;
@@ -164,7 +166,8 @@ impl StoredSession {
             let text = String::from_utf8_lossy(text_of(dialect, &bytes).unwrap_or_default());
             let numbers = text.split_once(':').and_then(|(out, next_in)| {
                 let [out, next_in] = [out.trim(), next_in.trim()];
-                // With leading zeros both are equally long, unless the file was cut.
+                // With leading zeros both numbers have the same length, unless the file was
+                // truncated.
                 let is_cut = out.starts_with('0') && out.len() != next_in.len();
                 sequence(out).zip(sequence(next_in)).filter(|_| !is_cut)
             });
@@ -178,8 +181,8 @@ impl StoredSession {
         }
     }
 
-    /// When the numbers began. A file that is not there says nothing; one that holds something
-    /// else is not that of a store.
+    /// Reads the time of the last reset. A missing file is accepted; an unreadable time is a
+    /// difference.
     fn read_created(&mut self, dialect: Dialect, path: &Path) {
         if !path.exists() {
             return;
@@ -210,7 +213,7 @@ impl StoredSession {
         }
     }
 
-    /// Holds the numbers against the last message.
+    /// Compares the numbers with the last message.
     fn compare(&mut self) {
         let last = self.messages.last_key_value().map_or(0, |(&seq, _)| seq);
         if let Some(next_out) = self.next_out
@@ -229,13 +232,13 @@ impl StoredSession {
     }
 }
 
-/// The begin of a file's text, in one line.
+/// Returns the beginning of a file's text as one line.
 fn begin_of(text: &str) -> String {
     let begin: String = text.chars().take(40).collect();
     Shown::whole(begin.as_bytes()).to_string()
 }
 
-/// A path in one line: whoever wrote the files has named them too.
+/// Returns a path as one line: the author of the files also chose their names.
 fn shown(path: &Path) -> String {
     Shown::whole(path.to_string_lossy().as_bytes()).to_string()
 }
@@ -254,10 +257,10 @@ fn line(entry: &str) -> Option<Line> {
     numbers.next().is_none().then_some(line)
 }
 
-/// The length of numbers in QuickFIX/Go, filled up with zeros.
+/// Digits of a number in QuickFIX/Go, padded with zeros.
 const DIGITS_GO: usize = 19;
 
-/// A next MsgSeqNum(34).
+/// Reads a next MsgSeqNum(34).
 fn sequence(text: &str) -> Option<u64> {
     parsed(text).filter(|number| (1..=MSG_SEQ_NUM_MAX).contains(number))
 }
@@ -267,7 +270,7 @@ fn parsed(text: &str) -> Option<u64> {
     text.bytes().all(|b| b.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
-/// The text of a small file: in Java behind its length, two bytes big-endian.
+/// Returns the text of a small file. In Java, the text follows its length as two big-endian bytes.
 fn text_of(dialect: Dialect, bytes: &[u8]) -> Option<&[u8]> {
     if dialect != Dialect::Java {
         return Some(bytes);
@@ -276,7 +279,8 @@ fn text_of(dialect: Dialect, bytes: &[u8]) -> Option<&[u8]> {
     text.get(..u16::from_be_bytes(*length).into())
 }
 
-/// `20261121-09:28:25`, with a fraction and an offset or not, or the form of RFC 3339.
+/// Reads a time such as `20261121-09:28:25`, with optional fraction and offset, or in the form of
+/// RFC 3339.
 fn creation(text: &str) -> Option<Timestamp> {
     let mut text: String = text.split_whitespace().collect();
     if let Some((day, time)) = text.split_once('T') {

@@ -4,14 +4,14 @@
 
 use crate::{Dialect, Fate};
 
-/// The key's form here.
+/// The conversion of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Nothing is written.
     Nothing,
-    /// Nothing is written, and it counts only where the session has TLS.
+    /// Nothing is written; the key matters only if the session has TLS.
     Tls,
-    /// Code looks at it together with other keys.
+    /// Code evaluates the key together with other keys.
     With,
     /// Its text.
     Text(&'static str),
@@ -28,7 +28,7 @@ pub(crate) enum Rule {
 }
 
 impl Rule {
-    /// The key of ours that it writes by itself.
+    /// Returns the Transfix key that the rule writes alone.
     pub(crate) const fn key(self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::Tls | Self::With => None,
@@ -45,12 +45,12 @@ impl Rule {
 /// A line of the table.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The key; `<n>` or `<v>` at its end for a number or a version.
+    /// The key; `<n>` or `<v>` at its end stands for a number or a version.
     pub(crate) name: &'static str,
     dialects: &'static str,
     pub(crate) rule: Rule,
     fate: Fate,
-    /// The value that the fate holds for; any other is honoured.
+    /// The value to which the fate applies; any other value is honoured.
     only: Option<&'static str>,
     pub(crate) says: &'static str,
 }
@@ -60,18 +60,18 @@ impl Row {
         self.dialects.contains(dialect.letter())
     }
 
-    /// The dialects that know it.
+    /// Returns the dialects that know the key.
     pub(crate) fn dialects(&self) -> impl Iterator<Item = Dialect> {
         Dialect::ALL.into_iter().filter(|dialect| self.is_known_to(*dialect))
     }
 
-    /// Returns true if it is about a store in any database.
+    /// Returns true if the key is about a store in any database.
     pub(crate) fn is_of_database(&self) -> bool {
         ["Jdbc", "Jndi", "SQLStore"].iter().any(|stem| self.name.starts_with(stem))
             && !self.name.contains("Log")
     }
 
-    /// The finding about this value.
+    /// Returns the finding about this value.
     pub(crate) fn fate(&self, value: &str) -> (Fate, &'static str) {
         match self.only {
             Some(only) if !only.eq_ignore_ascii_case(value) => match self.rule {
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// Returns true if `name` is the key `known` of the table, in the case of its letters or in any.
+/// Returns true if `name` is the key `known` of the table, with or without regard to case.
 fn is(known: &str, name: &str, any_case: bool) -> bool {
     let same = |a: &str, b: &str| if any_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let head = |n: usize| name.get(..n).unwrap_or_default();
@@ -100,28 +100,28 @@ fn is(known: &str, name: &str, any_case: bool) -> bool {
     }
 }
 
-/// The lines of the table.
+/// Returns the lines of the table.
 fn lines() -> impl Iterator<Item = &'static str> + Clone {
     let lines = include_str!("keys.txt").lines();
     lines.filter(|line| !line.is_empty() && !line.starts_with('#'))
 }
 
-/// The whole table.
+/// Returns the whole table.
 pub(crate) fn rows() -> impl Iterator<Item = Row> + Clone {
     lines().map(row)
 }
 
-/// The key of this name, as the dialect compares names.
+/// Returns the key of this name, as the dialect compares names.
 pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Row> {
     found(name, dialect.is_case_free())
 }
 
-/// The key of this name in letters of any case.
+/// Returns the key of this name, ignoring case.
 pub(crate) fn find_in_any_case(name: &str) -> Option<Row> {
     found(name, true)
 }
 
-/// Only the line that is found is read as a whole.
+/// Returns the row of this name. Only the matching line is parsed completely.
 fn found(name: &str, any_case: bool) -> Option<Row> {
     let known = |line: &'static str| line.split_once(" |").map_or(line, |(known, _)| known);
     lines().find(|line| is(known(line), name, any_case)).map(row)

@@ -1,8 +1,8 @@
-//! The table `tls`, from what the four engines say of certificates.
+//! Migrates the certificate keys of the four engines to the table `tls`.
 //!
-//! Invariants: a session that had TLS has it here, or is not carried over. A certificate that
-//! cannot be read is written as the file that is to be made, so nothing starts without it. Nothing
-//! is checked less because QuickFIX checked less.
+//! Invariants: a session with TLS keeps TLS, or is not carried over. An unreadable certificate is
+//! replaced by the name of a file to create, so that the engine does not start without the file. No
+//! check is relaxed because QuickFIX checks less.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::keys::{list, quoted};
 use crate::session::Session;
 use crate::{Dialect, Fate};
 
-/// The keys that are looked at here.
+/// The TLS keys.
 const KEYS: [&str; 34] = [
     "SSLProtocol",
     "CertificationAuthoritiesFile",
@@ -91,8 +91,8 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     }
 }
 
-/// Returns true if the session has TLS. In QuickFIX C++ the program says so: that it names
-/// certificates is the nearest that a file has.
+/// Returns true if the session has TLS. In QuickFIX C++ the program decides; the best indication in
+/// a file are its certificates.
 fn is_on(session: &Session<'_>) -> bool {
     match session.dialect {
         Dialect::Cpp if session.is_acceptor() => session.has("ServerCertificateFile"),
@@ -145,7 +145,7 @@ fn cpp(session: &mut Session<'_>) {
     tell_of_names(session);
 }
 
-/// Returns whether the counterparty's certificate is looked at.
+/// Returns true if the counterparty's certificate is verified.
 fn cpp_verify_level(session: &mut Session<'_>) -> bool {
     const LEVEL: &str = "CertificateVerifyLevel";
     let level = session.value(LEVEL);
@@ -230,7 +230,7 @@ fn java(session: &mut Session<'_>) {
     }
 }
 
-/// Returns whether the counterparty's certificate is looked at.
+/// Returns true if the counterparty's certificate is verified.
 fn java_client_auth(session: &mut Session<'_>) -> bool {
     if !session.is_acceptor() {
         session.tell("NeedClientAuth", Fate::Ignored, "", OTHER_ROLE);
@@ -276,7 +276,7 @@ fn net(session: &mut Session<'_>) {
     server_name(session, "SSLServerName");
 }
 
-/// Returns whether the counterparty's certificate is looked at.
+/// Returns true if the counterparty's certificate is verified.
 fn net_client_certificate(session: &mut Session<'_>) -> bool {
     const KEY: &str = "SSLRequireClientCertificate";
     if !session.is_acceptor() {
@@ -344,7 +344,7 @@ fn server_name(session: &mut Session<'_>, key: &str) {
     }
 }
 
-/// Counterparties must show a certificate, and nobody is named whose signature is trusted.
+/// Handles a session that requires certificates but names no trusted authority.
 fn needs_ca(session: &mut Session<'_>) {
     let value = list(["clients-ca.pem"]);
     let becomes = format!("{CA} = {value}");
@@ -355,7 +355,7 @@ fn needs_ca(session: &mut Session<'_>) {
     session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
 }
 
-/// The key of an engine that compares no host name.
+/// Reports the key of an engine that does not compare host names.
 fn tell_of_names(session: &mut Session<'_>) {
     if session.is_acceptor() {
         return;
@@ -368,7 +368,7 @@ fn tell_of_names(session: &mut Session<'_>) {
     session.tell_of_session(Fate::Mapped, "tls.check_name = true", &says);
 }
 
-/// The oldest version that is spoken. `between`: what stands between two words.
+/// Writes the oldest accepted version. `between`: the separators of the words.
 fn versions(session: &mut Session<'_>, key: &str, between: &[&str]) {
     let Some(value) = session.value(key) else { return };
     let parts = between.iter().fold(vec![value], |parts, between| {
@@ -391,12 +391,12 @@ fn versions(session: &mut Session<'_>, key: &str, between: &[&str]) {
     session.tell(key, fate, becomes, if fate == Fate::Mapped { says } else { "" });
 }
 
-/// The contents of a file of PEM.
+/// The contents of a PEM file.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Form {
     Certificate,
     Key,
-    /// Certificates, or lists of revoked ones: our key takes several files.
+    /// Certificates, or revocation lists: the Transfix key accepts several files.
     List,
 }
 
@@ -406,7 +406,8 @@ impl Form {
     }
 }
 
-/// A file that is to be in PEM; of another one the command that makes it so.
+/// Writes a file that must be in PEM. For another format, reports the command that converts the
+/// file.
 fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     let Some(path) = session.value(key) else { return };
     let made = made_of(path, if form == Form::Key { "open.key" } else { "pem" });
@@ -438,7 +439,7 @@ fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     session.tell(key, Fate::NotCarriedOver, &becomes, &command);
 }
 
-/// A value that stands in the settings themselves, and is a file here.
+/// Migrates a value that is inline in the file, and a separate file in Transfix.
 fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, &str)) {
     if !session.has(key) {
         return;
@@ -449,7 +450,7 @@ fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, 
     session.tell(key, Fate::NotCarriedOver, &becomes, "write what it holds into this file, in PEM");
 }
 
-/// A directory of files in PEM, which become one.
+/// Migrates a directory of PEM files, which become one file.
 fn directory(session: &mut Session<'_>, key: &str, ours: &str) {
     let Some(path) = session.value(key) else { return };
     let dir = path.trim_end_matches('/');
@@ -465,8 +466,8 @@ fn directory(session: &mut Session<'_>, key: &str, ours: &str) {
     session.tell(key, Fate::NotCarriedOver, &becomes, &says);
 }
 
-/// A store of Java or of Windows with a certificate and its key. Returns what it becomes, and the
-/// commands that make it.
+/// Migrates a Java or Windows store with a certificate and its key. Returns the resulting files,
+/// and the commands that create them.
 fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
     let (certificate, key) = (made_of(path, "pem"), made_of(path, "key"));
     let (before, from) = pkcs12(path, kind);
@@ -482,10 +483,11 @@ fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, Stri
     (becomes, says)
 }
 
-/// The same of certificates that are trusted.
+/// Migrates a Java or Windows store of trusted certificates. Returns the resulting file, and the
+/// commands that create it.
 fn trust_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
     let (before, from) = pkcs12(path, kind);
-    // The same store may hold our own certificate.
+    // The store may also hold the own certificate.
     let made = format!("{}-ca.pem", stem_of(path));
     let value = list([&*made]);
     let becomes = format!("{CA} = {value}");
@@ -498,7 +500,7 @@ fn trust_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, St
     (becomes, says)
 }
 
-/// The command that makes a store one in PKCS #12, if it is none, and what that is called then.
+/// Returns the command that converts a store to PKCS #12, if necessary, and the name of the result.
 fn pkcs12(path: &str, kind: &str) -> (String, String) {
     if kind.eq_ignore_ascii_case("PKCS12") || has_end(path, &["p12", "pfx"]) {
         return (String::new(), shell(path));
@@ -513,7 +515,7 @@ fn pkcs12(path: &str, kind: &str) -> (String, String) {
     (command, made)
 }
 
-/// The text of the file, if it is there.
+/// Returns the text of the file, if it exists.
 fn text_of(session: &Session<'_>, path: &str) -> Option<String> {
     let bytes = text_file::read_bytes(found(session, path)?).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())
@@ -532,7 +534,7 @@ fn made_of(path: &str, end: &str) -> String {
     format!("{}.{end}", stem_of(path))
 }
 
-/// A word of a command.
+/// Returns a quoted word of a shell command.
 fn shell(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:,@".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

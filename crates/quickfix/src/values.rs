@@ -1,9 +1,9 @@
-//! Values of a `.cfg` file as values of ours.
+//! Converts values of a `.cfg` file to values of Transfix settings.
 
 use crate::keys::{quoted, variable_number};
 use crate::table::Rule;
 
-/// The key and value that a rule makes of a value.
+/// Returns the key and value that a rule makes from a value.
 pub(crate) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, String)>, String> {
     let yes = || match value {
         "Y" | "y" => Ok(true),
@@ -33,7 +33,7 @@ pub(crate) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, S
     })
 }
 
-/// A whole number, or a fraction whose product is one.
+/// Returns a whole number, or a fraction times `times` if the product is whole.
 fn number(value: &str, times: u32) -> Result<String, String> {
     let wrong = || format!("`{value}` is no number");
     let (whole, part) = value.split_once('.').unwrap_or((value, ""));

@@ -1,7 +1,7 @@
-//! Time zones as QuickFIX names them, as names of ours.
+//! Translates the time zone names of QuickFIX.
 //!
-//! Invariant: a zone that is not known stays as it is written: a schedule in another zone would
-//! open at other hours.
+//! Invariant: an unknown zone stays unchanged: a schedule in another zone would open at other
+//! hours.
 
 use transfix_settings::schedule::is_zone;
 
@@ -11,7 +11,7 @@ fn lines() -> impl Iterator<Item = (&'static str, &'static str)> {
     lines.filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" | "))
 }
 
-/// The zone in our words; `None` if nobody knows it.
+/// Returns the zone's name in Transfix; `None` if the name is unknown.
 pub(crate) fn ours(name: &str) -> Option<String> {
     if is_zone(name) {
         return Some(name.to_owned());
@@ -20,7 +20,8 @@ pub(crate) fn ours(name: &str) -> Option<String> {
     known.map(|(_, zone)| zone.to_owned()).or_else(|| distance(name))
 }
 
-/// `GMT+1`, `GMT-0530`, `UTC+05:30` as a distance from UTC such as `+05:30`.
+/// Returns the UTC offset of a zone such as `GMT+1`, `GMT-0530` or `UTC+05:30`, in the form
+/// `+05:30`.
 fn distance(name: &str) -> Option<String> {
     let head = name.get(..3)?;
     let is_utc = ["GMT", "UTC"].iter().any(|utc| head.eq_ignore_ascii_case(utc));

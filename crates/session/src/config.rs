@@ -1,4 +1,5 @@
-//! The configuration of a session: identity, role, times and limits, fixed at the start.
+//! The configuration of a session: identity, role, times and limits. The configuration is fixed
+//! before the session starts.
 
 mod application;
 mod identity;
@@ -36,22 +37,23 @@ pub use timing::TimingConfig;
 pub use unavailable::{Unavailable, UnavailableAction};
 pub use unread::{GarbledPolicy, TooLongPolicy};
 
-/// The role of this side in the connection.
+/// The role of this side: the initiator opens the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// This side connects and sends the first Logon(A).
+    /// Connects and sends the first Logon(A).
     #[default]
     Initiator,
-    /// This side listens and answers the Logon(A).
+    /// Listens and answers the Logon(A).
     Acceptor,
 }
 
-/// The highest accepted MsgSeqNum(34) and NewSeqNo(36). A million messages a second for thirty
-/// years do not reach this limit. A number near the end of 64 bits would leave no further numbers.
+/// The greatest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
+/// for thirty years stay below the limit. A number near the end of 64 bits would leave no number
+/// for the next message.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
-/// The time of a call, read by the driver: a wall clock for the wire, a monotonic clock for timers.
+/// The time of a call, read by the driver: one clock for the wire, one clock for timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
     /// Wall clock, for SendingTime(52).
@@ -60,8 +62,8 @@ pub struct Now {
     pub monotonic_ns: u64,
 }
 
-/// Converts a duration to nanoseconds, at most two hundred years. The limit prevents an overflow
-/// when the result is added to a time of the monotonic clock.
+/// Returns a time in nanoseconds, at most two hundred years. The limit avoids an overflow when a
+/// caller adds the monotonic clock.
 #[must_use]
 pub const fn nanos(time: Duration) -> u64 {
     const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
@@ -69,30 +71,30 @@ pub const fn nanos(time: Duration) -> u64 {
     if ns < MAX { ns as u64 } else { MAX as u64 }
 }
 
-/// The configuration of one session.
+/// The configuration of a session at its start.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// The identity: version, CompIDs and all other distinguishing fields.
+    /// Identity: version, CompIDs, SubIDs, LocationIDs and qualifier.
     pub id: SessionId,
-    /// The role of this side.
+    /// Role: initiator or acceptor.
     pub role: Role,
-    /// Heartbeats, resets, limits and timeouts.
+    /// Keys without a table of their own, such as heartbeats, resets, limits and timeouts.
     pub protocol: ProtocolConfig,
-    /// Fields of the Logon(A).
+    /// Fields of the own Logon(A), and requirements on the counterparty's.
     pub logon: LogonConfig,
-    /// The treatment of unexpected sequence numbers.
+    /// Reactions to an unexpected MsgSeqNum(34).
     pub numbers: NumbersConfig,
-    /// Requests for missing messages, and resends of our messages.
+    /// Requests for lost messages, and limits on resends.
     pub resend: ResendConfig,
-    /// Heartbeats and the check for silence.
+    /// Heartbeats and the supervision of silence.
     pub timing: TimingConfig,
-    /// The offsets of the time zone `reset_at_zone`, in ascending order: start in seconds since
-    /// 1970, and offset from UTC in seconds. An empty list means UTC.
+    /// UTC offsets of the time zone `reset_at_zone`, in order. Each entry has a Unix time in
+    /// seconds and the seconds that the zone is ahead of UTC from then on. Empty = UTC.
     pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
 impl Config {
-    /// Creates a configuration with the default settings.
+    /// Returns the default configuration of a session.
     #[must_use]
     pub fn new(id: SessionId, role: Role) -> Self {
         Self {
@@ -107,14 +109,14 @@ impl Config {
         }
     }
 
-    /// Returns the precision of the timestamps that the session sends.
+    /// Returns the precision of the times that the session sends.
     #[must_use]
     pub fn precision(&self) -> Precision {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
     }
 
-    /// Returns the constant further header fields of our messages, encoded: SubIDs, LocationIDs if
-    /// the version has them, and the fields of the settings.
+    /// Returns further fields for the header of each outbound message: SubIDs and LocationIDs that
+    /// the version has, and `header_fields` of the settings.
     #[must_use]
     pub fn own_header(&self) -> String {
         let (version, ids) = (self.id.begin_string, &self.id.sub_ids);

@@ -1,11 +1,11 @@
-//! Checks the fields that the settings add to messages of ours: by their owners.
+//! Checks the fields that the settings add to outbound messages.
 
 use transfix_codec::{Tag, tag};
 
 use crate::SessionSettings;
 use crate::entries::all_of;
 
-/// Fields of the standard header that other keys say, or that change with each message.
+/// Header fields that have their own keys, or change with each message.
 const WITH_KEYS: [(u32, &str); 9] = [
     (50, "sender_sub_id says it"),
     (57, "target_sub_id says it"),

@@ -10,33 +10,33 @@ use transfix_session::settings_table;
 use crate::fix_admin::FixAdminSettings;
 
 settings_table! {
-    /// `[admin]`: the administration over HTTP, which is there if this table is. The library does
-    /// not serve it: the crate `transfix-admin` does, and `transfix serve`.
+    /// `[admin]`: the administration over HTTP, which exists if this table is present. The library
+    /// does not serve it: the crate `transfix-admin` and `transfix serve` do.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct AdminSettings {
-        /// Where to listen, as `host:port`. At another address than one of this machine alone,
-        /// `certificate` and `key` are needed.
+        /// Address at which the administration listens, as `host:port`. An address that other
+        /// machines can reach needs `certificate` and `key`.
         pub address: String = "127.0.0.1:9890".into(),
-        /// File of the users and tokens, made by `transfix admin user add`.
+        /// File of users and tokens, created by `transfix admin user add`.
         pub users_file: PathBuf = "users.toml".into(),
-        /// File of our certificate and those above it, in PEM.
+        /// File of the server's certificate and its intermediate certificates, in PEM. Needs `key`.
         pub certificate: PathBuf = PathBuf::new(),
-        /// File of its private key, in PEM.
+        /// File of the private key of `certificate`, in PEM.
         pub key: PathBuf = PathBuf::new(),
         /// Time without a request after which a user must log in again.
         #[least(1)]
         #[mins("login_idle_min")]
         pub login_idle: Duration = 30,
-        /// If true, `/metrics` may be read by anybody who reaches the port. Otherwise a token of a
-        /// viewer is needed.
+        /// If true, `/metrics` needs no login: every client that reaches the port can read it. If
+        /// false, it needs a token of a viewer.
         pub open_metrics: bool = false,
-        /// The administration over sessions of FIX, as a table. See [`FixAdminSettings`].
+        /// Administration over FIX sessions, as a table. See [`FixAdminSettings`].
         pub fix: Option<FixAdminSettings> = None,
     }
 }
 
 impl AdminSettings {
-    /// The key that is wrong, and what is wrong with it.
+    /// Returns the invalid key and the error.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let empty = |path: &PathBuf| path.as_os_str().is_empty();
         if empty(&self.certificate) != empty(&self.key) {

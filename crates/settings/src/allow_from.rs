@@ -1,8 +1,8 @@
-//! The keys `allow_from` and `proxy_protocol_from`: addresses and subnets from which a counterparty
-//! may connect, and those of proxies.
+//! The keys `allow_from` and `proxy_protocol_from`: addresses and subnets of counterparties that
+//! may connect, and of proxies.
 //!
-//! Invariant: an IPv4 address that is written as IPv6 (`::ffff:192.0.2.1`) counts as IPv4, in the
-//! settings and on the network.
+//! Invariant: an IPv4-mapped IPv6 address (`::ffff:192.0.2.1`) counts as IPv4, in the settings and
+//! on the network.
 
 use std::net::IpAddr;
 
@@ -11,10 +11,10 @@ use transfix_session::Role;
 use crate::SessionSettings;
 use crate::entries::all_of;
 
-/// The network bits before those of IPv4 in an IPv4-mapped IPv6 address.
+/// Number of bits before the IPv4 address in an IPv4-mapped IPv6 address.
 const MAPPED_BITS: u32 = 96;
 
-/// All addresses with the same first bits; one address if that are all bits.
+/// All addresses with the same leading bits. A prefix of all bits is one address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
     address: IpAddr,
@@ -22,17 +22,17 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Reads `10.1.0.0/16`, `2001:db8::/32`, or one address.
+    /// Parses `10.1.0.0/16`, `2001:db8::/32`, or one address.
     ///
     /// # Errors
-    /// Says what is wrong with the text and what would be right.
+    /// Names the fault and the correct form.
     pub fn parse(text: &str) -> Result<Self, String> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let written: IpAddr = address.parse().map_err(|_| {
             format!("`{text}` is neither an address nor a subnet such as 10.1.0.0/16")
         })?;
         let most = width(written);
-        // A sign or a space is no number of bits.
+        // Signs and spaces are not allowed.
         let is_number = |bits: &&str| bits.bytes().all(|b| b.is_ascii_digit());
         let bits = match bits {
             None => most,
@@ -60,14 +60,16 @@ impl Subnet {
         Ok(subnet)
     }
 
-    /// Returns true if one of these subnets has the address; an empty list has all.
+    /// Returns true if one of the subnets contains the address. An empty list contains all
+    /// addresses.
     #[must_use]
     pub fn allow(allowed: &[Self], address: Option<IpAddr>) -> bool {
         let has = |address: IpAddr| allowed.iter().any(|subnet| subnet.has(address));
         allowed.is_empty() || address.is_some_and(has)
     }
 
-    /// Returns true if it has this address. An IPv4 address that is written as IPv6 counts as IPv4.
+    /// Returns true if the subnet contains this address. An IPv4-mapped IPv6 address counts as
+    /// IPv4.
     #[must_use]
     pub fn has(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
@@ -75,7 +77,7 @@ impl Subnet {
     }
 }
 
-/// Bits of an address of this kind.
+/// Returns the number of bits of such an address.
 const fn width(address: IpAddr) -> u32 {
     match address {
         IpAddr::V4(_) => 32,
@@ -83,10 +85,10 @@ const fn width(address: IpAddr) -> u32 {
     }
 }
 
-/// The first address of the subnet in which this one is.
+/// Returns the first address of the subnet that contains this address.
 fn first(address: IpAddr, bits: u32) -> IpAddr {
     match address {
-        // A shift by all bits leaves none.
+        // A shift by all bits overflows: it means a prefix of 0 bits.
         IpAddr::V4(v4) => {
             IpAddr::V4((v4.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0)).into())
         }
@@ -97,13 +99,13 @@ fn first(address: IpAddr, bits: u32) -> IpAddr {
 }
 
 impl SessionSettings {
-    /// The subnets of `allow_from`, which has been checked.
+    /// Returns the subnets of `allow_from`, which have been checked.
     #[must_use]
     pub fn allowed(&self) -> Vec<Subnet> {
         parsed(&self.allow_from)
     }
 
-    /// The subnets of `proxy_protocol_from`, which has been checked.
+    /// Returns the subnets of `proxy_protocol_from`, which have been checked.
     #[must_use]
     pub fn proxies(&self) -> Vec<Subnet> {
         parsed(&self.proxy_protocol_from)
@@ -112,16 +114,16 @@ impl SessionSettings {
 
 fn parsed(texts: &[String]) -> Vec<Subnet> {
     let parsed = texts.iter().map(|text| Subnet::parse(text));
-    // Left out, one that is wrong could leave an empty list, which is for everyone.
+    // Ignoring a wrong entry could leave an empty list, which allows all addresses.
     parsed.map(|subnet| subnet.expect("the settings were checked")).collect()
 }
 
-/// The fault of `allow_from`.
+/// Checks `allow_from`.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     check_key(session, "allow_from", &session.allow_from)
 }
 
-/// The fault of `proxy_protocol_from`.
+/// Checks `proxy_protocol_from`.
 pub(crate) fn check_proxies(session: &SessionSettings) -> Result<(), String> {
     check_key(session, "proxy_protocol_from", &session.proxy_protocol_from)
 }

@@ -17,24 +17,24 @@ use crate::{added, allow_from, password_hash};
 
 /// The highest differentiated services code point, which has six bits.
 const DSCP_MAX: u8 = 63;
-/// Longest CompID, SubID or LocationID.
+/// Longest CompID, SubID or LocationID, in bytes.
 const ID_BYTES_MAX: usize = 255;
 
-/// One step on the way to a value of the settings.
+/// One step of the path to a value of the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// To the value of this key.
+    /// The value of this key.
     Key(&'static str),
-    /// To this entry of a list, counted from 0.
+    /// This entry of a list, counted from 0.
     Entry(usize),
 }
 
-/// The faults of a session.
+/// An error in the settings of a session.
 #[derive(Debug)]
 pub(crate) struct Wrong {
-    /// Names the session and says what to do.
+    /// The text, which names the session and the remedy.
     pub(crate) what: String,
-    /// Where it stands, as far as a key can tell.
+    /// The path to the value, as far as a key identifies it.
     pub(crate) path: Vec<Step>,
 }
 
@@ -42,20 +42,20 @@ impl SessionSettings {
     /// Checks the settings of a session made in code: values out of range, contradictions.
     ///
     /// # Errors
-    /// Names the session and says what to do.
+    /// Names the session and the remedy.
     pub fn check(&self) -> Result<(), String> {
         find_wrong(self).map_err(|wrong| wrong.what)
     }
 }
 
-/// The same for settings of a file, which has places.
+/// Checks the settings of a session from a file. The error has the path to the value.
 pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
     if session.sender_comp_id.is_empty() || session.target_comp_id.is_empty() {
         let what = "sender_comp_id and target_comp_id must not be empty".to_owned();
         return Err(Wrong { what, path: Vec::new() });
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
-    // Each with the key that it is about, if that is one.
+    // Each check with its key, if it is about one key.
     let all: [(&str, Check); 24] = [
         ("", identity),
         ("address", address),
@@ -109,13 +109,13 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
         return Err(format!("a CompID, SubID or LocationID has at most {ID_BYTES_MAX} bytes"));
     }
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
-        // Nothing in a Logon(A) would tell such sessions apart.
+        // A Logon(A) could not distinguish such sessions.
         return Err("only an initiator has a qualifier".to_owned());
     }
     Ok(())
 }
 
-/// An acceptor's expected values and an initiator's sent ones are different keys.
+/// Checks credentials: an acceptor expects values, and an initiator sends values.
 fn credentials(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let sends =
@@ -156,7 +156,7 @@ fn address(session: &SessionSettings) -> Result<(), String> {
     if session.address.is_empty() { Ok(()) } else { host_and_port("address", &session.address) }
 }
 
-/// Checks that it is `host:port`; whether there is such a host is found out when it is needed.
+/// Checks the form `host:port`. The host is resolved later, at its first use.
 fn host_and_port(key: &str, address: &str) -> Result<(), String> {
     // IPv6 too: `::1` is an address, `[::1]:9880` has a port.
     let is_bare = address.parse::<IpAddr>().is_ok();
@@ -273,7 +273,7 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    // Only a thread that belongs to the session alone can be pinned for it.
+    // Only a thread of one session can be pinned for it.
     let mode = match session.threads.mode {
         Mode::Pool => "pool",
         Mode::Polled => "polled",
@@ -356,14 +356,14 @@ fn versions(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// Fields that the session layer itself writes into a Logon(A).
+/// Fields that the session layer writes into a Logon(A).
 const OF_LOGON: [u32; 11] = [98, 108, 141, 383, 464, 553, 554, 789, 925, 1137, 1408];
 
 fn logon(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let version = session.begin_string;
     all_of(logon.fields.iter().filter_map(|(tag, _)| {
-        // A version without these fields has no setting for them either.
+        // A version without these fields also has no setting for them.
         let is_foreign = match tag.0 {
             553 | 554 => version < BeginString::Fix43,
             925 => version < BeginString::Fixt11,

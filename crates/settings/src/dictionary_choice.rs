@@ -1,26 +1,25 @@
-//! Which dictionaries a session has.
+//! The choice of a session's dictionaries.
 
 use transfix_dictionary::{Dictionary, standard};
 use transfix_session::{ApplVerId, BeginString};
 
 use crate::{DictionarySource, ValidationSettings};
 
-/// The choice of the dictionaries for a version: those of the standard, or those of the settings in
-/// their place.
+/// The dictionaries for a version: standard dictionaries, or replacements from the settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DictionaryChoice {
     /// The version of the session layer.
     pub begin_string: BeginString,
     /// The version of the application on FIXT.
     pub appl_ver_id: Option<ApplVerId>,
-    /// Stands in for the standard dictionary of the application.
+    /// Replaces the standard dictionary of the application.
     pub application: Option<DictionarySource>,
-    /// Stands in for FIXT 1.1.
+    /// Replaces the dictionary FIXT 1.1 of the session layer.
     pub session: Option<DictionarySource>,
 }
 
 impl DictionaryChoice {
-    /// The dictionaries of a session with these settings, and this version on FIXT.
+    /// Returns the choice for a session with these settings, and this application version on FIXT.
     #[must_use]
     pub fn of_session(
         begin_string: BeginString,
@@ -35,22 +34,22 @@ impl DictionaryChoice {
         }
     }
 
-    /// The dictionaries of messages of another version than the session's, with this one for the
-    /// application.
+    /// Returns the choice for messages of another version than the session's, with `source` as the
+    /// dictionary of the application.
     #[must_use]
     pub fn listed(&self, source: &DictionarySource) -> Self {
         Self { appl_ver_id: None, application: Some(source.clone()), ..self.clone() }
     }
 
-    /// The dictionary of the application.
+    /// Reads the dictionary of the application.
     ///
     /// # Errors
-    /// If a file of it cannot be read, or no dictionary belongs to the version.
+    /// If a file cannot be read, or the version has no dictionary.
     pub fn dictionary(&self) -> Result<Dictionary, String> {
         match (&self.application, self.begin_string, self.appl_ver_id) {
             (Some(source), ..) => source.load(),
             (None, BeginString::Fixt11, version) => {
-                // Before the Logon(A) names the version, an acceptor may not know it.
+                // An acceptor may not know the version before the Logon(A).
                 let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
                 let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
                 standard(name).map_err(|error| error.to_string())
@@ -61,10 +60,11 @@ impl DictionaryChoice {
         }
     }
 
-    /// The dictionary of the session layer; `None` if that of the application says all.
+    /// Reads the dictionary of the session layer; `None` if the dictionary of the application
+    /// includes it.
     ///
     /// # Errors
-    /// If a file of it cannot be read.
+    /// If a file cannot be read.
     pub fn session_layer(&self) -> Result<Option<Dictionary>, String> {
         match (&self.session, self.begin_string) {
             (Some(source), BeginString::Fixt11) => source.load().map(Some),
@@ -75,7 +75,7 @@ impl DictionaryChoice {
         }
     }
 
-    /// The dictionaries of messages of another standard version.
+    /// Returns the choice for messages of another standard version.
     #[must_use]
     pub fn standard(&self, version: ApplVerId) -> Self {
         Self { appl_ver_id: Some(version), application: None, ..self.clone() }

@@ -1,4 +1,4 @@
-//! Where a dictionary comes from: a standard one or a file, and what is laid over it.
+//! The source of a dictionary: a standard dictionary or a file, with its overlays.
 
 use crate::text_file;
 use std::fmt;
@@ -11,20 +11,19 @@ use transfix_dictionary::{Dictionary, Draft, standard_text};
 use transfix_session::settings_table;
 
 settings_table! {
-    /// A dictionary by the name of a standard one or the path of a file, with the files laid over
-    /// it.
+    /// A dictionary, by the name of a standard dictionary or the path of a file, and its overlays.
     ///
-    /// In settings it is text, `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`, or a
-    /// table, `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for one of an
-    /// Orchestra file.
+    /// In settings, a source is a text: `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`.
+    /// It may also be a table, `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for
+    /// a scenario of an Orchestra file.
     #[derive(PartialEq, Eq, Hash)]
     #[serde(remote = "Self")]
     pub struct DictionarySource {
-        /// The name of a standard dictionary, or the path of a file.
+        /// Name of a standard dictionary, or path of a file.
         pub base: PathBuf,
-        /// The scenario that is taken of a FIX Orchestra file. By default its base.
+        /// Scenario of a FIX Orchestra file. By default the base scenario.
         pub scenario: Option<String> = None,
-        /// Files that change it, laid over it in turn.
+        /// Files that change the dictionary, applied in order.
         pub overlays: Vec<PathBuf> = Vec::new(),
     }
 }
@@ -36,18 +35,18 @@ impl<T: Into<PathBuf>> From<T> for DictionarySource {
 }
 
 impl DictionarySource {
-    /// Reads the files and looks up what they name.
+    /// Reads the files and resolves the names in them.
     ///
     /// # Errors
-    /// Says which file, line and element.
+    /// Names the file, line and element.
     pub fn load(&self) -> Result<Dictionary, String> {
         self.draft()?.resolve().map_err(|error| error.to_string())
     }
 
-    /// Reads the files, for changes before they are resolved.
+    /// Reads the files without resolving them, so that a caller can change the draft.
     ///
     /// # Errors
-    /// As [`load`](Self::load), but for what only resolving finds.
+    /// As [`load`](Self::load), except for errors of resolving.
     pub fn draft(&self) -> Result<Draft, String> {
         let mut draft = self.base()?;
         for path in &self.overlays {
@@ -57,10 +56,10 @@ impl DictionarySource {
         Ok(draft)
     }
 
-    /// Checks that there is a standard dictionary of that name, if it is no path.
+    /// Checks that a standard dictionary of this name exists, unless `base` is a path.
     ///
     /// # Errors
-    /// Names the nearest.
+    /// Names the nearest dictionary.
     pub(crate) fn check_name(&self) -> Result<(), String> {
         if self.scenario.is_some() || self.is_file() {
             return Ok(());

@@ -1,4 +1,4 @@
-//! The section `[engine]`: what all sessions share.
+//! The section `[engine]`: settings that all sessions share.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,88 +7,93 @@ use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
 settings_table! {
-    /// `[engine]`: what all sessions share.
+    /// `[engine]`: settings that all sessions share.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct EngineSettings {
-        /// Threads of the pool, as far as there are sessions for them.
+        /// Number of threads in the pool. The engine starts no more threads than the pool has
+        /// sessions.
         #[least(1)]
         pub workers: usize = 2,
-        /// CPUs that the pool's threads are pinned to, in turn; empty for none.
+        /// CPUs to which the threads of the pool are pinned, in turn. Empty = not pinned.
         pub cpus: Vec<usize> = Vec::new(),
-        /// Time between two looks at how busy the threads of the pool are. A thread with too
-        /// much to do gives sessions to the one that has least, without an end of their
-        /// connections. 0: sessions stay where they are.
+        /// Interval at which the engine measures the load of the threads of the pool. An overloaded
+        /// thread passes sessions to the least loaded thread; their connections stay open. 0 =
+        /// sessions never change their thread.
         #[millis("rebalance_ms")]
         pub rebalance: Duration = 1_000,
-        /// Share of its time in percent beyond which a thread of the pool has too much to do.
+        /// Load above which a thread of the pool is overloaded, in percent of its time.
         #[most(100)]
         pub hot_worker_percent: u32 = 70,
-        /// Threads in which the applications of the sessions are called, so that one that takes its
-        /// time holds up no session. Each session has one call at a time, in its order. By default
-        /// none: each is called in the thread that drives its session.
+        /// Number of threads that call the applications of the sessions, so that a slow application
+        /// delays no session. Each session has one call at a time, in order. By default 0: the
+        /// thread that drives the session calls the application.
         pub application_threads: usize = 0,
-        /// How long these threads look for work before they sleep; a thread that looks uses its
-        /// CPU.
+        /// Time for which an idle application thread polls for work before it sleeps. A polling
+        /// thread uses its CPU. 0 = sleep at once.
         #[micros("application_spin_us")]
         pub application_spin: Duration = 0,
-        /// Connections that may wait for their Logon(A) at once.
+        /// Connections that may wait for their Logon(A) at the same time. Above the limit, the
+        /// engine closes the oldest connection of the address with the most waiting connections.
         pub pending_connections_max: usize = 1_000,
-        /// Connections that may wait for their Logon(A) from one address (of IPv6: one /64
-        /// network). Beyond it, and beyond `pending_connections_max`, the oldest of the address
-        /// with the most is closed.
+        /// Connections from one address (IPv6: one /64 network) that may wait for their Logon(A).
+        /// Above the limit, the engine closes the oldest connection of the address with the most
+        /// waiting connections.
         pub pending_per_address_max: usize = 500,
-        /// Logons that may fail before the next one waits until it is judged. The engine counts the
-        /// failures of one address (of IPv6: one /64 network) at one session. It counts those of
-        /// one session from all addresses where it has not logged on, and the names that one
-        /// address tries. Each further failure doubles the wait; ten minutes without one end it.
-        /// Nobody is sent away. 0 for no waits.
+        /// Failed logons after which the engine delays its check of the next Logon(A). The engine
+        /// counts the failures of one address (IPv6: one /64 network) at one session. It also
+        /// counts the failures at one session from all addresses that have never logged on there. A
+        /// third count is the number of names that one address tries. Each further failure doubles
+        /// the delay; ten minutes without a failure end it. No counterparty is locked out. 0 = no
+        /// delay.
         pub failed_logons_max: u32 = 5,
-        /// Longest such wait; the first is 250 ms. The counterparty waits for its answer meanwhile:
-        /// keep it below its patience.
+        /// Longest delay after failed logons; the first delay is 250 ms. The counterparty waits for
+        /// its answer meanwhile: choose a time below its logon timeout.
         #[millis("failed_logon_delay_max_ms")]
         pub failed_logon_delay_max: Duration = 5_000,
-        /// Sessions that may be made from templates while the engine runs; each stays when its
-        /// counterparty logs out, to go on with its numbers, for `created_sessions_idle_s`. A
-        /// refused counterparty uses up none.
+        /// Sessions that may be created from templates while the engine runs. A created session
+        /// keeps its numbers after a logout, for `created_sessions_idle_s`. A rejected counterparty
+        /// does not count.
         pub created_sessions_max: usize = 1_000,
-        /// Time without a connection after which a session that was made from a template goes, so
-        /// that another one may be made. Its store stays, and its numbers go on when its
-        /// counterparty logs on again. 0 for never.
+        /// Time without a connection after which the engine removes a session that was created from
+        /// a template. The removal makes room for another session. The store remains: the numbers
+        /// continue at the next logon of the counterparty. 0 = never removed.
         #[secs("created_sessions_idle_s")]
         pub created_sessions_idle: Duration = 0,
-        /// Bytes that may wait in memory in all connected sessions together: to be sent, or to be
-        /// handed to the application. Beyond it the session with the most is disconnected. 0 for no
-        /// limit.
+        /// Bytes that may wait in memory in all connected sessions together, both to be sent and to
+        /// be delivered to the application. Above the limit, the engine disconnects the session
+        /// with the most waiting bytes. 0 = unlimited.
         pub waiting_bytes_max: usize = 1 << 30,
-        /// CPUs that the threads may run on which help the stores: they make segments, sync,
-        /// archive, and open a store that has failed. Empty for those of the thread that starts the
-        /// engine. A thread that is pinned never passes its CPU on to them.
+        /// CPUs for the helper threads of the stores. These threads create segments, sync, archive,
+        /// and open a store again after a failure. They never inherit the CPU of a pinned thread.
+        /// Empty = the CPUs of the thread that starts the engine.
         pub helper_cpus: Vec<usize> = Vec::new(),
-        /// CPU that the thread of the protocol logs is pinned to.
+        /// CPU to which the thread of the protocol logs is pinned.
         pub log_cpu: Option<usize> = None,
-        /// Time after which a callback of an application that has not returned is told: the event
-        /// `a callback has not returned` names the session and the callback. 0 for never.
+        /// Time after which the engine reports an application callback that has not returned. The
+        /// event `a callback has not returned` names the session and the callback. 0 = never.
         #[millis("slow_callback_ms")]
         pub slow_callback: Duration = 1_000,
-        /// Length of a window, at whose end the p99 of each stage of each session is compared with
-        /// the windows before: the event `a latency is unusual`. It needs `latency_points`, ten
-        /// windows that say what is usual, and 500 times in a window. 0 for never.
+        /// Length of a latency window. At its end, the engine compares the p99 of each stage of
+        /// each session with earlier windows, and reports `a latency is unusual`. The comparison
+        /// needs `latency_points`, ten earlier windows, and 500 measurements in the window. 0 =
+        /// never.
         #[secs("latency_window_s")]
         pub latency_window: Duration = 60,
-        /// How many percent of the usual p99, the median of the last thirty windows, are unusual.
-        /// Times below 10 µs or below the greatest p99 of those windows never are.
+        /// Percentage of the usual p99 above which a p99 is unusual. The usual p99 is the median of
+        /// the last thirty windows. A p99 below 10 µs, or below the greatest p99 of those windows,
+        /// is never unusual.
         #[least(101)]
         pub latency_unusual_percent: u32 = 300,
-        /// If true, the stop of the engine tells how long messages took on their way through each
-        /// session: the event `latency`, one for each stage.
+        /// If true, the engine reports the latency of each stage of each session when it stops, in
+        /// the event `latency`.
         pub latency_at_stop: bool = false,
-        /// File that every action of an operator is written into, before it is begun and with its
-        /// end: who, from where, what, the session before and after. It is only appended to, and a
-        /// chain of hashes shows what was changed later (`transfix audit verify`). An action that
-        /// it does not take is not done. Empty for none.
+        /// Audit file that records every action of an operator before it begins and when it ends.
+        /// An entry has the operator, the origin, the action, and the state of the session before
+        /// and after. The file is append-only, and `transfix audit verify` detects changes by a
+        /// chain of hashes. An action that cannot be recorded is not executed. Empty = no audit.
         pub audit_file: PathBuf = PathBuf::new(),
-        /// The reaction when a thread of the engine panics outside of a session: `restart` lets it
-        /// go on, `abort` ends the process at once.
+        /// Reaction when a thread of the engine panics outside of a session: `restart` continues
+        /// the thread, `abort` ends the process at once.
         pub thread_lost: ThreadLost = ThreadLost::Restart,
     }
 }
@@ -97,10 +102,10 @@ settings_table! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadLost {
-    /// It is told, and the thread goes on.
+    /// Reports the panic and continues the thread.
     #[default]
     Restart,
-    /// It is told, and the process ends at once: for a supervisor that starts it anew.
+    /// Reports the panic and ends the process at once, for a supervisor that restarts it.
     Abort,
 }
 

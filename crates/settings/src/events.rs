@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tracing::level_filters::LevelFilter;
 use transfix_session::settings_table;
 
-/// The gravest level at which a destination, or a part of the engine, still tells.
+/// The finest level that a destination, or a part of the engine, reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventLevel {
@@ -17,13 +17,13 @@ pub enum EventLevel {
     Off,
     /// Failures.
     Error,
-    /// Events that somebody should look at.
+    /// Events that need attention.
     Warn,
     /// Events of sessions.
     Info,
-    /// Events that help to find a fault.
+    /// Events for finding a fault.
     Debug,
-    /// Everything.
+    /// All events.
     Trace,
 }
 
@@ -37,7 +37,7 @@ impl EventLevel {
         ("trace", Self::Trace),
     ];
 
-    /// Its word in a settings file.
+    /// Returns the level's word in a settings file.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         Self::ALL[self as usize].0
@@ -62,18 +62,18 @@ impl From<EventLevel> for LevelFilter {
     }
 }
 
-/// How events are written.
+/// The format of events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventForm {
-    /// Lines for people, with the code of the event at the end.
+    /// Lines for human readers, with the event code at the end.
     #[default]
     Text,
-    /// An object of JSON in each line.
+    /// A JSON object in each line.
     Json,
 }
 
-/// The part of a system that a line of syslog comes from.
+/// The facility of a syslog line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are those of RFC 5424")]
@@ -91,56 +91,55 @@ pub enum SyslogFacility {
 }
 
 settings_table! {
-    /// `[events]`: where the events of the program go, and which of them. The library writes none:
+    /// `[events]`: destinations and levels of the program's events. The library writes no events:
     /// `transfix serve` and `transfix connect` do.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct EventSettings {
-        /// Which events there are, in the words of `tracing`: a level, or parts of the program with
-        /// their own, such as `warn,transfix=info`. Levels are `off`, `error`, `warn`,
-        /// `info`, `debug`, `trace`. A reload changes it, and so does `transfix admin levels`.
+        /// Events to produce, in the syntax of `tracing`: one level, or levels for parts of the
+        /// program, such as `warn,transfix=info`. Levels are `off`, `error`, `warn`, `info`,
+        /// `debug`, `trace`. A reload and `transfix admin levels` change the levels of a running
+        /// engine.
         pub levels: String = "info".into(),
-        /// The finest level that goes to standard error: `off`, `error`, `warn`, `info`, `debug`,
-        /// `trace`. With `--verbose` all that `levels` lets through.
+        /// Finest level of events on standard error: `off`, `error`, `warn`, `info`, `debug`,
+        /// `trace`. `--verbose` writes all events that `levels` allows.
         pub stderr_level: EventLevel = EventLevel::Warn,
-        /// `text` or `json` on standard error; `--events` counts more.
+        /// Format on standard error: `text` or `json`. `--events` overrides this key.
         pub stderr_form: EventForm = EventForm::Text,
-        /// File that events are appended to; none without it. Closed ones lie beside it, with the
-        /// time in their names.
+        /// File to which events are appended. Closed files remain in its directory, with the time
+        /// in their names. Empty = no file.
         pub file: PathBuf = PathBuf::new(),
-        /// The finest level that goes to the file: `off`, `error`, `warn`, `info`, `debug`,
-        /// `trace`.
+        /// Finest level of events in the file: `off`, `error`, `warn`, `info`, `debug`, `trace`.
         pub file_level: EventLevel = EventLevel::Trace,
-        /// `text` or `json` in the file.
+        /// Format in the file: `text` or `json`.
         pub file_form: EventForm = EventForm::Text,
-        /// Bytes at which the file is closed and a new one begun: at least 1,024; 0 for any.
+        /// File size in bytes at which a new file begins: at least 1,024. 0 = unlimited.
         pub roll_bytes: u64 = 64 << 20,
-        /// Time, counted from midnight UTC, after which a new file is begun: 24 for each day, 0 for
+        /// Time, counted from midnight UTC, after which a new file begins: 24 = each day, 0 =
         /// never.
         #[least(0)]
         #[most(8_784)]
         #[hours("roll_every_h")]
         pub roll_every: Duration = 24,
-        /// How many closed files are kept; 0 for any number.
+        /// Closed files to keep; older files are deleted. 0 = unlimited.
         pub rolled_files_max: usize = 30,
-        /// How long closed files are kept; 0 for ever.
+        /// Time after which closed files are deleted. 0 = never.
         #[least(0)]
         #[most(36_500)]
         #[days("rolled_days_max")]
         pub rolled_age_max: Duration = 0,
-        /// If true, closed files are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, closed files are compressed to `.zst`. Needs the cargo feature `zstd`.
         pub compress: bool = false,
-        /// Where syslog takes lines (RFC 5424): the path of its socket, mostly `/dev/log`, or
-        /// `udp://host:port`; none without it.
+        /// Destination of syslog lines (RFC 5424): the path of a socket, usually `/dev/log`, or
+        /// `udp://host:port`. Empty = no syslog.
         pub syslog: String = String::new(),
-        /// The finest level that goes to syslog: `off`, `error`, `warn`, `info`, `debug`, `trace`.
+        /// Finest level of events in syslog: `off`, `error`, `warn`, `info`, `debug`, `trace`.
         pub syslog_level: EventLevel = EventLevel::Trace,
-        /// The facility of syslog: `user`, `daemon`, or `local0`, `local1`, `local2`, `local3`,
+        /// Facility of syslog lines: `user`, `daemon`, or `local0`, `local1`, `local2`, `local3`,
         /// `local4`, `local5`, `local6`, `local7`.
         pub syslog_facility: SyslogFacility = SyslogFacility::Daemon,
-        /// The socket of journald, mostly `/run/systemd/journal/socket`; none without it.
+        /// Socket of journald, usually `/run/systemd/journal/socket`. Empty = no journald.
         pub journald: PathBuf = PathBuf::new(),
-        /// The finest level that goes to journald: `off`, `error`, `warn`, `info`, `debug`,
-        /// `trace`.
+        /// Finest level of events in journald: `off`, `error`, `warn`, `info`, `debug`, `trace`.
         pub journald_level: EventLevel = EventLevel::Trace,
     }
 }

@@ -1,48 +1,49 @@
-//! The table `failover`: further destinations of an initiator, and when it turns to them.
+//! The table `failover`: backup destinations of an initiator, and the order in which it tries them.
 
 use serde::{Deserialize, Serialize};
 use transfix_session::{Offline, settings_table};
 
-/// Destinations of one session, `address` among them.
+/// Most destinations of one session, including `address`.
 const DESTINATIONS_MAX: usize = 16;
 
-/// Which destination an initiator tries after a connection that stood has ended.
+/// The destination that an initiator tries after an established connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailoverOrder {
-    /// The same again.
+    /// The same destination.
     Stay,
-    /// `address`, which is the primary one.
+    /// `address`, the primary destination.
     First,
-    /// The next one of the list, and `address` behind the last.
+    /// The next destination of the list; `address` follows the last.
     Next,
-    /// Any of them. So it is after an attempt that failed: with the other words the next one of
-    /// the list follows then.
+    /// A random destination, also after a failed attempt. The other orders try the next destination
+    /// after a failed attempt.
     Random,
 }
 
 settings_table! {
-    /// `failover`: where else an initiator connects to if it does not reach `address`, or is not
-    /// logged on there.
+    /// `failover`: backup destinations of an initiator that cannot reach `address`, or cannot log
+    /// on there.
     #[derive(PartialEq, Eq)]
     pub struct FailoverSettings {
-        /// The backups, each as `host:port`, 15 at most. Behind the last one `address` follows
-        /// again.
+        /// Backup destinations, each as `host:port`, at most 15. `address` follows the last one.
         pub addresses: Vec<String> = Vec::new(),
-        /// Which destination is tried once a connection that stood has ended: `stay` (the same
-        /// again), `first` (`address`), `next` (the next one of the list) or `random`.
+        /// Destination after an established connection has ended: `stay` (the same), `first`
+        /// (`address`), `next` (the next of the list) or `random`.
         pub order: FailoverOrder = FailoverOrder::Stay,
-        /// Attempts in a row at one destination after which the next one follows; one whose
-        /// Logon(A) is refused counts. 0 for never: only an operator changes it.
+        /// Consecutive failed attempts at one destination before the initiator tries the next
+        /// destination. A rejected Logon(A) is a failed attempt. 0 = never: only an operator
+        /// changes the destination.
         pub attempts: u32 = 1,
-        /// If true, both numbers begin at 1 again, by a Logon(A) with ResetSeqNumFlag(141)=Y, at
-        /// the first logon at a backup after one at another destination.
+        /// If true, the first logon at a backup after a logon elsewhere resets both numbers to 1,
+        /// by a Logon(A) with ResetSeqNumFlag(141)=Y.
         pub reset_on_backup: bool = false,
-        /// The same at the first logon at `address`.
+        /// If true, the first logon at `address` after a logon elsewhere resets both numbers to 1,
+        /// by a Logon(A) with ResetSeqNumFlag(141)=Y.
         pub reset_on_primary: bool = false,
-        /// If true, the backups have a store of their own, all of them one. Their numbers go on
-        /// from where the last connection to a backup has left them. Messages sent elsewhere are
-        /// not sent again there. It lies in the folder `backup` of `store_dir`.
+        /// If true, all backups share a second store in the folder `backup` of `store_dir`. Its
+        /// numbers continue from the last connection to a backup. Messages sent to `address` are
+        /// not resent to a backup, and vice versa.
         pub own_store: bool = false,
     }
 }

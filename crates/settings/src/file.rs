@@ -56,7 +56,7 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     settings.map_err(|error| sources.placed(error))
 }
 
-/// As [`load`], with all errors of the files in the order of their lines.
+/// Reads the files as [`load`] does, and returns all errors in the order of their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
     let text = text_file::read(path);
     parse_or_all(path, &text.map_err(|error| vec![SettingsError::unreadable(path, error)])?)
@@ -75,10 +75,10 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
         Ok(_) => {}
         Err(last) => found.push(last),
     }
-    // A text that is wrong without its values is no second error.
+    // An error caused by an unset variable is not reported a second time.
     found.retain(|error| !sources.is_of_unset(error));
     errors.append(&mut found);
-    // A wrong default is found by each session that takes it over.
+    // Each session that inherits a wrong default reports it.
     errors.sort_by_key(|error| (error.line, error.at));
     errors.dedup_by_key(|error| (error.line, error.at));
     Err(errors.into_iter().map(|error| sources.placed(error)).collect())
@@ -127,12 +127,12 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
         let session = loop {
             let read = |own| file.session((n, own, &span), &engine_keys);
             match errors.of_table(own.clone(), &sources.lines, read)? {
-                // All that is found twice is told once.
+                // An error that is found twice is reported once.
                 None if errors.last().is_some_and(|at| file.leave_out_default(at)) => {}
                 session => break session,
             }
         };
-        // Without the keys that are wrong, a session may look like another one.
+        // Without its wrong keys, a session may resemble another session.
         let Some(session) = session.filter(|_| errors.count() == before) else { continue };
         if !ids.insert(session.id()) {
             errors.found(sources.error(span.start, twice(&session)))?;
@@ -142,7 +142,8 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
     Ok(settings)
 }
 
-/// A section that may be missing, if it is there and sound. A finding of `check` has a key.
+/// Reads an optional section. Returns the section if it is present and valid. An error of `check`
+/// has a key.
 fn section<'t, T: Deserialize<'t>>(
     sources: &'t Sources,
     errors: &mut Errors,
@@ -163,7 +164,7 @@ fn section<'t, T: Deserialize<'t>>(
     })
 }
 
-/// The error has the line of the key.
+/// Checks `[engine]`. The error has the line of the key.
 fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize, String)> {
     engine.check_ranges().map_err(|wrong| {
         let line = lines.iter().find(|(name, _)| *name == wrong.key).map_or(0, |(_, line)| *line);
@@ -175,23 +176,23 @@ fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize,
 struct File<'t> {
     sources: &'t Sources,
     aliases: Aliases,
-    /// For each key of a session the number of its group; `None` for a field of its own.
+    /// The group of each key of a session; `None` for a direct field.
     groups: HashMap<&'static str, Option<usize>>,
     defaults: Keys<'t>,
-    /// The groups as a session has them that has no keys of its own, if they are sound.
+    /// The groups of a session without own keys, if they are valid.
     base: Option<SessionSettings>,
 }
 
-/// The keys of a session, or of `[defaults]`: its own, and those of each group.
+/// The keys of a session, or of `[defaults]`: direct keys, and keys of each group.
 #[derive(Default)]
 struct Keys<'t> {
-    /// The line of each.
+    /// The line of each key.
     lines: Arc<KeyLines>,
     own: DeTable<'t>,
     groups: [DeTable<'t>; GROUPS.len()],
 }
 
-/// All keys that a session may have, with the number of the group.
+/// Returns all keys that a session may have, each with its group.
 fn keys() -> impl Iterator<Item = (&'static str, Option<usize>)> {
     let own = SessionSettings::KEYS.iter().map(|key| (key.name, None));
     let groups = GROUPS.iter().enumerate();
@@ -204,18 +205,18 @@ impl<'t> File<'t> {
         Self { sources, aliases, groups, defaults, base: None }
     }
 
-    /// The groups, if they are sound, and all keys of `[defaults]`.
+    /// Reads the groups, if they are valid, and all keys of `[defaults]`.
     fn defaults(
         &self,
         defaults: DeTable<'t>,
     ) -> Result<(Option<SessionSettings>, Keys<'t>), SettingsError> {
         let defaults = self.sorted(defaults)?;
-        // A wrong default is told of the first session that has no value of its own.
+        // A wrong default is reported for the first session without an own value.
         let base = self.with_groups(SessionSettings::default(), defaults.groups.clone());
         Ok((base.ok(), defaults))
     }
 
-    /// Leaves out the key of `[defaults]` that stands here, if there is one.
+    /// Removes the key of `[defaults]` at this offset, if there is one.
     fn leave_out_default(&mut self, at: usize) -> bool {
         let is_here = |range: Range<usize>| range.contains(&at);
         let Keys { own, groups, .. } = &mut self.defaults;
@@ -227,7 +228,7 @@ impl<'t> File<'t> {
         self.sources.error(at, message)
     }
 
-    /// Reads a table and sees to it that no key is missing that it must have.
+    /// Reads a table and checks that all required keys are present.
     fn read<T: Deserialize<'t>>(
         &self,
         keys: DeTable<'t>,
@@ -242,7 +243,7 @@ impl<'t> File<'t> {
         }
     }
 
-    /// The n-th session, with the keys of `[defaults]` that it does not have itself.
+    /// Reads the n-th session, with the keys of `[defaults]` that the session lacks.
     fn session(
         &self,
         (n, own, span): (usize, DeTable<'t>, &Range<usize>),
@@ -275,9 +276,9 @@ impl<'t> File<'t> {
         Ok(session)
     }
 
-    /// Puts passwords in place of what names them, and returns the files in which they stand.
+    /// Replaces references to passwords by the passwords. Returns the files that contain them.
     fn secrets(&self, table: &mut DeTable<'t>) -> Result<Vec<PathBuf>, SettingsError> {
-        // A password of the environment stands in no file.
+        // A password from the environment is in no file.
         let texts = table
             .iter()
             .filter(|(key, value)| key.get_ref().ends_with("password") && value.get_ref().is_str());
@@ -308,7 +309,7 @@ impl<'t> File<'t> {
         Ok(keys)
     }
 
-    /// Gives a session its groups: the base's where it has no key of its own.
+    /// Sets the groups of a session. A group without own keys is the group of the base.
     fn with_groups(
         &self,
         session: SessionSettings,
@@ -342,8 +343,8 @@ impl<'t> File<'t> {
     }
 }
 
-/// The first of the known keys, and of those of tables below, that must be there and is not, with
-/// the offset of its table.
+/// Returns the first required key that is missing, also in tables below, with the offset of its
+/// table.
 fn missing(
     table: &DeTable<'_>,
     span: &Range<usize>,
@@ -365,18 +366,19 @@ fn missing(
         .or_else(|| throttles?.iter().find_map(|throttle| below(throttle, Throttle::KEYS)))
 }
 
-/// The error, if the file is that of another engine.
+/// Returns the error for a settings file of another engine.
 fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
     let quickfix = quickfix_section(text).map(|at| (at, QUICKFIX));
     let found = quickfix.or_else(|| Some((0, other_engines::settings_of_another(text)?)));
     found.map(|(at, what)| SettingsError::new(path, text, at, what.to_owned()))
 }
 
-/// The error about a file that QuickFIX reads.
+/// The error about a settings file of QuickFIX.
 const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
                         them, and the crate transfix-quickfix reads them as they are";
 
-/// Where a file of QuickFIX begins its sections: no name of ours has capitals.
+/// Returns the offset of the first section of a QuickFIX file. Names of Transfix sections have no
+/// capitals.
 fn quickfix_section(text: &str) -> Option<usize> {
     let mut at = 0;
     text.split_inclusive('\n').find_map(|line| {
@@ -385,13 +387,13 @@ fn quickfix_section(text: &str) -> Option<usize> {
         let word = line.trim();
         let is_section = ["[DEFAULT]", "[SESSION]"].iter().any(|s| word.eq_ignore_ascii_case(s));
         let is_key = word.split_once('=').is_some_and(|(key, _)| key.trim() == "ConnectionType");
-        // A [session] with one bracket is told as what it is, and so is [default].
+        // A [session] or [default] in single brackets has an error of its own.
         let may_be_ours = ["[session]", "[default]"].contains(&word);
         ((is_section && !may_be_ours) || is_key).then_some(begin)
     })
 }
 
-/// The remedy for a session that is there twice.
+/// Returns the remedy for a duplicate session.
 fn twice(session: &SessionSettings) -> String {
     let id = session.id();
     match session.role {
@@ -403,16 +405,16 @@ fn twice(session: &SessionSettings) -> String {
     }
 }
 
-/// Tables that a session takes over as a whole or not at all; the others key by key.
+/// Tables that a session inherits as a whole; other tables are inherited key by key.
 const WHOLE: [&str; 4] = ["appl_versions", "dictionary", "session_dictionary", "schedule"];
 
-/// The keys of a session with those of `[defaults]` that it does not say itself.
+/// Returns the keys of a session, completed by keys of `[defaults]` that the session lacks.
 fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
     for (key, default) in defaults {
         let is_whole = WHOLE.contains(&key.get_ref().as_ref());
         match (own.get_mut(key).map(Spanned::get_mut), default.get_ref()) {
             (None, _) => _ = own.insert(key.clone(), default.clone()),
-            // One level deep: what is a table in there, such as a password, is one value.
+            // One level deep: an inner table, such as a password, is one value.
             (Some(DeValue::Table(table)), DeValue::Table(default)) if !is_whole => {
                 for (key, value) in default {
                     if !table.contains_key(key) {
@@ -426,8 +428,8 @@ fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
     own
 }
 
-/// Where a key of the n-th session stands that is there. The texts are read once more: it is for an
-/// error, which is seldom.
+/// Returns the offset of an existing key of the n-th session. The function parses the texts again,
+/// since errors are rare.
 fn offset_in(sources: &Sources, n: usize, path: &[Step]) -> Option<usize> {
     let sections = Sections::of(sources, &mut Errors(Some(Vec::new()))).ok()?;
     let DeValue::Table(own) = sections.sessions.into_iter().nth(n)?.into_inner() else {
@@ -436,10 +438,10 @@ fn offset_in(sources: &Sources, n: usize, path: &[Step]) -> Option<usize> {
     offset_of(&merged(&sections.defaults, own), path)
 }
 
-/// `[dictionaries]`: names for dictionaries, to be used in the sessions.
+/// `[dictionaries]`: names for dictionaries, for use in the sessions.
 type Aliases = BTreeMap<String, DictionarySource>;
 
-/// Puts what an alias stands for in its place.
+/// Replaces aliases by their dictionaries.
 fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
     let ValidationSettings { dictionary, session_dictionary, appl_versions, .. } =
         &mut session.validation;
@@ -452,8 +454,8 @@ fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
     }
 }
 
-/// Looks for dictionaries that do not exist, which only the name of can be told wrong here: what a
-/// file holds is an error of the engine's start.
+/// Checks the names of standard dictionaries. Errors in dictionary files are found when the engine
+/// starts.
 fn names(session: &SessionSettings, aliases: &Aliases) -> Result<(), (&'static str, String)> {
     let listed: Vec<_> = aliases.keys().map(String::as_str).collect();
     let listed = match &*listed {
@@ -471,7 +473,7 @@ fn names(session: &SessionSettings, aliases: &Aliases) -> Result<(), (&'static s
     appl_versions.values().try_for_each(all).map_err(wrong("appl_versions"))
 }
 
-/// Where the last key of the way stands that is there.
+/// Returns the offset of the last existing key of the path.
 fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     let (Step::Key(wanted), rest) = path.split_first()? else { return None };
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == wanted)?;
@@ -486,7 +488,7 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     Some(further.unwrap_or(key.span().start))
 }
 
-/// Reads a value. Where a number or a switch is wanted, a text that is one variable stands for it.
+/// Reads a value. For a number or a switch, the text may be one variable.
 fn value_of<'t, T: Deserialize<'t>>(
     sources: &'t Sources,
     mut value: Spanned<DeValue<'t>>,
@@ -511,7 +513,7 @@ fn value_of<'t, T: Deserialize<'t>>(
     }
 }
 
-/// Puts `new` in place of the text at this offset, if it is there.
+/// Replaces the text at this offset by `new`, if the text is there.
 fn put<'t>(value: &mut Spanned<DeValue<'t>>, at: usize, new: &DeValue<'t>) -> bool {
     let is_here = value.span().start == at;
     match value.get_mut() {

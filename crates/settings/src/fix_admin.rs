@@ -1,4 +1,4 @@
-//! The table `fix` of `[admin]`: the administration over sessions of FIX.
+//! The table `fix` of `[admin]`: the administration over FIX sessions.
 
 use std::time::Duration;
 
@@ -10,30 +10,30 @@ use crate::allow_from::Subnet;
 use crate::entries::all_of;
 
 settings_table! {
-    /// `fix` of `[admin]`: the administration over sessions of FIX, by XML in XMLnonFIX(n), which
-    /// is there if this table is.
+    /// `fix` of `[admin]`: the administration over FIX sessions, by XML in XMLnonFIX(n). It exists
+    /// if this table is present.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct FixAdminSettings {
-        /// Where to listen for administrators, as `host:port`; no session that trades listens
-        /// there. At another address than one of this machine alone, `certificate` and `key` of
-        /// `[admin]` are needed; with them each connection is encrypted.
+        /// Address at which the engine listens for administrators, as `host:port`. Trading sessions
+        /// must use another address. An address that other machines can reach needs `certificate`
+        /// and `key` of `[admin]`. With these keys, each connection is encrypted.
         pub address: String = "127.0.0.1:9891".into(),
-        /// SenderCompID(49) of the answers: what an administrator writes as TargetCompID(56). Its
-        /// own SenderCompID(49) may be any.
+        /// SenderCompID(49) of the answers, which an administrator writes as TargetCompID(56). The
+        /// administrator's own SenderCompID(49) is free.
         pub sender_comp_id: String = "FIXADMIN".into(),
-        /// BeginString(8) of the sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By default
-        /// `FIX.4.4`.
+        /// BeginString(8) of the administrators' sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By
+        /// default `FIX.4.4`.
         #[serde(serialize_with = "as_text")]
         pub begin_string: BeginString = BeginString::Fix44,
-        /// Addresses and subnets from which administrators may connect, such as
-        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere.
+        /// Addresses and subnets from which administrators may connect, such as `["10.1.0.0/16",
+        /// "192.0.2.7"]`. By default all addresses.
         pub allow_from: Vec<String> = Vec::new(),
-        /// Administrators at once.
+        /// Administrators that may be connected at the same time.
         #[least(1)]
         #[most(1000)]
         pub sessions_max: u32 = 16,
-        /// Time without a command after which an administrator is logged out; one with a
-        /// subscription stays. 0 for never.
+        /// Time without a command after which an administrator is logged out. An administrator with
+        /// a subscription stays logged on. 0 = never.
         #[mins("idle_min")]
         pub idle: Duration = 30,
     }
@@ -45,7 +45,7 @@ fn as_text<S: Serializer>(version: &BeginString, to: S) -> Result<S::Ok, S::Erro
 }
 
 impl FixAdminSettings {
-    /// The faults of the table.
+    /// Checks all keys of the table.
     pub(crate) fn check(&self, has_tls: bool) -> Result<(), String> {
         if !has_tls && !is_of_this_machine(&self.address) {
             return Err(format!(

@@ -1,7 +1,7 @@
-//! The form of a key's value: the type that reads it is asked.
+//! The form of a key's value, determined by the type that reads the value.
 //!
-//! A type says to a reader what it wants: a number, a text, one of these words. So the reference
-//! and the schema say what the reader of the file takes, and nothing is written down twice.
+//! A type asks its deserializer for a number, a text, or one of several words. Reference and schema
+//! are made from these requests, so that they match the reader of the file.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,7 +15,7 @@ use serde::{Deserialize, forward_to_deserialize_any};
 /// The form of a value in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// The type takes several forms, and says so by itself.
+    /// Several forms; the type decides.
     #[default]
     Any,
     Number,
@@ -24,16 +24,16 @@ pub(crate) enum Form {
     /// One of these words.
     Words(&'static [&'static str]),
     List(Box<Self>),
-    /// A table with keys of any name, or of these.
+    /// A table with keys of any name, or of these names.
     Map(Option<&'static [&'static str]>, Box<Self>),
-    /// A table that is read by the type of this name.
+    /// A table that the type of this name reads.
     Table(&'static str),
 }
 
-/// The form of the value of this key of a table.
+/// Returns the form of the value of this key.
 pub(crate) fn of_key<'de, T: Deserialize<'de>>(key: &'static str) -> Form {
     let form = RefCell::new(Form::Any);
-    // Mostly the value itself is no good, which does not matter.
+    // The read usually fails, which does not matter.
     let read = T::deserialize(Only { key, form: &form });
     let form = form.into_inner();
     match read {
@@ -97,7 +97,7 @@ impl<'de> SeqAccess<'de> for Element<'_> {
     }
 }
 
-/// A value that finds out what it is to be.
+/// A value that records the form that the type requests.
 struct Probe<'p> {
     form: &'p RefCell<Form>,
 }
@@ -108,7 +108,7 @@ impl Probe<'_> {
     }
 }
 
-/// A value that no text of a file is.
+/// A value that no file contains.
 const NO_WORD: &str = "\u{1}";
 
 impl<'de> Deserializer<'de> for Probe<'_> {
@@ -140,7 +140,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         self.deserialize_u64(visitor)
     }
 
-    /// A type that reads a text may know a few words only: then its error has them.
+    /// Reads a text. A type that accepts only certain words lists them in its error.
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
         self.is(Form::Text);
         visitor.visit_string(NO_WORD.to_owned())
@@ -202,7 +202,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// The end of a look; the words that the type would have taken, if it takes but a few.
+/// The end of a probe, with the words that the type accepts, if it accepts only certain words.
 struct Probed(Option<&'static [&'static str]>);
 
 impl fmt::Display for Probed {
@@ -211,7 +211,7 @@ impl fmt::Display for Probed {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
 impl fmt::Debug for Probed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -235,7 +235,7 @@ impl Error for Probed {
 }
 
 impl Form {
-    /// The form, with the words that an error has told.
+    /// Returns the form with the words of an error.
     fn with_words(self, words: &'static [&'static str]) -> Self {
         match self {
             Self::Text => Self::Words(words),

@@ -1,4 +1,4 @@
-//! Settings, from code or from a TOML file. An unknown key is an error.
+//! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -96,21 +96,21 @@ pub use transfix_session::{
 };
 pub use validation::{ValidateOut, ValidationSettings};
 
-/// All settings of an engine.
+/// The settings of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     /// The settings that all sessions share.
     pub engine: EngineSettings,
-    /// The administration over HTTP, if there is to be one.
+    /// The administration over HTTP, if enabled.
     pub admin: Option<AdminSettings>,
-    /// Where the events of the program go, if the file says it.
+    /// Destinations and levels of the program's events, if the file has `[events]`.
     pub events: Option<EventSettings>,
     /// The sessions, in the order of the file.
     pub sessions: Vec<SessionSettings>,
 }
 
 impl Settings {
-    /// Settings with one session and defaults for the rest.
+    /// Returns settings with one session and defaults for the other keys.
     #[must_use]
     pub fn of(session: SessionSettings) -> Self {
         Self { sessions: vec![session], ..Self::default() }
@@ -124,8 +124,8 @@ impl Settings {
         file::load(path.as_ref())
     }
 
-    /// The values of a settings file in force: each key of `[engine]` and of each session, with its
-    /// value and the place that it comes from. Passwords are never shown.
+    /// Returns the effective values of a settings file: each key of `[engine]` and of each session,
+    /// with its value and origin. Passwords are hidden.
     ///
     /// # Errors
     /// As [`Settings::load_or_all_errors`].
@@ -133,25 +133,26 @@ impl Settings {
         file::shown::shown(path.as_ref())
     }
 
-    /// All tables and keys that a settings file may have, as text: the meaning, the form, the
-    /// default and the bounds of each. A name, such as `logon`, `heart_bt_int_s` or
-    /// `tls.min_version`, limits it to one table or key.
+    /// Returns all tables and keys that a settings file may have, as text: meaning, form, default
+    /// and bounds of each key. A name, such as `logon`, `heart_bt_int_s` or `tls.min_version`,
+    /// limits the text to one table or key.
     ///
     /// # Errors
-    /// There is no such table or key; the text names the nearest.
+    /// If the table or key does not exist. The text names the nearest name.
     pub fn reference(of: Option<&str>) -> Result<String, String> {
         reference::text(of)
     }
 
-    /// A JSON Schema (draft 2020-12) of settings files, by which editors complete and check them.
+    /// Returns a JSON Schema (draft 2020-12) of settings files, with which editors complete and
+    /// check them.
     #[cfg(feature = "schema")]
     #[must_use]
     pub fn schema() -> String {
         schema::text()
     }
 
-    /// As [`Settings::load`], with all errors that are found, one at most for each key, in the
-    /// order of the lines: for those who mend a file.
+    /// Reads a TOML file as [`Settings::load`] does, and returns all errors, at most one for each
+    /// key, in the order of the lines.
     ///
     /// # Errors
     /// At least one [`SettingsError`].
@@ -159,7 +160,7 @@ impl Settings {
         file::load_or_all(path.as_ref())
     }
 
-    /// Reads TOML text; `name` stands for the file in errors.
+    /// Reads TOML text. Errors name the file `name`.
     ///
     /// # Errors
     /// As [`Settings::load`].

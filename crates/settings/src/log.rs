@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use transfix_session::settings_table;
 
-/// How a log tells what came in from what went out.
+/// The distinction of inbound and outbound messages in a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogDirection {
-    /// By two files, `NAME.in.log` and `NAME.out.log`; lines as QuickFIX writes them.
+    /// Two files, `NAME.in.log` and `NAME.out.log`, in QuickFIX's line format.
     Files,
-    /// By the words `in` and `out` behind the time, in one file `NAME.messages.log`.
+    /// One file, `NAME.messages.log`, with `in` or `out` after the time.
     Words,
 }
 
@@ -20,29 +20,31 @@ settings_table! {
     /// `log`: the protocol log of a session.
     #[derive(PartialEq, Eq)]
     pub struct LogSettings {
-        /// Directory of the files, which are named after the session as its store is.
+        /// Directory of the log files. File names begin with the name of the session's store.
         pub dir: PathBuf,
-        /// `files`: one for each direction; `words`: one file, `in` or `out` in each line.
+        /// `files`: one file for each direction. `words`: one file, with `in` or `out` in each
+        /// line.
         pub direction: LogDirection = LogDirection::Files,
-        /// Tags whose values are shown as stars in every message. Those of passwords are always:
-        /// 554, 925, 1402 and 1404 in every message, 96 in Logon(A) and UserRequest(BE).
+        /// Tags whose values the log replaces by asterisks in every message. Passwords are always
+        /// replaced: 554, 925, 1402 and 1404 in every message, 96 in Logon(A) and UserRequest(BE).
         pub mask: Vec<u32> = Vec::new(),
-        /// Bytes at which a file is closed and a new one begun; 0 for any.
+        /// File size in bytes at which the log begins a new file: at least 1,024. 0 = unlimited.
         pub roll_bytes: u64 = 256 << 20,
-        /// Time, counted from midnight UTC, after which a new file is begun; 0 for never.
+        /// Time, counted from midnight UTC, after which the log begins a new file. 0 = never.
         #[least(0)]
         #[most(8_784)]
         #[hours("roll_every_h")]
         pub roll_every: Duration = 24,
-        /// How many closed files are kept of each; 0 for all.
+        /// Closed files to keep of each log file; older files are deleted. 0 = all.
         pub rolled_files_max: usize = 0,
-        /// If true, closed files are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, closed files are compressed to `.zst`. Needs the cargo feature `zstd`.
         pub compress: bool = false,
-        /// Bytes that may wait to be written. Lines beyond are lost, and the log says how many.
+        /// Bytes of lines that may wait to be written. Lines above the limit are lost; the log
+        /// records their number.
         #[least(4_096)]
         #[most(1_073_741_824)]
         pub buffer_bytes: usize = 1 << 20,
-        /// How long a line may wait: what `kill -9` may cost.
+        /// Longest time that a line waits in memory. `kill -9` loses the lines of this time.
         #[least(1)]
         #[most(60_000)]
         #[millis("write_every_ms")]
@@ -51,7 +53,7 @@ settings_table! {
 }
 
 impl LogSettings {
-    /// A log in that directory, with defaults for the rest.
+    /// Returns settings for a log in `dir`, with defaults for the other keys.
     #[must_use]
     pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), ..Self::default() }

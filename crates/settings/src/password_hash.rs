@@ -1,23 +1,22 @@
-//! Passwords of which the settings have nothing but a hash: Argon2 (RFC 9106), written as a PHC
-//! string such as `$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$…`.
+//! Hashes of passwords by Argon2 (RFC 9106), as PHC strings such as
+//! `$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$…`.
 
 use argon2::password_hash::PasswordHasher;
 use argon2::password_hash::phc::{Output, PasswordHash};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use transfix_session::Secret;
 
-/// Most memory that one check may take, in KiB: the settings are trusted, but not to stop the
-/// machine.
+/// Most memory for one check, in KiB, so that a wrong setting cannot exhaust the machine.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
-/// Most memory that is kept for the next check, in KiB. More than 32 MiB at once goes back to the
-/// system when it is dropped, whatever the allocator keeps.
+/// Most memory kept for the next check, in KiB. The allocator returns blocks above 32 MiB to the
+/// system.
 const KEPT_KIB_MAX: usize = 32 << 10;
-/// Most passes over it.
+/// Most passes over the memory.
 const PASSES_MAX: u32 = 100;
 
-/// The hash of a password for the key `logon.expected_password_hash`: Argon2id with 19 MiB, two
-/// passes and a random salt (the first choice of the OWASP Password Storage Cheat Sheet). To
-/// check one takes some 20 ms.
+/// Returns the hash of a password for the key `logon.expected_password_hash`: Argon2id with 19 MiB,
+/// two passes and a random salt (the first choice of the OWASP Password Storage Cheat Sheet). A
+/// check of the hash takes about 20 ms.
 ///
 /// # Errors
 /// If the system has no random numbers, or no memory.
@@ -26,18 +25,20 @@ pub fn hash_password(password: &str) -> Result<Secret, String> {
     hash.map(|hash| Secret::new(hash.to_string())).map_err(|error| error.to_string())
 }
 
-/// Returns true if it is the Argon2 hash of this password, as a PHC string. It takes some 20 ms.
+/// Returns true if `hash`, a PHC string, is the Argon2 hash of `password`. The check takes about 20
+/// ms.
 #[must_use]
 pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
     HashMemory::default().is_of(hash, password.as_ref())
 }
 
-/// The memory of one check, for the next one: the allocator would keep that of each thread.
+/// The memory of one check, kept for the next check. Without it, the allocator would keep such
+/// memory for each thread.
 #[derive(Debug, Default)]
 pub struct HashMemory(Vec<Block>);
 
 impl HashMemory {
-    /// Returns true if it is the Argon2 hash of this password, as a PHC string.
+    /// Returns true if `hash`, a PHC string, is the Argon2 hash of `password`.
     pub fn is_of(&mut self, hash: &str, password: &[u8]) -> bool {
         let is_right = PasswordHash::new(hash).is_ok_and(|hash| self.has(&hash, password));
         if self.kib() > KEPT_KIB_MAX {
@@ -57,7 +58,7 @@ impl HashMemory {
         let Ok(version) = version else { return false };
         let (blocks, mut found) = (params.block_count(), [0; Output::MAX_LENGTH]);
         if self.0.len() < blocks {
-            // Nothing is copied.
+            // Freed first, so that the allocator copies nothing.
             self.0 = Vec::new();
             self.0.resize(blocks, Block::new());
         }
@@ -65,18 +66,18 @@ impl HashMemory {
         let argon = Argon2::new(algorithm, version, params);
         let memory = &mut self.0[..blocks];
         let hashed = argon.hash_password_into_with_memory(password, salt, found, memory);
-        // `Output` is compared in a time that does not depend on how much is right.
+        // `Output` compares in constant time.
         hashed.is_ok() && Output::new(found).is_ok_and(|found| found == *expected)
     }
 
-    /// The memory that is kept, in KiB.
+    /// Returns the size of the kept memory, in KiB.
     #[must_use]
     pub fn kib(&self) -> usize {
         self.0.len() * Block::SIZE / 1_024
     }
 }
 
-/// The fault of a hash.
+/// Checks the form of a hash.
 pub(crate) fn check(hash: &str) -> Result<(), String> {
     let form = "logon.expected_password_hash is a hash by Argon2, such as \
                 $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` writes it";

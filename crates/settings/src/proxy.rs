@@ -1,39 +1,39 @@
-//! The table `proxy`: an initiator connects through somebody else.
+//! The table `proxy`: an initiator connects through a proxy.
 
 use serde::Deserialize;
 use transfix_session::{Secret, settings_table};
 
-/// How an initiator speaks to its proxy.
+/// The protocol between an initiator and its proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyKind {
-    /// HTTP CONNECT (RFC 9110, section 9.3.6), with Basic authentication (RFC 7617) if it has a
-    /// username.
+    /// HTTP CONNECT (RFC 9110, section 9.3.6), with Basic authentication (RFC 7617) if a username
+    /// is set.
     #[default]
     Http,
-    /// SOCKS 5 (RFC 1928), with a username and a password (RFC 1929) if it has them.
+    /// SOCKS 5 (RFC 1928), with username and password (RFC 1929) if they are set.
     Socks5,
 }
 
 settings_table! {
-    /// `proxy`: an initiator asks there for a connection to its counterparty. The proxy looks the
-    /// counterparty's name up; TLS goes through it, to the counterparty.
+    /// `proxy`: an initiator connects to its counterparty through this proxy. The proxy resolves
+    /// the counterparty's host name. TLS runs from end to end, through the proxy.
     #[derive(PartialEq, Eq)]
     pub struct ProxySettings {
-        /// `http` (CONNECT) or `socks5`.
+        /// Protocol of the proxy: `http` (CONNECT) or `socks5`.
         pub kind: ProxyKind,
-        /// Where the proxy is, as `host:port`.
+        /// Address of the proxy, as `host:port`.
         pub address: String,
-        /// The user name, if the proxy wants one: 255 bytes at most, and no colon for `http`.
+        /// User name, if the proxy requires one: at most 255 bytes, and no colon for `http`.
         pub username: Option<String> = None,
-        /// The password that belongs to it, 255 bytes at most; as the passwords of `logon` also
-        /// `{ env = "NAME" }`, `{ file = "PATH" }` or `{ command = ["PROGRAM", "ARGUMENT"] }`.
+        /// Password of `username`, at most 255 bytes. As for passwords of `logon`, also `{ env =
+        /// "NAME" }`, `{ file = "PATH" }` or `{ command = ["PROGRAM", "ARGUMENT"] }`.
         pub password: Option<Secret> = None,
     }
 }
 
 impl ProxySettings {
-    /// A proxy that wants no name.
+    /// Returns settings for a proxy without authentication.
     #[must_use]
     pub fn new(kind: ProxyKind, address: &str) -> Self {
         Self { kind, address: address.to_owned(), ..Self::default() }

@@ -1,4 +1,4 @@
-//! All tables and keys of a settings file, with the form, the default and the bounds of each.
+//! All tables and keys of a settings file, with form, default and bounds of each key.
 
 use std::fmt::Write as _;
 use std::iter;
@@ -18,12 +18,13 @@ use crate::{
 };
 use crate::{dictionary_source::DictionarySource, log::LogSettings};
 
-/// A table of the file, or a group of keys that stand directly in a session.
+/// A table of the file, or a group of keys that are direct keys of a session.
 pub(crate) struct Table {
     /// The type that reads it.
     #[cfg_attr(not(feature = "schema"), allow(dead_code, reason = "only the schema looks it up"))]
     pub(crate) of: &'static str,
-    /// Its name in the file: `[engine]`, `logon`; `[[session]]` for the groups of a session too.
+    /// The name in the file, such as `[engine]` or `logon`; `[[session]]` also for the groups of a
+    /// session.
     pub(crate) name: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) form: fn(&'static str) -> Form,
@@ -39,10 +40,10 @@ fn form_of<T: for<'de> Deserialize<'de>>(key: &'static str) -> Form {
     form::of_key::<T>(key)
 }
 
-/// Keys that stand directly in a session.
+/// The name of sessions, for keys that are direct keys of a session.
 pub(crate) const SESSION: &str = "[[session]]";
 
-/// All of them, in the order of the book.
+/// All tables, in the order of the book.
 pub(crate) const TABLES: &[Table] = &[
     table!(EngineSettings, "[engine]"),
     table!(AdminSettings, "[admin]"),
@@ -78,7 +79,7 @@ pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.of == of)
 }
 
-/// The one key that stands outside of all tables.
+/// The reference of the key outside of all tables.
 const INCLUDE: &str = "Before the first heading
 
   include (list of: text)
@@ -86,7 +87,7 @@ const INCLUDE: &str = "Before the first heading
       \"counterparties/*.toml\"]`; the last part may have one `*`.
 ";
 
-/// The facts about one key, or about all keys of a table, or about all tables.
+/// Returns the reference of one key, of all keys of a table, or of all tables.
 pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     let Some(of) = of else {
         let mut text = INCLUDE.to_owned();
@@ -106,12 +107,13 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     Err(unknown(of, iter::empty()))
 }
 
-/// The error about a name that no key and no table has: it names the nearest of these and of
+/// Returns the error about an unknown name. The error names the nearest key, table, or name of
 /// `others`.
 pub fn unknown<'a>(of: &str, others: impl Iterator<Item = &'a str>) -> String {
     let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
     let names = TABLES.iter().map(|table| bare(table.name));
-    // Our key, among equally near ones. A name of two letters is near to everything short.
+    // Keys have priority among equally near names. Names of two letters are near to every short
+    // name.
     let all = keys.chain(names).chain(others).filter(|name| name.len() > 2);
     let near = transfix_dictionary::nearest(of, all);
     let near = near.map_or_else(
@@ -121,7 +123,7 @@ pub fn unknown<'a>(of: &str, others: impl Iterator<Item = &'a str>) -> String {
     format!("no key or table `{}`; {near}", of.escape_debug())
 }
 
-/// The facts about each key of this name, those of sessions first; empty if there is none.
+/// Returns the reference of each key of this name, keys of sessions first; empty if there is none.
 #[must_use]
 pub fn of_key(name: &str) -> String {
     let of_program = |table: &&Table| table.name.starts_with('[') && table.name != SESSION;
@@ -129,12 +131,12 @@ pub fn of_key(name: &str) -> String {
     of_tables(name, of_session.into_iter().chain(of_program))
 }
 
-/// A name of a table without its brackets.
+/// Returns a name of a table without its brackets.
 fn bare(name: &str) -> &str {
     name.trim_matches(['[', ']'])
 }
 
-/// The facts about the key or the table of this name in these tables; empty if none has it.
+/// Returns the reference of the key or table of this name in these tables; empty if there is none.
 fn of_tables(of: &str, tables: impl Iterator<Item = &'static Table>) -> String {
     let mut text = String::new();
     for table in tables {
@@ -199,10 +201,10 @@ fn one(text: &mut String, table: &Table, key: &Key) {
     }
 }
 
-/// Characters of a line of the reference, without its indent.
+/// Characters of a line of the reference, without indent.
 pub const LINE_CHARS: usize = 90;
 
-/// The text in lines of less than `max` characters, broken between words.
+/// Splits the text between words into lines of less than `max` characters.
 #[must_use]
 pub fn wrapped(text: &str, max: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -217,7 +219,7 @@ pub fn wrapped(text: &str, max: usize) -> Vec<String> {
     lines
 }
 
-/// The meaning of a key, without links to the types of the library.
+/// Returns the meaning of a key, without links to types of the library.
 pub(crate) fn about(key: &Key) -> String {
     let mut text = key.about.trim().to_owned();
     for (begin, end) in [(" (see [`", ")"), (" See [`", "].")] {
@@ -229,7 +231,7 @@ pub(crate) fn about(key: &Key) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
 
-/// A form in words.
+/// Returns a description of a form.
 fn shown(form: &Form, key: &str) -> String {
     let quoted = |words: &[&str]| {
         words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" | ")
@@ -250,12 +252,12 @@ fn shown(form: &Form, key: &str) -> String {
     }
 }
 
-/// Returns true if a password stands there, or where one is.
+/// Returns true if the key has a password, or a reference to a password.
 pub(crate) fn is_secret(key: &str) -> bool {
     ["password", "new_password", "expected_password", "expected_password_hash"].contains(&key)
 }
 
-/// The default as a file would have it; `None` where the file has no word for it.
+/// Returns the default as written in a file; `None` if a file cannot express it.
 pub(crate) fn default_in_file(key: &Key) -> Option<String> {
     let code = key.default?;
     if let Some((n, bits)) = code.split_once(" << ") {

@@ -1,4 +1,4 @@
-//! The table `retention`: what a store keeps.
+//! The table `retention`: contents and location of a store.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,43 +9,46 @@ use transfix_session::settings_table;
 use crate::session::SessionSettings;
 use crate::store::Durability;
 
-/// The reaction to messages beyond `bytes_max`.
+/// The reaction to messages above `bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeyondLimit {
-    /// The oldest are forgotten: a resend fills their numbers as a gap.
+    /// The store discards the oldest messages: a resend covers their numbers by a gap fill.
     Forget,
-    /// The next one is not sent: the session ends. It comes back when there is room, such as after
-    /// a reset of the numbers by the schedule.
+    /// The next message is not sent and the session ends. The session resumes when the store has
+    /// room, such as after a reset of the numbers by the schedule.
     Refuse,
 }
 
 settings_table! {
-    /// `retention`: what a session's store keeps, and where.
+    /// `retention`: contents and location of a session's store.
     #[derive(PartialEq, Eq)]
     pub struct RetentionSettings {
-        /// Directory that segments of the store are moved to once neither a start nor a resend
-        /// needs them; each session has a folder of its own in it. On another file system than that
-        /// of the store they are copied. By default they stay.
+        /// Directory for segments of the store that neither a start nor a resend needs. The engine
+        /// moves them there, into a folder for each session. It copies them if the directory is on
+        /// another file system. By default segments stay in the store.
         pub archive_dir: Option<PathBuf> = None,
-        /// If true, such segments are compressed to `.zst`; needs the cargo feature `zstd`.
+        /// If true, segments that neither a start nor a resend needs are compressed to `.zst`.
+        /// Needs the cargo feature `zstd`.
         pub compress: bool = false,
-        /// Time after which such segments are deleted; 0 for never.
+        /// Time after which segments that neither a start nor a resend needs are deleted. 0 =
+        /// never.
         #[days("delete_after_days")]
         pub delete_after: Duration = 0,
-        /// Time, counted from midnight UTC, after which a new segment is begun; 0 for never.
+        /// Time, counted from midnight UTC, after which the store begins a new segment. 0 = never.
         #[most(8_784)]
         #[hours("rotate_every_h")]
         pub rotate_every: Duration = 0,
-        /// Bytes that the messages since the last reset of the numbers may take; 0 for any in
-        /// files, and 64 MiB in memory.
+        /// Bytes of messages that the store keeps since the last reset of the numbers: at least
+        /// 65,536. 0 = unlimited in files, 64 MiB in memory.
         pub bytes_max: u64 = 0,
-        /// The reaction to messages beyond `bytes_max`: `forget` the oldest or `refuse` the next.
+        /// Reaction to messages above `bytes_max`: `forget` discards the oldest messages, `refuse`
+        /// does not send the next message and ends the session.
         pub when_full: BeyondLimit = BeyondLimit::Forget,
     }
 }
 
-/// The least `bytes_max`.
+/// Least `bytes_max` other than 0.
 const BYTES_MAX_MIN: u64 = 64 << 10;
 
 /// Checks across the keys.

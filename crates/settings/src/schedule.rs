@@ -1,12 +1,12 @@
-//! When a session may be connected: windows in a time zone, compiled into absolute times.
+//! Times at which a session may be connected: windows in a time zone, compiled into absolute times.
 //!
-//! A window opens and closes at wall clock times of one IANA time zone. An [`Interval`] in UTC is
-//! computed from it, so everything else compares moments and knows no zones.
+//! A window opens and closes at local times of one IANA time zone. An [`Interval`] in UTC is
+//! computed from the window, so that all other code compares moments without zones.
 //!
-//! Where clocks are changed: a time that is skipped stands for the moment of the change, of a time
-//! that comes twice the first one counts. A window that lies in skipped time altogether does not
-//! open. Windows never overlap; should a change of clocks make them, the later one begins where the
-//! earlier one ends.
+//! When clocks change, a skipped local time means the moment of the change. A repeated local time
+//! means its first occurrence. A window that is entirely within skipped time does not open. Windows
+//! never overlap: if a change of clocks makes two windows overlap, the later window begins at the
+//! end of the earlier window.
 //!
 //! ```
 //! use transfix_codec::Timestamp;
@@ -46,14 +46,14 @@ use window::Window;
 
 use crate::check::Step;
 
-/// No window is longer, so one that began earlier is over.
+/// Upper bound of a window's length in days: a window that began earlier is over.
 const LONGEST_DAYS: i64 = 8;
-/// How far ahead the next window is looked for.
+/// Days ahead in which the next window is searched.
 const HORIZON_DAYS: i64 = 5 * 366;
-/// How many days, and windows, are tried for some that overlap, from this day on.
+/// Days that are checked for overlapping windows, from [`TRIED_FROM`] on.
 const TRIED_DAYS: usize = 2 * 366;
 const TRIED_WINDOWS: usize = 20_000;
-/// A day has no more windows: they are looked up in the thread of the session.
+/// Most windows of a day, since the thread of the session searches the windows.
 const WINDOWS_A_DAY: usize = 500;
 const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
 
@@ -63,25 +63,25 @@ const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
 pub struct Interval {
     /// The first moment.
     pub open: Timestamp,
-    /// The first moment that is outside again.
+    /// The first moment after the interval.
     pub close: Timestamp,
 }
 
 impl Interval {
-    /// Returns true if the moment lies within.
+    /// Returns true if the interval contains the moment.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.open <= moment && moment < self.close
     }
 }
 
-/// Why a schedule was not taken.
+/// The error about a rejected schedule.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     message: String,
-    /// The key at fault; empty if it is the whole.
+    /// The wrong key; empty for the whole schedule.
     key: &'static str,
-    /// Which one of several windows.
+    /// The index of the window, if there are several windows.
     window: Option<usize>,
 }
 
@@ -90,7 +90,7 @@ impl ScheduleError {
         Self { message: message.into(), key: "", window: None }
     }
 
-    /// The same, at this key unless it names one.
+    /// Sets the key of the error, unless the error has one.
     fn at(self, key: &'static str) -> Self {
         if self.key.is_empty() { Self { key, ..self } } else { self }
     }
@@ -99,7 +99,7 @@ impl ScheduleError {
         Self { window: Some(n), ..self }
     }
 
-    /// The keys that lead to what is at fault, from the schedule on.
+    /// Returns the path from the schedule to the error.
     pub(crate) fn path(&self) -> Vec<Step> {
         let window = self.window.into_iter().flat_map(|n| [Step::Key("windows"), Step::Entry(n)]);
         window.chain([Step::Key(self.key)]).collect()
@@ -107,8 +107,8 @@ impl ScheduleError {
 }
 
 impl ScheduleError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and other languages. The number never changes;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         804
@@ -121,7 +121,7 @@ impl fmt::Display for ScheduleError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
 impl fmt::Debug for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -134,7 +134,7 @@ impl std::error::Error for ScheduleError {}
 #[derive(Clone, Debug)]
 pub struct Schedule {
     zone: TimeZone,
-    /// As it was written.
+    /// The name of the zone, as in the settings.
     zone_name: String,
     windows: Vec<Window>,
     holidays: BTreeSet<Date>,
@@ -143,11 +143,11 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles settings; reads the files of holidays that they name.
+    /// Compiles settings, and reads their files of holidays.
     ///
     /// # Errors
-    /// [`ScheduleError`]: an unknown zone, a time or day that is none, windows that overlap or
-    /// never open, combinations that could mean two things.
+    /// [`ScheduleError`]: an unknown zone, an invalid time or day, windows that overlap or never
+    /// open, or ambiguous combinations.
     pub fn new(settings: &ScheduleSettings) -> Result<Self, ScheduleError> {
         let zone = zone_of(&settings.zone)?;
         let windows = settings.windows()?;
@@ -174,19 +174,20 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// The interval that contains `moment`.
+    /// Returns the interval that contains `moment`.
     #[must_use]
     pub fn at(&self, moment: Timestamp) -> Option<Interval> {
         self.intervals(moment).next().filter(|interval| interval.contains(moment))
     }
 
-    /// The first interval that opens after `moment`; `None` if none does within five years.
+    /// Returns the first interval that opens after `moment`; `None` if there is none within five
+    /// years.
     #[must_use]
     pub fn next(&self, moment: Timestamp) -> Option<Interval> {
         self.intervals(moment).find(|interval| interval.open > moment)
     }
 
-    /// The intervals that end after `from`, in order.
+    /// Returns the intervals that end after `from`, in order.
     pub fn intervals(&self, from: Timestamp) -> impl Iterator<Item = Interval> + '_ {
         let day = self.local(from).date();
         let first = day.checked_sub(days(LONGEST_DAYS)).unwrap_or(Date::MIN);
@@ -201,19 +202,19 @@ impl Schedule {
         })
     }
 
-    /// The treatment of the numbers when a window opens.
+    /// Returns the treatment of the numbers when a window opens.
     #[must_use]
     pub const fn numbers(&self) -> NumbersAtOpening {
         self.numbers
     }
 
-    /// The treatment of a session outside of its windows.
+    /// Returns the treatment of a session outside of its windows.
     #[must_use]
     pub const fn outside(&self) -> &Outside {
         &self.outside
     }
 
-    /// `moment` as the clocks of the zone show it: `Mon 2026-11-23 08:00:00 GMT`.
+    /// Returns `moment` in the local time of the zone: `Mon 2026-11-23 08:00:00 GMT`.
     #[must_use]
     pub fn local_text(&self, moment: Timestamp) -> String {
         instant(moment).to_zoned(self.zone.clone()).strftime("%a %Y-%m-%d %H:%M:%S %Z").to_string()
@@ -223,13 +224,13 @@ impl Schedule {
         self.zone.to_datetime(instant(moment))
     }
 
-    /// The name of the zone.
+    /// Returns the name of the zone.
     #[must_use]
     pub fn zone(&self) -> &str {
         &self.zone_name
     }
 
-    /// The windows that open on `day`, in order, on wall clocks.
+    /// Returns the windows that open on `day`, in order, in local time.
     fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
         if self.holidays.contains(&day) {
             return Vec::new();
@@ -243,7 +244,7 @@ impl Schedule {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let instant = match ambiguous.offset() {
             AmbiguousOffset::Gap { .. } => {
-                // Skipped: the moment of the change.
+                // A skipped time means the moment of the change.
                 let before = ambiguous.earlier().ok()?;
                 self.zone.following(before).next()?.timestamp()
             }
@@ -284,10 +285,10 @@ fn days(n: i64) -> jiff::Span {
     jiff::Span::new().days(n)
 }
 
-/// Longest distance of a zone from UTC, in hours.
+/// Largest offset of a zone from UTC, in hours.
 const OFFSET_HOURS_MAX: i8 = 14;
 
-/// The zone of an IANA name, or of a distance from UTC such as `+02:00`.
+/// Returns the zone of an IANA name, or of a UTC offset such as `+02:00`.
 fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
     let Some(sign) = name.chars().next().filter(|sign| "+-".contains(*sign)) else {
         return TimeZone::get(name).map_err(|_| unknown_zone(name));
@@ -310,10 +311,10 @@ fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
     jiff::tz::Offset::from_seconds(seconds).map(TimeZone::fixed).map_err(|_| wrong())
 }
 
-/// The seconds that a zone's clocks are ahead of UTC, and from which second of UTC on; empty for
-/// UTC, and for a zone that there is not.
+/// Returns the offsets of a zone: a Unix time in seconds, and the seconds that the zone is ahead of
+/// UTC from then on. Empty for UTC and for unknown zones.
 pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
-    /// The years 2000 to 2100: before and after them the last change counts.
+    /// The years 2000 to 2100. Outside of these years the nearest offset applies.
     const BETWEEN_S: std::ops::Range<i64> = 946_684_800..4_102_444_800;
     let Some(zone) = zone_of(zone).ok().filter(|_| !zone.is_empty()) else { return Vec::new() };
     let Ok(first) = jiff::Timestamp::from_second(BETWEEN_S.start) else { return Vec::new() };
@@ -323,12 +324,12 @@ pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
     iter::once(begin).chain(changes.take_while(|(at, _)| *at < BETWEEN_S.end)).collect()
 }
 
-/// The fault of the name of a zone.
+/// Checks the name of a zone.
 pub(crate) fn check_zone(name: &str) -> Result<(), String> {
     zone_of(name).map(drop).map_err(|error| error.message)
 }
 
-/// Returns true if there is such a zone.
+/// Returns true if the zone exists.
 #[must_use]
 pub fn is_zone(name: &str) -> bool {
     zone_of(name).is_ok()

@@ -1,7 +1,7 @@
-//! Passwords of a settings file, and hashes of them: the text itself, an environment variable, the
-//! first line of a file, or the first line that a program writes.
+//! Passwords of a settings file, and their hashes: a text, an environment variable, the first line
+//! of a file, or the first line that a program writes.
 //!
-//! Invariant: a program has a bounded time and a bounded number of bytes.
+//! Invariant: a program has a time limit and an output limit.
 
 use crate::text_file;
 use std::io::{self, Read};
@@ -17,16 +17,16 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// How long a program may take that writes a password.
+/// Time limit of a program that writes a password.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How much of what it writes is read.
+/// Bytes of a program's output that are read.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
-/// The keys of `logon` that take a password in these forms.
+/// The keys of `logon` that accept a password in these forms.
 const KEYS: [&str; 4] = ["expected_password", "expected_password_hash", "password", "new_password"];
 
-/// Puts the text in place of what names it; the error has the offset of the value. Returns the
-/// files in which a password stands: this one, or one that it names.
+/// Replaces references to passwords by the passwords. The error has the offset of the value.
+/// Returns the files that contain a password: this file, or referenced files.
 pub(crate) fn read(logon: &mut DeTable<'_>, path: &Path) -> Result<Vec<PathBuf>, (usize, String)> {
     let mut files = Vec::new();
     for key in KEYS {
@@ -81,14 +81,14 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
     Ok(text)
 }
 
-/// The program and its arguments.
+/// Returns the program and its arguments.
 fn words<'a>(table: &'a DeTable<'_>) -> Option<Vec<&'a str>> {
     let words = table.get("command")?.get_ref().as_array()?;
     let words: Option<Vec<_>> = words.iter().map(|word| word.get_ref().as_str()).collect();
     words.filter(|words| !words.is_empty())
 }
 
-/// Waits for the end of a program; `None` if it does not come in time.
+/// Waits for the end of a program; `None` = time limit exceeded.
 fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
     let Ok(process) = pidfd_open(Pid::from_child(child), PidfdFlags::empty()) else {
         return wait_in_steps(child, patience);
@@ -101,7 +101,7 @@ fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>>
     child.wait().map(Some)
 }
 
-/// The same on an old kernel, or in a container that forbids such descriptors.
+/// Waits by polling, for old kernels and containers without process descriptors.
 fn wait_in_steps(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
     const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     for _ in 0..patience.as_millis() / 50 {
@@ -113,7 +113,8 @@ fn wait_in_steps(child: &mut Child, patience: Duration) -> io::Result<Option<Exi
     Ok(None)
 }
 
-/// The first line that a program writes. Its error output goes to our standard error.
+/// Returns the first line that a program writes. Its error output goes to the standard error of
+/// this process.
 fn of_command(words: Vec<&str>) -> Result<String, String> {
     let program = words[0];
     let failed = |error: &dyn std::fmt::Display| format!("the program {program}: {error}");
@@ -125,7 +126,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
         let read = move || {
             let mut bytes = Vec::new();
             let read = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-            // After the end of our patience nobody listens.
+            // The receiver is gone after the time limit.
             let _ = written.send(read.map(|_| bytes));
         };
         let reader = thread::Builder::new().name("tfx-secret".to_owned()).spawn(read);
@@ -136,7 +137,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
         }
     }
     let Some(status) = wait(&mut child, PATIENCE).map_err(|error| failed(&error))? else {
-        // It may end by itself at this moment.
+        // The program may have just ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(failed(&format!("no end after {} seconds", PATIENCE.as_secs())));
@@ -144,7 +145,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
     if !status.success() {
         return Err(failed(&status));
     }
-    // Another program that it has left behind may still hold its output.
+    // A child of the program may still hold the output open.
     let bytes = reading.recv_timeout(PATIENCE).map_err(|error| failed(&error))?;
     let bytes = bytes.map_err(|error| failed(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| failed(&"what it writes is no text"))?;

@@ -1,4 +1,4 @@
-//! `[[session]]`: one session, with the tables and groups of keys that it consists of.
+//! `[[session]]`: one session, with its tables and groups of keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,111 +23,115 @@ use crate::tls::TlsSettings;
 use crate::validation::ValidationSettings;
 
 settings_table! {
-    /// `[[session]]`: one session; keys in `[defaults]` hold for all.
+    /// `[[session]]`: one session. Keys in `[defaults]` apply to all sessions.
     ///
-    /// A table of the file is a field of the same name. The other keys stand in groups: those of
-    /// [`StoreSettings`] in `store`, and so on; in the file they stand directly in the session.
+    /// Each table of the file is a field of the same name. The other keys form groups, such as
+    /// [`StoreSettings`] in the field `store`. In the file these keys are direct keys of the
+    /// session.
     pub struct SessionSettings {
-        /// `acceptor` listens at `address`, `initiator` connects to it.
+        /// `acceptor` listens at `address`; `initiator` connects to `address`.
         pub role: Role,
-        /// `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
+        /// BeginString(8): `FIX.4.0` to `FIX.4.4`, or `FIXT.1.1`.
         pub begin_string: BeginString,
-        /// SenderCompID(49) of what we send.
+        /// SenderCompID(49) of outbound messages.
         pub sender_comp_id: String,
-        /// TargetCompID(56) of what we send. An acceptor with `*` is a template: a session is made
-        /// from it when a counterparty that no other settings name logs on, if the program lets it
-        /// in (see [`crate::EngineBuilder::admit`]).
+        /// TargetCompID(56) of outbound messages. An acceptor with `*` is a template. If a
+        /// counterparty without settings of its own logs on, and the program admits it, the engine
+        /// creates a session from the template (see [`crate::EngineBuilder::admit`]).
         pub target_comp_id: String,
-        /// SenderSubID(50) of what we send; as the next three, it belongs to the identity. An
-        /// acceptor takes the Logon(A) of a counterparty that gives other ones for another
-        /// session's; one that gives none is taken.
+        /// SenderSubID(50) of outbound messages. SubIDs and LocationIDs are part of the identity of
+        /// the session. If the Logon(A) of a counterparty has other values, it does not match an
+        /// acceptor's session. A Logon(A) without these fields matches.
         pub sender_sub_id: String = String::new(),
-        /// SenderLocationID(142) of what we send, from FIX 4.1 on.
+        /// SenderLocationID(142) of outbound messages, since FIX 4.1. Part of the identity.
         pub sender_location_id: String = String::new(),
-        /// TargetSubID(57) of what we send.
+        /// TargetSubID(57) of outbound messages. Part of the identity.
         pub target_sub_id: String = String::new(),
-        /// TargetLocationID(143) of what we send, from FIX 4.1 on.
+        /// TargetLocationID(143) of outbound messages, since FIX 4.1. Part of the identity.
         pub target_location_id: String = String::new(),
-        /// Tells sessions of an initiator apart whose version and ids are the same. It is never on
-        /// the wire, so that an acceptor, who could not know which session a Logon(A) means, has
-        /// none.
+        /// Name that distinguishes sessions of an initiator with the same version and ids. The
+        /// qualifier is never sent. An acceptor must not have one, since a Logon(A) could not name
+        /// the session.
         pub qualifier: String = String::new(),
-        /// `host:port`. Port 0 lets the system choose the port to listen at.
+        /// Address as `host:port`. With port 0, the system chooses the port at which an acceptor
+        /// listens.
         pub address: String,
         /// Addresses and subnets from which the counterparty of an acceptor may connect, such as
-        /// `["10.1.0.0/16", "192.0.2.7"]`; by default from everywhere. Anybody else finds no such
-        /// session, and an address that no session of a listener allows is closed at once.
+        /// `["10.1.0.0/16", "192.0.2.7"]`. By default all addresses. For any other address this
+        /// session does not exist. A listener closes a connection at once if none of its sessions
+        /// allows the address.
         pub allow_from: Vec<String> = Vec::new(),
-        /// Addresses and subnets of proxies and load balancers that name their client by the PROXY
-        /// protocol, version 1 or 2. The client's address counts, in the log and for `allow_from`.
-        /// Such a proxy must say it, and of nobody else it is believed. All sessions at one address
-        /// have the same list.
+        /// Addresses and subnets of proxies and load balancers that send the client's address by
+        /// the PROXY protocol, version 1 or 2. The log and `allow_from` use the client's address. A
+        /// connection from a listed proxy must begin with the PROXY header; a header from any other
+        /// address is not trusted. All sessions at one address must have the same list.
         pub proxy_protocol_from: Vec<String> = Vec::new(),
-        /// If true, a message with DeliverToCompID(128) is passed on to the session of the same
-        /// version with that counterparty, on behalf of its sender. If not, the application gets
-        /// it.
+        /// If true, a message with DeliverToCompID(128) is forwarded to the session of the same
+        /// version with that counterparty, on behalf of its sender. If false, the application
+        /// receives the message.
         pub route_third_party: bool = false,
-        /// How long the application may take to answer a Logon(A) later. Then the counterparty is
-        /// refused. With `refresh_on_logon` also how long the store may take to be refreshed; then
-        /// the connection ends.
+        /// Time that the application may take for a deferred answer to a Logon(A). After that time
+        /// the counterparty is rejected. With `refresh_on_logon`, also the time to refresh the
+        /// store. After that time the connection ends.
         #[least(1)]
         #[millis("logon_answer_ms")]
         pub logon_answer: Duration = 10_000,
-        /// The Logon(A) of ours, and the one that is taken, as a table. See [`LogonConfig`].
+        /// Logon(A): fields of the own Logon(A), and requirements on the counterparty's, as a
+        /// table. See [`LogonConfig`].
         pub logon: LogonConfig = LogonConfig::default(),
-        /// Numbers that are not the expected ones, as a table. See [`NumbersConfig`].
+        /// Reactions to an unexpected MsgSeqNum(34), as a table. See [`NumbersConfig`].
         pub numbers: NumbersConfig = NumbersConfig::default(),
-        /// How lost messages are asked for and sent again, as a table. See [`ResendConfig`].
+        /// Requests for lost messages, and resends, as a table. See [`ResendConfig`].
         pub resend: ResendConfig = ResendConfig::default(),
-        /// Heartbeats and silence, as a table. See [`TimingConfig`].
+        /// Heartbeats and the supervision of silence, as a table. See [`TimingConfig`].
         pub timing: TimingConfig = TimingConfig::default(),
-        /// The reaction to messages that the application is not available for, as a table. See
+        /// Reaction to messages for which the application is not available, as a table. See
         /// [`Unavailable`].
         pub unavailable: Unavailable = Unavailable::default(),
-        /// How messages are handed to an application that is called in threads of its own, as a
-        /// table. See [`ApplicationSettings`].
+        /// Limits on messages that wait for an application in separate threads, as a table. See
+        /// [`ApplicationSettings`].
         pub application: ApplicationSettings = ApplicationSettings::default(),
-        /// If true, it is measured how long messages take on their way through the session (see
+        /// If true, the session measures the latency of messages on their way through it (see
         /// [`crate::SessionHandle::latency`]).
         pub latency_points: bool = true,
-        /// When the session may be connected, such as `{ zone = "Europe/London", days = "mon-fri",
-        /// from = "08:00", to = "16:30" }`; `transfix schedule` prints the times. By
+        /// Times at which the session may be connected, such as `{ zone = "Europe/London", days =
+        /// "mon-fri", from = "08:00", to = "16:30" }`. `transfix schedule` prints the times. By
         /// default always.
         pub schedule: Option<ScheduleSettings> = None,
-        /// The store: its contents and its place, as a table. See [`RetentionSettings`].
+        /// Contents and location of the store, as a table. See [`RetentionSettings`].
         pub retention: RetentionSettings = RetentionSettings::default(),
-        /// Encrypted connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
+        /// Encryption of connections, such as `{ certificate = "own.pem", key = "own.key" }`. See
         /// [`TlsSettings`].
         pub tls: Option<TlsSettings> = None,
-        /// Where else an initiator connects to, such as `{ addresses = ["b.example:9880"] }`.
-        /// See [`FailoverSettings`].
+        /// Backup destinations of an initiator, such as `{ addresses = ["b.example:9880"] }`. See
+        /// [`FailoverSettings`].
         pub failover: FailoverSettings = FailoverSettings::default(),
-        /// Through whom an initiator connects, such as
-        /// `{ kind = "http", address = "proxy.example:3128" }`. See [`ProxySettings`].
+        /// Proxy through which an initiator connects, such as `{ kind = "http", address =
+        /// "proxy.example:3128" }`. See [`ProxySettings`].
         pub proxy: Option<ProxySettings> = None,
-        /// The protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
+        /// Protocol log, such as `{ dir = "log" }`. See [`LogSettings`].
         pub log: Option<LogSettings> = None,
         and {
-            /// The other settings of the session layer.
+            /// Other settings of the session layer.
             pub protocol: ProtocolConfig,
-            /// The checks of each message.
+            /// Checks of each message.
             pub validation: ValidationSettings,
-            /// Where messages and numbers are kept.
+            /// Storage of messages and numbers.
             pub store: StoreSettings,
             /// Messages that wait to be sent.
             pub queue: QueueSettings,
-            /// The threads that drive it and send for it.
+            /// Threads that drive the session and send its messages.
             pub threads: ThreadSettings,
-            /// How it connects.
+            /// Connection of the session.
             pub socket: SocketSettings,
-            /// Where its keys stand, if it comes from a file.
+            /// Files and lines of the session's keys; `None` if the settings were made in code.
             #[serde(skip)]
             pub(crate) places: Option<Arc<Places>>,
         }
     }
 }
 
-/// The settings files, and the lines of the keys in the text of all files.
+/// The settings files, and the lines of the keys in the concatenated text of all files.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) files: Arc<Files>,
@@ -139,14 +143,14 @@ pub(crate) struct Places {
     pub(crate) defaults: Arc<KeyLines>,
     /// The keys of `[engine]`.
     pub(crate) engine: Arc<KeyLines>,
-    /// The files in which passwords of the session stand.
+    /// The files that contain passwords of the session.
     pub(crate) secrets: Vec<PathBuf>,
 }
 
 /// Keys with their lines, counted from 1.
 pub(crate) type KeyLines = Vec<(&'static str, usize)>;
 
-/// Files whose texts stand behind each other: each with the number of lines before it.
+/// Files whose texts are concatenated, each with the number of lines before it.
 #[derive(Debug, Default)]
 pub(crate) struct Files(Vec<(PathBuf, usize)>);
 
@@ -155,7 +159,7 @@ impl Files {
         self.0.push((path.to_owned(), lines_before));
     }
 
-    /// The file of a line of all texts, and the line in that file.
+    /// Returns the file of a line of the concatenated text, and the line in that file.
     pub(crate) fn place(&self, line: usize) -> (&Path, usize) {
         let n = self.0.partition_point(|(_, before)| *before < line).max(1);
         self.0.get(n - 1).map_or((Path::new(""), line), |(path, before)| (path, line - before))
@@ -174,7 +178,7 @@ impl Places {
     }
 }
 
-/// The keys of the groups that stand directly in a session of a file, in the order of the fields.
+/// The groups of keys that are direct keys of a session in a file, in the order of the fields.
 pub(crate) const GROUPS: [&[Key]; 6] = [
     ProtocolConfig::KEYS,
     ValidationSettings::KEYS,
@@ -185,13 +189,13 @@ pub(crate) const GROUPS: [&[Key]; 6] = [
 ];
 
 impl SessionSettings {
-    /// Certificates of which the counterparty must show one; empty for any.
+    /// Returns the certificates that the counterparty may present; empty = any trusted certificate.
     #[must_use]
     pub fn tls_peers(&self) -> &[String] {
         self.tls.as_ref().filter(|tls| tls.enabled).map_or(&[], |tls| &tls.peer)
     }
 
-    /// A session with defaults for all but identity, role and address.
+    /// Returns a session with defaults for all keys except identity, role and address.
     #[must_use]
     pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
         Self {
@@ -209,28 +213,30 @@ impl SessionSettings {
         }
     }
 
-    /// The beginning of an error about this key: `venue.toml:7: ` if the settings are from a file.
+    /// Returns the prefix of an error about this key: `venue.toml:7: ` if the settings are from a
+    /// file.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// Returns true if the session says the key itself: not `[defaults]`, nor a program.
+    /// Returns true if the session itself has the key in the file. Keys of `[defaults]` and
+    /// settings made in code do not count.
     #[must_use]
     pub fn has_own(&self, key: &str) -> bool {
         let own = self.places.as_ref().map(|places| &places.session);
         own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))
     }
 
-    /// As [`place`](Self::place), for a key of `[engine]`.
+    /// Returns the prefix of an error as [`place`](Self::place) does, for a key of `[engine]`.
     #[must_use]
     pub fn engine_place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
         self.places.as_ref().map(place).unwrap_or_default()
     }
 
-    /// The session's identity.
+    /// Returns the session's identity.
     #[must_use]
     pub fn id(&self) -> SessionId {
         SessionId {
@@ -245,14 +251,14 @@ impl SessionSettings {
         }
     }
 
-    /// Where this session's store lies: a folder of [`StoreSettings::store_dir`] named after the
-    /// identity, such as `FIX.4.4-VENUE-CLIENT`.
+    /// Returns the path of this session's store: a folder of [`StoreSettings::store_dir`] named
+    /// after the identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store.store_dir.join(self.folder())
     }
 
-    /// The session's name among files.
+    /// Returns the session's name in file names.
     #[must_use]
     pub fn folder(&self) -> String {
         let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
@@ -264,8 +270,8 @@ impl SessionSettings {
         name
     }
 
-    /// The identity that gives a store this name, such as `FIX.4.4:VENUE->CLIENT` for
-    /// `FIX.4.4-VENUE-CLIENT`; `None` if none does.
+    /// Returns the identity whose store has this name, such as `FIX.4.4:VENUE->CLIENT` for
+    /// `FIX.4.4-VENUE-CLIENT`; `None` if there is none.
     #[must_use]
     pub fn id_of_store(name: &str) -> Option<SessionId> {
         let mut parts = name.split('-');
@@ -283,21 +289,21 @@ impl SessionSettings {
         })
     }
 
-    /// The files in which passwords of the session stand.
+    /// Returns the files that contain passwords of the session.
     #[must_use]
     pub fn secret_files(&self) -> &[PathBuf] {
         self.places.as_ref().map_or(&[], |places| &places.secrets)
     }
 
-    /// The values that the session's protocol log hides: passwords, and the tags of `log.mask`. For
-    /// programs that show its messages elsewhere.
+    /// Returns the values that the session's protocol log hides: passwords, and the tags of
+    /// `log.mask`. For programs that show messages elsewhere.
     #[must_use]
     pub fn mask(&self) -> Mask {
         let tags = self.log.iter().flat_map(|log| &log.mask);
         Mask::of(tags.map(|tag| Tag(*tag)))
     }
 
-    /// The configuration of the session layer.
+    /// Returns the configuration of the session layer.
     #[must_use]
     pub fn config(&self) -> Config {
         Config {
@@ -313,7 +319,7 @@ impl SessionSettings {
     }
 }
 
-/// CompID, SubID and LocationID, as far as there are any.
+/// Joins CompID, SubID and LocationID, without empty ids.
 fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     let mut name = file_name(comp_id);
     for (mark, id) in [("+", sub_id), ("@", location_id)] {
@@ -325,14 +331,14 @@ fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     name
 }
 
-/// The source of [`ids_name`]; empty where there is no SubID or LocationID.
+/// Splits the result of [`ids_name`]. A missing SubID or LocationID is empty.
 fn ids_of(name: &str) -> Option<[String; 3]> {
     let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
     let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
     Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
 }
 
-/// The source of [`file_name`].
+/// Decodes the result of [`file_name`].
 fn text_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -345,8 +351,8 @@ fn text_of(name: &str) -> Option<String> {
     (file_name(&text) == name).then_some(text)
 }
 
-/// `text` with every byte that a file name should not hold written as `%XX`, so that no two
-/// identities share a folder.
+/// Encodes `text` for a file name: bytes that a file name should not contain become `%XX`. Two
+/// identities never share a folder.
 fn file_name(text: &str) -> String {
     let mut name = String::new();
     for b in text.bytes() {

@@ -31,11 +31,11 @@ pub struct SessionDictionaries {
     is_fixt: bool,
     /// The application version of the settings, or of the last Logon(A) if the settings have none.
     version: Option<ApplVerId>,
-    /// The settings leave the dictionary of the application to the version.
+    /// True if the settings leave the dictionary of the application to the version.
     follows_logon: bool,
-    /// Dictionaries of `appl_versions`, by the value that names each.
+    /// Dictionaries of `appl_versions`, each with the value that names it.
     listed: Vec<(String, Arc<Dictionary>)>,
-    /// Standard dictionaries that messages have named.
+    /// Standard dictionaries named by earlier messages.
     standard: Vec<(ApplVerId, Arc<Dictionary>)>,
 }
 
@@ -43,7 +43,7 @@ impl SessionSettings {
     /// Reads the dictionaries of this session.
     ///
     /// # Errors
-    /// Says which key names a dictionary that cannot be read, and why.
+    /// Names the key whose dictionary cannot be read, and the reason.
     pub fn dictionaries(&self) -> Result<SessionDictionaries, String> {
         let (version, validation) = (self.protocol.default_appl_ver_id, &self.validation);
         let chosen = DictionaryChoice::of_session(self.begin_string, version, validation);
@@ -70,29 +70,29 @@ impl SessionSettings {
 }
 
 impl SessionDictionaries {
-    /// The dictionary of the session layer.
+    /// Returns the dictionary of the session layer.
     #[must_use]
     pub const fn session(&self) -> &Arc<Dictionary> {
         &self.session
     }
 
-    /// The dictionary of application messages that name no version.
+    /// Returns the dictionary of application messages that name no version.
     #[must_use]
     pub const fn application(&self) -> &Arc<Dictionary> {
         &self.application
     }
 
-    /// The dictionaries of the session layer and of the application for this message.
+    /// Returns the dictionaries of the session layer and of the application for this message.
     ///
     /// On a FIXT session the message may name another version. A Logon(A) sets the version of the
-    /// messages behind it, if the settings name neither version nor dictionary.
+    /// following messages, if the settings name neither version nor dictionary.
     pub fn of_message(&mut self, message: &Message<'_>) -> [Arc<Dictionary>; 2] {
         let application = if self.is_fixt { self.named_by(message) } else { None };
         let application = application.unwrap_or_else(|| Arc::clone(&self.application));
         [Arc::clone(&self.session), application]
     }
 
-    /// Makes an index that knows the data fields of these dictionaries.
+    /// Returns an index with the data fields of these dictionaries.
     #[must_use]
     pub fn index(&self) -> FieldIndex {
         let all = [&self.session, &self.application].into_iter();
@@ -104,8 +104,8 @@ impl SessionDictionaries {
         index
     }
 
-    /// The dictionary of the version that the message names. FIXT 1.1: CstmApplVerID(1129) decides,
-    /// then ApplExtID(1156), then ApplVerID(1128).
+    /// Returns the dictionary of the version that the message names. On FIXT 1.1,
+    /// CstmApplVerID(1129) has priority, then ApplExtID(1156), then ApplVerID(1128).
     fn named_by(&mut self, message: &Message<'_>) -> Option<Arc<Dictionary>> {
         let version = |tag| {
             let number = message.raw(tag).and_then(value::uint)?;

@@ -6,43 +6,45 @@ use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
 settings_table! {
-    /// Where a session keeps its messages and next numbers.
+    /// Storage of a session's messages and next numbers.
     #[derive(PartialEq, Eq)]
     pub struct StoreSettings {
-        /// The failures that the store survives: `memory`, `process`, `power`.
+        /// Failures that the store survives. `memory`: none; each start begins at 1. `process`: the
+        /// end of the process, such as by `kill -9`. `power`: a power cut; the store syncs before
+        /// each write to the socket.
         pub durability: Durability = Durability::Process,
-        /// Directory of the stores; each session has a folder of its own in it.
+        /// Directory of the stores; each session has its own folder.
         pub store_dir: PathBuf = "store".into(),
-        /// If true, the store may lie on a network file system such as NFS or SMB. There another
-        /// host may write it at the same time, and a lost connection ends the process. If not, it
-        /// is refused.
+        /// If true, the store may be on a network file system such as NFS or SMB. Danger: another
+        /// host may write the store at the same time, and a lost connection to the file system ends
+        /// the process. If false, such a store is rejected.
         pub allow_network_store: bool = false,
-        /// If true, application messages sent are kept, to be sent again when they are asked for.
-        /// If not, only their numbers are, and a SequenceReset-GapFill(4) covers them.
+        /// If true, the store keeps sent application messages for resends. If false, it keeps only
+        /// their numbers, and a resend covers them by a SequenceReset-GapFill(4).
         pub keep_outbound: bool = true,
-        /// If true, application messages received are kept too.
+        /// If true, the store also keeps received application messages.
         pub keep_inbound: bool = false,
-        /// If true, the next numbers are read from the store again before each logon; an acceptor
-        /// does so once it has found the Logon(A) good. This is for a store of your own that
-        /// another process may have written since. The engine's own stores have one writer.
+        /// If true, the session reads the next numbers from the store before each logon. An
+        /// acceptor does so after it has accepted the Logon(A). Use it for a custom store that
+        /// another process may have written. The engine's own stores have one writer.
         pub refresh_on_logon: bool = false,
-        /// Size of the store's first segment in bytes. The next ones are up to 16 and 256 times as
-        /// large, and so on. They are larger than 1 MiB only if half a second fills it, or if the
-        /// store holds as much already, and 64 MiB at most. They are made ahead of time, in threads
-        /// of their own. Large enough, no segment is ever made while trading.
+        /// Size of the store's first segment in bytes. The following segments are up to 16 and 256
+        /// times as large, and so on, at most 64 MiB. A segment exceeds 1 MiB only if half a second
+        /// fills it, or if the store already holds as much. Separate threads create segments in
+        /// advance. A sufficient size avoids the creation of segments while trading.
         #[least(4_096)]
         pub segment_bytes: usize = 8 << 10,
     }
 }
 
-/// Where sent messages and the next numbers are kept.
+/// The failures that a store survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// In memory: nothing outlives the process; each start begins at 1.
+    /// None. The store is in memory; each start begins at 1.
     Memory,
-    /// In files: survives `kill -9` of the process.
+    /// The end of the process, such as by `kill -9`. The store is in files.
     Process,
-    /// In files, synced before each write to the socket: survives a power cut.
+    /// A power cut. The store is in files and syncs before each write to the socket.
     Power,
 }

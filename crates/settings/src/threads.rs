@@ -6,46 +6,50 @@ use serde::{Deserialize, Serialize};
 use transfix_session::settings_table;
 
 settings_table! {
-    /// The threads that drive a session and send for it.
+    /// Threads that drive a session and send its messages.
     #[derive(PartialEq, Eq)]
     pub struct ThreadSettings {
-        /// The thread that drives the session: `pool`, `dedicated`, `spin`, `polled`.
+        /// Thread that drives the session. `pool`: a shared thread of the pool. `dedicated`: a
+        /// thread of its own, which sleeps when idle. `spin`: a thread of its own, which never
+        /// sleeps while the session is connected. `polled`: no thread; the application polls the
+        /// engine.
         pub mode: Mode = Mode::Pool,
-        /// The time for which the thread looks at its sockets again and again after the last event,
-        /// before it sleeps. Bytes that come meanwhile find it awake, and the CPU works for as
-        /// long. Needs `mode` `dedicated` or `pool`; a thread of the pool does what the highest
-        /// value among its sessions says. 0 for never.
+        /// Time for which an idle thread polls its sockets before it sleeps. Polling saves the
+        /// wake-up and uses the CPU for that time. Needs `mode` `dedicated` or `pool`; a thread of
+        /// the pool uses the highest value of its sessions. 0 = sleep at once.
         #[micros("spin_us")]
         pub spin: Duration = 0,
-        /// CPU that the session's own thread is pinned to, counted from 0; one that the machine
-        /// lacks is an error of the start. Needs `mode` `dedicated` or `spin`; `cpus` of `[engine]`
-        /// pins the threads of the pool.
+        /// CPU to which the session's own thread is pinned, counted from 0. The engine does not
+        /// start if the machine lacks this CPU. Needs `mode` `dedicated` or `spin`; `cpus` of
+        /// `[engine]` pins the threads of the pool.
         pub cpu: Option<usize> = None,
-        /// Which thread writes what other threads send: `direct`, the one that sends, if the
-        /// session is free; `queued`, the session's.
+        /// Thread that writes messages sent by other threads. `direct`: the sending thread, if the
+        /// session is free. `queued`: the session's thread.
         pub send: SendMode = SendMode::Direct,
-        /// Messages of a session that are handled at once; then it is the turn of the other
-        /// sessions of its thread.
+        /// Messages of a session that are processed in one turn, before the thread serves its other
+        /// sessions.
         #[least(1)]
         pub turn_messages_max: u32 = 128,
-        /// Messages sent that are stored and written at once, while a turn or a batch
-        /// (`send_batch`) goes on. A lower number lets the first answers to a burst leave earlier.
-        /// It costs one commit and one system call more for each so many. With 0 all messages of a
-        /// turn go at once. They go by 16 where the thread need not leave the session for another,
-        /// and the store is the engine's own and does not wait for the device.
+        /// Outbound messages that are stored and written together in one turn or one `send_batch`.
+        /// With a lower number, the first answers to a burst leave earlier. Each batch costs one
+        /// commit and one system call. 0 = all messages of a turn, or 16. It is 16 if no other
+        /// session waits for the thread, and the store is the engine's own and does not sync.
         pub batch_messages_max: u32 = 0,
-        /// The same in bytes of frames. 0 for no limit.
+        /// Bytes of outbound messages that are stored and written together in one turn or one
+        /// `send_batch`. 0 = unlimited.
         pub batch_bytes_max: usize = 0,
-        /// The reaction when the session's application panics: `revive` or `end`.
+        /// Reaction when the session's application panics: `revive` restarts the session from its
+        /// store after a pause, `end` keeps it down until an operator revives it or the engine
+        /// restarts.
         pub after_panic: AfterPanic = AfterPanic::Revive,
     }
 }
 
-/// Which thread drives a session, and how it waits.
+/// The thread that drives a session, and how it waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// A few threads share all such sessions and wait in epoll.
+    /// A thread of the pool, which waits in epoll and serves many sessions.
     Pool,
     /// A thread of its own, which waits in epoll.
     Dedicated,
@@ -55,23 +59,23 @@ pub enum Mode {
     Polled,
 }
 
-/// In whose thread `SessionHandle::send` writes.
+/// The thread in which `SessionHandle::send` writes to the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SendMode {
-    /// In the caller's, if the session is free at that moment.
+    /// The caller's thread, if the session is free at that moment.
     Direct,
-    /// In the session's own thread.
+    /// The session's own thread.
     Queued,
 }
 
-/// The reaction to a panic of a session's application, or of its own code.
+/// The reaction to a panic of a session's application or of the session's own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AfterPanic {
-    /// It goes on from its store after a pause that grows from 1 s to 64 s;
-    /// `SessionNotice::RolledBack` says what that does not have.
+    /// The session restarts from its store after a pause that grows from 1 s to 64 s.
+    /// `SessionNotice::RolledBack` names the work that the store does not have.
     Revive,
-    /// It stays down until `Action::Revive`, or the next start of the engine.
+    /// The session stays down until `Action::Revive` or the next start of the engine.
     End,
 }

@@ -1,4 +1,4 @@
-//! The table `tls`: whether and how a connection is encrypted, and who may be at its other end.
+//! The table `tls`: encryption of connections, and authentication of the counterparty.
 
 use std::path::PathBuf;
 
@@ -11,15 +11,15 @@ use crate::entries::all_of;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientCertificate {
-    /// It does not.
+    /// No certificate is requested.
     Ignored,
-    /// A certificate that is shown must be trusted.
+    /// A presented certificate must be trusted.
     Optional,
-    /// Without one that is trusted there is no connection.
+    /// A trusted certificate is required.
     Required,
 }
 
-/// The oldest version of TLS that is spoken.
+/// The oldest version of TLS that is accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).
@@ -42,49 +42,52 @@ pub struct CertificateFiles {
 }
 
 settings_table! {
-    /// `tls`: the session's connections are encrypted by TLS. All files are in PEM, and are read
-    /// again before a connection once they have changed.
+    /// `tls`: TLS encryption of the session's connections. All files are in PEM. A changed file is
+    /// read again before the next connection.
     #[derive(PartialEq, Eq)]
     pub struct TlsSettings {
-        /// If true, the table counts. `false` in a session undoes what `[defaults]` say.
+        /// If true, connections use TLS. `false` in a session disables the `tls` table of
+        /// `[defaults]`.
         pub enabled: bool = true,
-        /// Our certificate, and those between it and the authority. An acceptor needs one; an
-        /// initiator shows it if the counterparty asks who it is.
+        /// File of the own certificate and its intermediate certificates. Required for an acceptor.
+        /// An initiator presents the certificate if the counterparty requests one.
         pub certificate: Option<PathBuf> = None,
-        /// The private key of `certificate`, without a password.
+        /// File of the private key of `certificate`, without a password.
         pub key: Option<PathBuf> = None,
-        /// Further certificates of an acceptor that has several host names, such as `[{ certificate
-        /// = "b.pem", key = "b.key" }]`. The counterparty gets the one for the name it asks for
-        /// (SNI), and `certificate` if none is.
+        /// Further certificates of an acceptor with several host names, such as `[{ certificate =
+        /// "b.pem", key = "b.key" }]`. The acceptor presents the certificate for the requested name
+        /// (SNI), or else `certificate`.
         pub more_certificates: Vec<CertificateFiles> = Vec::new(),
-        /// Certificates of the authorities that are trusted. An initiator without any trusts those
-        /// of its system; an acceptor needs one to ask for certificates.
+        /// Files of trusted certificates of authorities. An initiator without them trusts the
+        /// authorities of its system. An acceptor needs at least one to verify certificates of
+        /// counterparties.
         pub ca: Vec<PathBuf> = Vec::new(),
-        /// Lists of revoked certificates. With one of them there must be a current list of each
-        /// authority in the counterparty's chain.
+        /// Files of certificate revocation lists. If one list is set, each authority in the
+        /// counterparty's chain needs a current list.
         pub crl: Vec<PathBuf> = Vec::new(),
-        /// An acceptor's demand for a certificate of its counterparties: `ignored` (none),
-        /// `optional` (a certificate that is shown must be trusted) or `required`.
+        /// An acceptor's demand for a certificate of its counterparties: `ignored` (none
+        /// requested), `optional` (a presented certificate must be trusted) or `required`.
         pub client_certificate: ClientCertificate = ClientCertificate::Ignored,
-        /// Which certificates the counterparty of this session may show: names, such as
-        /// `"fix.bank.example"`, or fingerprints, such as `"sha256:6e…"` (of the whole certificate,
-        /// as `openssl x509 -fingerprint -sha256` prints it). Empty for any that is trusted: an
-        /// acceptor takes the certificate of any of its counterparties for any session then.
+        /// Certificates that the counterparty of this session may present, by name or fingerprint.
+        /// Examples are `"fix.bank.example"` and `"sha256:6e…"` (of the whole certificate, as
+        /// printed by `openssl x509 -fingerprint -sha256`). Empty = any trusted certificate.
+        /// Danger: an acceptor then accepts the certificate of any of its counterparties for any
+        /// session.
         pub peer: Vec<String> = Vec::new(),
-        /// The name that an initiator asks for and that the acceptor's certificate must be for.
-        /// Empty for the host of `address`.
+        /// Host name that an initiator requests (SNI) and that the acceptor's certificate must
+        /// match. Empty = the host of `address`.
         pub server_name: String = String::new(),
-        /// If true, the acceptor's certificate must be for that name. `false` lets anybody who has
-        /// any certificate of a trusted authority pose as the counterparty.
+        /// If true, the acceptor's certificate must match `server_name`. Danger: with `false`,
+        /// every holder of a certificate of a trusted authority can impersonate the counterparty.
         pub check_name: bool = true,
-        /// The oldest version of TLS that is spoken: `"1.2"` or `"1.3"`.
+        /// Oldest TLS version that is accepted: `"1.2"` or `"1.3"`.
         pub min_version: TlsVersion = TlsVersion::Tls12,
     }
 }
 
 impl TlsSettings {
-    /// Returns true if an acceptor's listener is the same with these settings: sessions at one
-    /// address share it.
+    /// Returns true if both settings lead to the same listener: sessions at one address share a
+    /// listener.
     #[must_use]
     pub fn is_same_door(&self, other: &Self) -> bool {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
@@ -162,7 +165,7 @@ impl TlsSettings {
     }
 }
 
-/// Returns true if it is a name, or the digits of a fingerprint.
+/// Returns true if `peer` is a name or a fingerprint.
 fn may_be_certificate(peer: &str) -> bool {
     match peer.strip_prefix("sha256:") {
         Some(digits) => {

@@ -1,4 +1,4 @@
-//! Keys about what is checked of each message.
+//! Keys about the checks of each message.
 
 use std::collections::BTreeMap;
 
@@ -10,63 +10,65 @@ use transfix_session::{GarbledPolicy, TooLongPolicy, settings_table};
 use crate::dictionary_source::DictionarySource;
 
 settings_table! {
-    /// The checks of each message.
+    /// Checks of each message.
     #[derive(PartialEq, Eq)]
     pub struct ValidationSettings {
-        /// If true, messages of the application, and the Logon(A), are validated by the dictionary;
-        /// the other ones of the session layer always are.
+        /// If true, application messages and the Logon(A) are validated against the dictionary.
+        /// Other messages of the session layer are always validated.
         pub validate: bool = true,
-        /// The reaction to a message of the application that the counterparty would reject by the
-        /// same dictionary and `checks`. It is `off` (no check), `warn` (the message is sent, and a
-        /// line of the log tells the fault) or `refuse` (the sender gets an error).
+        /// Reaction to an outbound application message that the counterparty would reject by the
+        /// same dictionary and `checks`. `off`: no check. `warn`: the message is sent, and the log
+        /// reports the fault. `refuse`: the sender receives an error.
         pub validate_out: ValidateOut = ValidateOut::Off,
-        /// Which checks that makes: a table of names and `true` or `false`, such as
-        /// `checks = { codes = false }`. By default all but `conditions` and `empty_groups`.
+        /// Checks of the validation: a table of names with `true` or `false`, such as `checks = {
+        /// codes = false }`. By default all but `conditions` and `empty_groups`.
         #[serde(deserialize_with = "checks")]
         pub checks: Switches = Switches::STANDARD,
         /// If true, CheckSum(10) is verified.
         pub validate_check_sum: bool = true,
-        /// The treatment of a framed message that is garbled: a wrong CheckSum(10), MsgType(35)
-        /// missing or out of its place. `skip` or `reject`. The standard wants `skip`.
+        /// Treatment of a garbled message: wrong CheckSum(10), or MsgType(35) missing or misplaced.
+        /// `skip` ignores the message; `reject` answers with Reject(3). The standard requires
+        /// `skip`.
         pub garbled: GarbledPolicy = GarbledPolicy::Skip,
-        /// If true, the bytes that a garbled message covers by its BodyLength(9) are searched for
-        /// other messages with a right CheckSum(10), which are then taken. Else they are lost with
-        /// it and asked for again. Nothing is found where the search would cost far more than what
-        /// has been received. The standard wants it off.
+        /// If true, the session searches the bytes of a garbled message, given by its
+        /// BodyLength(9), for other messages with a correct CheckSum(10), and accepts them. If
+        /// false, they are lost with the garbled message and requested again. The search stops if
+        /// its cost far exceeds that of the received bytes. The standard requires `false`.
         pub search_garbled: bool = false,
-        /// Longest message accepted, in bytes.
+        /// Longest accepted message, in bytes.
         #[least(1_024)]
         pub message_bytes_max: usize = 1 << 20,
-        /// The answer to a longer message, which is never read: `reject` (Reject(3), reason 5, and
-        /// its MsgSeqNum(34) counts) or `logout` (Logout(5) with the reason, and the session ends).
-        /// A message of more than 64 MiB always ends the session.
+        /// Reaction to a message longer than `message_bytes_max`, which is never read. `reject`:
+        /// Reject(3), reason 5, and the MsgSeqNum(34) counts. `logout`: Logout(5) with the reason,
+        /// and the session ends. A message of more than 64 MiB always ends the session.
         pub too_long: TooLongPolicy = TooLongPolicy::Reject,
-        /// The dictionary (of the application, on FIXT sessions). By default the version's own.
+        /// Dictionary of the session; on FIXT sessions, dictionary of the application. By default
+        /// the standard dictionary of the version.
         pub dictionary: Option<DictionarySource> = None,
-        /// The dictionary of the session layer on a FIXT session: what header, Logon(A) and the
-        /// other messages of the session layer may have, such as
-        /// `{ base = "FIXT11", overlays = ["venue-session.xml"] }`. By default FIXT11.
+        /// Dictionary of the session layer on a FIXT session, for header, Logon(A) and the other
+        /// messages of the session layer, such as `{ base = "FIXT11", overlays =
+        /// ["venue-session.xml"] }`. By default FIXT11.
         pub session_dictionary: Option<DictionarySource> = None,
-        /// Dictionaries of the messages on a FIXT session that name a version of their own. The key
-        /// is ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. It
-        /// may have an ApplExtID(1156), an extension pack of a version: `{ "9+240" = "ep240.xml"
-        /// }`. By default a message that names a standard version has the dictionary of that
-        /// version; that of FIX 5.0 SP2 has all extension packs. A message that names any other
-        /// version is rejected with reason 18, unless `checks.codes` is off.
+        /// Dictionaries for messages on a FIXT session that name their own version. The key is
+        /// ApplVerID(1128) or CstmApplVerID(1129): `{ 4 = "FIX42", VENUE2 = "venue2.xml" }`. It may
+        /// include an ApplExtID(1156), an extension pack of a version: `{ "9+240" = "ep240.xml" }`.
+        /// By default a standard version has its standard dictionary; the dictionary of FIX 5.0 SP2
+        /// has all extension packs. A message with any other version is rejected with reason 18,
+        /// unless `checks.codes` is off.
         pub appl_versions: BTreeMap<String, DictionarySource> = BTreeMap::new(),
     }
 }
 
-/// The reaction to a message of ours that the counterparty would reject.
+/// The reaction to an outbound message that the counterparty would reject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ValidateOut {
-    /// It is not looked at.
+    /// The message is not checked.
     #[default]
     Off,
-    /// It is sent, and a line of the log says what is wrong.
+    /// The message is sent, and the log reports the fault.
     Warn,
-    /// It is not sent: the sender gets `SendError::Invalid`.
+    /// The message is not sent: the sender receives `SendError::Invalid`.
     Refuse,
 }
 

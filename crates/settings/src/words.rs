@@ -1,12 +1,12 @@
-//! The faults of a settings file, in the words of the file: keys and values as they stand there,
-//! not as Rust calls their types.
+//! Error texts about a settings file, with keys and values as written in the file, not as Rust
+//! types.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
 
-/// The text for an error of the reader.
+/// Returns the text for an error of the reader.
 pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
     let span = error.span().unwrap_or(0..0);
@@ -32,7 +32,7 @@ pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
     of_toml(text, span, message).unwrap_or_else(|| message.to_owned())
 }
 
-/// The text for a key that none of these is.
+/// Returns the text for an unknown key.
 pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     if wrong == "include" {
         return "`include` stands at the top of the file, before the first heading".to_owned();
@@ -40,7 +40,7 @@ pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>)
     format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
 
-/// The text where the file is no TOML, or has no value of ours.
+/// Returns the text for a file that is not TOML, or has a TOML value that settings do not support.
 fn of_toml(text: &str, span: Range<usize>, message: &str) -> Option<String> {
     let what = match message {
         "wanted string or table" => return Some(Value::at(text, span).is_not(WORD)),
@@ -63,11 +63,11 @@ fn of_toml(text: &str, span: Range<usize>, message: &str) -> Option<String> {
     Some(what.to_owned())
 }
 
-/// A value of the file that cannot be taken.
+/// A value of the file that is rejected.
 struct Value<'t> {
-    /// Its key; empty where it has none of its own.
+    /// The key of the value; empty if it has none.
     key: &'t str,
-    /// As it stands there.
+    /// The value as written in the file.
     source: &'t str,
 }
 
@@ -82,7 +82,8 @@ impl<'t> Value<'t> {
         Self { key, source: text.get(span).unwrap_or_default().trim() }
     }
 
-    /// `heart_bt_int_s is a whole number, not "30"; write it without quotes`.
+    /// Returns a text such as `heart_bt_int_s is a whole number, not "30"; write it without
+    /// quotes`.
     fn is_not(&self, form: &str) -> String {
         let key = if self.key.is_empty() { "this".to_owned() } else { format!("`{}`", self.key) };
         let is_secret = SECRET.iter().any(|key| self.key.rsplit('.').next() == Some(key));
@@ -115,7 +116,7 @@ impl<'t> Value<'t> {
     }
 }
 
-/// Keys whose values may hold a password, and the tables in which these keys stand.
+/// Keys whose values may contain a password, and the tables of these keys.
 const SECRET: [&str; 7] = [
     "fields",
     "password",
@@ -126,10 +127,10 @@ const SECRET: [&str; 7] = [
     "proxy",
 ];
 
-/// Keys that take one of a few words, although serde reads a text.
+/// Keys that accept certain words, although serde reads a text.
 const WORDS: [&str; 2] = ["begin_string", "precision"];
 
-/// Tables whose keys are named where something else stands in their place.
+/// Tables whose keys the error lists if the value is not a table.
 const TABLES: [(&str, &[Key]); 4] = [
     ("struct LogonConfig", LogonConfig::KEYS),
     ("struct NumbersConfig", NumbersConfig::KEYS),
@@ -142,7 +143,7 @@ const TRUE_OR_FALSE: &str = "true or false";
 const TEXT: &str = "a text in quotes";
 const LIST: &str = "a list";
 
-/// The word of the file for serde's name of a form of values.
+/// Returns the settings term for serde's name of a form.
 fn form(expected: &str) -> String {
     if let Some((_, keys)) = TABLES.iter().find(|(name, _)| expected == *name) {
         let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
@@ -177,7 +178,7 @@ fn form(expected: &str) -> String {
     form.to_owned()
 }
 
-/// The right word nearest to a wrong one, or all of them.
+/// Returns the nearest correct word, or all words.
 pub(crate) fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
     let mut right: Vec<&str> = right.collect();

@@ -5,69 +5,69 @@
 
 use std::fmt::Write;
 
-/// Buckets between two powers of two.
+/// Number of buckets between two powers of two.
 pub(super) const SLOTS: usize = 32;
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
-/// The longest time that is told apart from longer ones: some 1,100 s.
+/// The longest time, in nanoseconds, that is distinguished from longer times: about 1,100 s.
 pub(super) const NS_MAX: u64 = (1 << 40) - 1;
-/// Stretches of so many buckets; the first two hold times below 64 ns, exactly.
+/// Number of groups of buckets. The first two groups hold times below 64 ns exactly.
 const GROUPS: usize = 36;
 
-/// The bucket of a time, which is at most [`NS_MAX`], counted through all groups.
+/// Returns the bucket of a time of at most [`NS_MAX`], counted through all groups.
 #[inline]
 pub(super) const fn bucket_of(ns: u64) -> usize {
     let power = (ns | SLOTS as u64).ilog2() - SLOT_BITS;
     power as usize * SLOTS + (ns >> power) as usize
 }
 
-/// The least time of a bucket.
+/// Returns the least time of a bucket.
 const fn lowest(bucket: usize) -> u64 {
     let power = (bucket / SLOTS).saturating_sub(1);
     ((bucket - power * SLOTS) as u64) << power
 }
 
-/// The greatest time of a bucket.
+/// Returns the greatest time of a bucket.
 const fn highest(bucket: usize) -> u64 {
     lowest(bucket + 1) - 1
 }
 
-/// How often each time was measured.
+/// A histogram of measured times.
 ///
-/// Times are told apart to 3 %: those below 64 ns exactly, above in 32 steps from one power of two
-/// to the next, which are buckets of HdrHistogram. The greatest one is exact. Times above 1,100 s
-/// count as that, those below 1 ns as 1 ns.
+/// The resolution is 3 %: times below 64 ns are exact, and longer times have 32 buckets per power
+/// of two, as in HdrHistogram. The greatest time is exact. Times above 1,100 s count as 1,100 s,
+/// times below 1 ns as 1 ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistogram {
-    /// The buckets that are not empty, the shortest time first, and how often each was met.
+    /// Non-empty buckets with their counts, shortest time first.
     counts: Vec<(u16, u64)>,
     max_ns: u64,
 }
 
 impl LatencyHistogram {
-    /// `counts`: buckets in their order, none of them empty.
+    /// Returns a histogram of `counts`: non-empty buckets in order.
     pub(super) const fn new(counts: Vec<(u16, u64)>, max_ns: u64) -> Self {
         Self { counts, max_ns }
     }
 
-    /// How many times were measured.
+    /// Returns the number of measured times.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// The shortest time, as far as it is told apart from shorter ones; 0 if there is none.
+    /// Returns the shortest time, within the resolution; 0 if there is none.
     #[must_use]
     pub fn min_ns(&self) -> u64 {
         self.counts.first().map_or(0, |(bucket, _)| lowest((*bucket).into()))
     }
 
-    /// The longest time; 0 if there is none.
+    /// Returns the longest time; 0 if there is none.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// The mean, each time taken as the middle of its bucket; 0 if there is none.
+    /// Returns the mean, with each time as the middle of its bucket; 0 if there is none.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         let middle = |bucket: usize| (lowest(bucket) + highest(bucket)) as f64 / 2.0;
@@ -76,8 +76,8 @@ impl LatencyHistogram {
         sum / self.count().max(1) as f64
     }
 
-    /// The time that so many percent of the times do not exceed, such as 99.9; 0 if there is none.
-    /// It is never too short, and at most 3 % too long.
+    /// Returns the time that `percent` of the times do not exceed, such as 99.9; 0 if there is
+    /// none. The result is never too short, and at most 3 % too long.
     #[must_use]
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = (percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64;
@@ -89,10 +89,10 @@ impl LatencyHistogram {
         found.map_or(0, |(bucket, _)| highest((*bucket).into()).min(self.max_ns))
     }
 
-    /// The buckets that are not empty, the shortest time first: the greatest time of the bucket,
-    /// and how many times fell into it.
+    /// Returns the non-empty buckets, shortest time first: the greatest time of each bucket and its
+    /// count.
     ///
-    /// They go into a histogram of the crate `hdrhistogram` as they are:
+    /// A histogram of the crate `hdrhistogram` accepts the buckets unchanged:
     ///
     /// ```
     /// # use std::error::Error;
@@ -110,8 +110,8 @@ impl LatencyHistogram {
         self.counts.iter().map(move |(bucket, count)| (time((*bucket).into()), *count))
     }
 
-    /// The text that HdrHistogram writes, and its plotter reads (`.hgrm`): values in microseconds,
-    /// a line for each bucket that is not empty.
+    /// Returns the histogram in the text format of HdrHistogram and its plotter (`.hgrm`). Values
+    /// are in microseconds, with a line for each non-empty bucket.
     #[must_use]
     pub fn to_hgrm(&self) -> String {
         let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
@@ -121,7 +121,7 @@ impl LatencyHistogram {
             seen += n;
             squares += (ns as f64 - mean).powi(2) * n as f64;
             let share = seen as f64 / count as f64;
-            // Writing into a text does not fail.
+            // Writing to a `String` cannot fail.
             let _ = write!(text, "{:12.3} {share:2.12} {seen:10}", us(ns));
             let _ = match seen < count {
                 true => writeln!(text, " {:14.2}", 1.0 / (1.0 - share)),
@@ -136,8 +136,8 @@ impl LatencyHistogram {
         text
     }
 
-    /// The times measured since an earlier snapshot. The longest one is known only to 3 %, unless
-    /// it is the longest of all.
+    /// Returns the times measured since `earlier`. The longest time is accurate to 3 %, unless it
+    /// is the longest of all.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bucket: u16| {
             let found = earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);

@@ -1,34 +1,35 @@
-//! The lines of the log about the times of a stage: they become unusual, and they are not any more.
+//! Log lines about stages whose times become unusual, and become usual again.
 //!
-//! Invariants: a stage that comes and goes has at most two lines and a sum in [`TOLD_AGAIN`]
-//! windows. A stage that was told to have become unusual is told to have ended.
+//! Invariants: a stage that alternates has at most two lines and a summary in [`TOLD_AGAIN`]
+//! windows. Each stage reported as unusual is later reported as usual.
 
 use crate::event;
 use transfix_session::SessionId;
 
 use super::LatencyStage;
 
-/// Windows in which a stage is told once to have become unusual; then further times are summed up.
+/// Windows in which a stage is reported as unusual once; further changes are summarized.
 pub(super) const TOLD_AGAIN: usize = 30;
 
-/// The change.
+/// A change of a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The p99 is unusual now.
+    /// The p99 has become unusual.
     Left { p99_ns: u64, usual_ns: u64 },
-    /// It is what it was before.
+    /// The p99 is usual again.
     Returned { p99_ns: u64, usual_ns: u64 },
-    /// For some windows there has been too little to judge it by.
+    /// Several windows had too few times for a comparison.
     Rests { usual_ns: u64 },
-    /// It has been unusual for so long that it is the usual one now.
+    /// The p99 has been unusual for so long that it is now the usual p99.
     Adopted { p99_ns: u64 },
 }
 
-/// A line of the log.
+/// A log line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Changed(Change),
-    /// It has become unusual so often, in so many windows, since it was told.
+    /// A summary: how often, and within how many windows, the stage has become unusual since the
+    /// last report.
     Again {
         times: u64,
         windows: usize,
@@ -39,11 +40,12 @@ pub(super) enum Line {
 /// The last line about a stage.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
-    /// Windows since it was told that it is unusual; `None` if that is long ago.
+    /// Windows since the stage was reported as unusual; `None` if more than [`TOLD_AGAIN`] windows
+    /// ago.
     windows: Option<usize>,
-    /// How often it has become unusual since.
+    /// Times that the stage has become unusual since that report.
     untold: u64,
-    /// True if it is unusual by the last line.
+    /// True if the last line reported the stage as unusual.
     is_unusual: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Compares the times of each session with its usual ones.
+//! Compares the times of each session with its usual times.
 //!
-//! Invariants: a quiet session keeps only the p99s of its last usual windows. A change is told
-//! once, and one that comes and goes is summed up. No lock of a session is taken.
+//! Invariants: a quiet session keeps only the p99s of its last usual windows. A change is reported
+//! once; repeated changes are summarized. No lock of a session is taken.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -14,20 +14,20 @@ use super::told::{Change, Line, Reported};
 use super::{Latency, LatencyStage};
 use crate::published::Published;
 
-/// Windows that say what is usual.
+/// Number of windows that define the usual p99.
 const WINDOWS: usize = 30;
-/// Windows that are needed before anything is unusual.
+/// Number of windows required before a p99 can be unusual.
 const WINDOWS_LEAST: usize = 10;
-/// Times of a stage within a window, below which its p99 says nothing.
+/// Times of a stage that a window needs for a meaningful p99.
 const TIMES_LEAST: u64 = 500;
-/// Shorter times are never told: nobody can act on them.
+/// Shortest p99, in nanoseconds, that is reported: shorter times need no action.
 const NS_LEAST: u64 = 10_000;
-/// Windows in turn with too few times after which a stage is not unusual any longer.
+/// Consecutive windows with too few times after which a stage is no longer unusual.
 const RESTS_MAX: u32 = 3;
-/// Windows without much after which what is known of a session goes.
+/// Quiet windows after which the data of a session is discarded.
 const QUIET_MAX: u32 = 30;
 
-/// Stages of a session whose p99 is unusual now.
+/// The stages of a session whose p99 is unusual now.
 #[derive(Debug, Default)]
 pub struct Unusual(AtomicU16);
 
@@ -40,21 +40,21 @@ impl Unusual {
         };
     }
 
-    /// The stages that are unusual now.
+    /// Returns the stages that are unusual now.
     pub fn stages(&self) -> impl Iterator<Item = LatencyStage> + use<> {
         let bits = self.0.load(Ordering::Relaxed);
         LatencyStage::ALL.into_iter().filter(move |stage| bits >> *stage as u16 & 1 == 1)
     }
 }
 
-/// Compares the p99 of each stage of each session, window by window, with what it was before.
+/// Compares the p99 of each stage of each session, window by window, with earlier windows.
 #[derive(Debug, Default)]
 pub struct UsualTimes {
-    /// Length of a window; 0 for never.
+    /// Length of a window in nanoseconds; 0 = never.
     window_ns: u64,
-    /// How many times the usual p99 is unusual.
+    /// Multiple of the usual p99 above which a p99 is unusual.
     factor: f64,
-    /// When the window ends.
+    /// End of the current window.
     ends_at_ns: AtomicU64,
     sessions: Mutex<HashMap<SessionId, Known>>,
 }
@@ -62,7 +62,7 @@ pub struct UsualTimes {
 /// The known times of a session.
 #[derive(Debug, Default)]
 struct Known {
-    /// The session that it is known of: one that begins anew has the same identity.
+    /// The session of these times. A recreated session has the same identity.
     of: Weak<Published>,
     /// Messages in and out at the end of the last window.
     messages: u64,
@@ -75,17 +75,17 @@ struct Known {
 /// The usual times of a stage.
 #[derive(Debug, Default)]
 struct Usual {
-    /// The p99 of the last windows that were usual, the oldest first.
+    /// The p99s of the last usual windows, oldest first.
     p99_ns: Vec<u64>,
-    /// Windows since it is unusual; 0 if it is not.
+    /// Windows since the stage became unusual; 0 = usual.
     unusual: usize,
-    /// The last ones of these that had too few times.
+    /// The most recent of these windows that had too few times.
     rests: u32,
     told: Reported,
 }
 
 impl Usual {
-    /// The window has ended with this p99.
+    /// Ends a window with this p99.
     fn judge(&mut self, p99_ns: u64, factor: f64) -> Option<Change> {
         let usual_ns = self.usual_ns();
         let highest = self.p99_ns.iter().copied().max().unwrap_or(0).max(NS_LEAST);
@@ -109,7 +109,7 @@ impl Usual {
         was_unusual.then_some(Change::Returned { p99_ns, usual_ns })
     }
 
-    /// The window has ended with too few times to judge by. Nothing is unusual about silence.
+    /// Ends a window with too few times for a comparison. Silence is not unusual.
     fn rest(&mut self) -> Option<Change> {
         if self.unusual == 0 {
             return None;
@@ -122,7 +122,7 @@ impl Usual {
         Some(Change::Rests { usual_ns: self.usual_ns() })
     }
 
-    /// The median of the windows that were usual.
+    /// Returns the median of the usual windows.
     fn usual_ns(&self) -> u64 {
         let mut sorted = self.p99_ns.clone();
         sorted.sort_unstable();
@@ -131,7 +131,8 @@ impl Usual {
 }
 
 impl UsualTimes {
-    /// `factor`: in hundredths.
+    /// Returns a comparison with windows of length `window`. `factor_percent` is the unusual p99 in
+    /// percent of the usual p99.
     pub fn new(window: Duration, factor_percent: u32, now_ns: u64) -> Self {
         let window_ns = nanos(window);
         Self {
@@ -142,18 +143,18 @@ impl UsualTimes {
         }
     }
 
-    /// When somebody is to look next; `None` if nobody is.
+    /// Returns the time of the next comparison; `None` if comparisons are off.
     pub fn looks_at(&self) -> Option<u64> {
         (self.window_ns > 0).then(|| self.ends_at_ns.load(Ordering::Relaxed))
     }
 
-    /// If the window has ended: tells of each stage that has become unusual, and of each that is as
+    /// If the window has ended, reports each stage that has become unusual, and each stage that is
     /// usual again.
     pub fn look(&self, now_ns: u64, all: impl FnOnce() -> Vec<(SessionId, Arc<Published>)>) {
         if self.looks_at().is_none_or(|at| now_ns < at) {
             return;
         }
-        // A machine that has slept has one long window.
+        // A suspended machine has one long window.
         self.ends_at_ns.store(now_ns.saturating_add(self.window_ns), Ordering::Relaxed);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *sessions);
@@ -170,7 +171,7 @@ impl UsualTimes {
 }
 
 impl Known {
-    /// The window has ended. Returns what is to be told.
+    /// Ends a window. Returns the lines to report.
     fn window(&mut self, published: &Published, factor: f64) -> Vec<(LatencyStage, Line)> {
         let counters = published.counters.now();
         let messages = counters.messages_in + counters.messages_out;
@@ -192,7 +193,7 @@ impl Known {
         self.judge(&p99s_ns, published, factor)
     }
 
-    /// The window has ended with these p99s, of the stages that had enough.
+    /// Ends a window with these p99s of the stages that had enough times.
     fn judge(
         &mut self,
         p99s_ns: &HashMap<LatencyStage, u64>,
@@ -216,7 +217,7 @@ impl Known {
     }
 }
 
-/// The p99 of each stage that has enough times for one.
+/// Returns the p99 of each stage with enough times.
 fn p99s(window: &Latency) -> HashMap<LatencyStage, u64> {
     let stages = window.stages().filter(|(_, times)| times.count() >= TIMES_LEAST);
     stages.map(|(stage, times)| (stage, times.percentile_ns(99.0))).collect()

@@ -1,4 +1,4 @@
-//! The identity of a session: BeginString(8), CompIDs, SubIDs, and the application version.
+//! The identity of a session: versions of session layer and application, CompIDs and other ids.
 
 use std::fmt;
 use std::sync::Arc;
@@ -49,7 +49,7 @@ impl BeginString {
         Self::ALL.into_iter().find(|v| v.as_str().as_bytes() == value)
     }
 
-    /// Returns the default precision of timestamps: seconds up to FIX 4.1, milliseconds later.
+    /// Returns the default precision of times: seconds up to FIX 4.1, then milliseconds.
     #[must_use]
     pub fn precision(self) -> Precision {
         if self < Self::Fix42 { Precision::Seconds } else { Precision::Millis }
@@ -91,8 +91,9 @@ impl BeginString {
         self >= Self::Fix42
     }
 
-    /// Returns true if the version's code set of SessionRejectReason(373) includes `reason`. The
-    /// code set ends at 11 in FIX 4.2 and at 17 in FIX 4.3; FIX 4.4 has 0 to 17 and 99.
+    /// Returns true if the version's code set of SessionRejectReason(373) has `reason`. The set of
+    /// FIX 4.2 ends at 11, the set of FIX 4.3 at 17. FIX 4.4 has all codes except
+    /// UnsupportedApplVersion.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,
@@ -131,7 +132,7 @@ impl<'de> Deserialize<'de> for BeginString {
 pub struct ApplVerId(pub u8);
 
 impl ApplVerId {
-    /// Returns the name of the dictionary, such as `FIX50SP2` for 9.
+    /// Returns the name of the version's dictionary, such as `FIX50SP2` for 9.
     #[must_use]
     pub const fn dictionary(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -149,37 +150,37 @@ impl ApplVerId {
     }
 }
 
-/// SubIDs and LocationIDs of an identity; empty = not sent.
+/// SubIDs and LocationIDs of an identity; empty = none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubIds {
-    /// SenderSubID(50) of our messages.
+    /// SenderSubID(50) of outbound messages.
     pub sender_sub_id: String,
-    /// SenderLocationID(142) of our messages, from FIX 4.1.
+    /// SenderLocationID(142) of outbound messages, since FIX 4.1.
     pub sender_location_id: String,
-    /// TargetSubID(57) of our messages.
+    /// TargetSubID(57) of outbound messages.
     pub target_sub_id: String,
-    /// TargetLocationID(143) of our messages, from FIX 4.1.
+    /// TargetLocationID(143) of outbound messages, since FIX 4.1.
     pub target_location_id: String,
 }
 
-/// The identity of a session from this side: BeginString(8), both CompIDs, SubIDs and LocationIDs,
-/// and a qualifier. The qualifier distinguishes sessions whose other values are equal.
+/// The identity of a session as seen from this side: BeginString(8), CompIDs, SubIDs, LocationIDs
+/// and a qualifier. The qualifier distinguishes sessions that are otherwise identical.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SessionId {
     /// BeginString(8) of both directions.
     pub begin_string: BeginString,
-    /// SenderCompID(49) of our messages.
+    /// SenderCompID(49) of outbound messages.
     pub sender_comp_id: Arc<str>,
-    /// TargetCompID(56) of our messages.
+    /// TargetCompID(56) of outbound messages.
     pub target_comp_id: Arc<str>,
     /// SubIDs and LocationIDs of sender and target.
     pub sub_ids: Arc<SubIds>,
-    /// A local name that is never sent; may be empty.
+    /// A name that is never sent; may be empty.
     pub qualifier: Arc<str>,
 }
 
 impl SessionId {
-    /// Creates an identity without SubIDs, LocationIDs and qualifier.
+    /// Returns an identity without SubIDs, LocationIDs and qualifier.
     #[must_use]
     pub fn new(begin_string: BeginString, sender_comp_id: &str, target_comp_id: &str) -> Self {
         Self {
@@ -206,7 +207,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Writes `(sub,location)`, unless both are empty.
+/// Writes `(sub,location)`, if either is set.
 fn write_ids(f: &mut fmt::Formatter<'_>, sub_id: &str, location_id: &str) -> fmt::Result {
     match (sub_id, location_id) {
         ("", "") => Ok(()),

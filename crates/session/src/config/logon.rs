@@ -1,4 +1,4 @@
-//! Fields of our Logon(A), and required fields of the counterparty's Logon(A).
+//! Fields of the own Logon(A), and requirements on the Logon(A) of the counterparty.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use transfix_codec::{Tag, raw};
 
 use crate::settings_table;
 
-/// A text that never appears in logs, errors or debug output.
+/// A text that logs, errors and debug output hide.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Creates a secret from `text`.
+    /// Hides `text`.
     #[must_use]
     pub const fn new(text: String) -> Self {
         Self(text)
     }
 
-    /// Returns true if `given` is the same text. The comparison time does not reveal how much of
-    /// `given` is correct.
+    /// Returns true if `given` equals the secret. The time of the comparison does not reveal how
+    /// many bytes are correct.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
         let ours = self.0.as_bytes();
@@ -33,7 +33,7 @@ impl Secret {
         std::hint::black_box(difference) == 0
     }
 
-    /// Returns the text itself, to be sent or compared.
+    /// Returns the text, to send or compare it.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -47,69 +47,71 @@ impl fmt::Debug for Secret {
 }
 
 settings_table! {
-    /// Fields of the Logon(A). A value without a field in this version is not sent.
+    /// Fields of the Logon(A). A value is not sent if the version does not have its field.
     #[derive(PartialEq, Eq)]
     pub struct LogonConfig {
-        /// Username(553) that the Logon(A) of the counterparty must have, for an acceptor from FIX
-        /// 4.3 on. By default any.
+        /// Username(553) that an acceptor requires in the counterparty's Logon(A), since FIX 4.3.
+        /// By default any.
         #[serde(deserialize_with = "given")]
         pub expected_username: Option<String> = None,
-        /// Password(554) that the Logon(A) of the counterparty must have, for an acceptor from FIX
-        /// 4.3 on. By default any.
+        /// Password(554) that an acceptor requires in the counterparty's Logon(A), since FIX 4.3,
+        /// in the forms of `password`. By default any.
         pub expected_password: Option<Secret> = None,
-        /// In its place: the hash of that Password(554) by Argon2, as `transfix password` writes
-        /// it, in the same forms.
+        /// Argon2 hash of the required Password(554), instead of `expected_password`. `transfix
+        /// password` creates the hash. The forms are those of `password`.
         pub expected_password_hash: Option<Secret> = None,
-        /// Username(553) of our Logon(A), for an initiator from FIX 4.3 on.
+        /// Username(553) of an initiator's Logon(A), since FIX 4.3.
         #[serde(deserialize_with = "given")]
         pub username: Option<String> = None,
-        /// Password(554) of our Logon(A), for an initiator from FIX 4.3 on: the text itself, `{ env
-        /// = "NAME" }` for an environment variable, `{ file = "PATH" }` for the first line of a
-        /// file, or `{ command = ["PROGRAM", "ARGUMENT"] }`. The last is the first line that a
-        /// program writes within ten seconds. The reader of the settings runs it.
+        /// Password(554) of an initiator's Logon(A), since FIX 4.3. The value is the text, `{ env =
+        /// "NAME" }` for an environment variable, or `{ file = "PATH" }` for the first line of a
+        /// file. It may also be `{ command = ["PROGRAM", "ARGUMENT"] }`, for the first line that
+        /// the program writes within ten seconds. The reader of the settings runs the program.
         pub password: Option<Secret> = None,
-        /// NewPassword(925) of our Logon(A), for an initiator on FIXT 1.1, in the same forms.
+        /// NewPassword(925) of an initiator's Logon(A), on FIXT 1.1, in the forms of `password`.
         pub new_password: Option<Secret> = None,
-        /// Further fields of our Logon(A), in this order behind the others: a list of texts
-        /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`; the value goes to the end of the text.
+        /// Further fields at the end of the own Logon(A), in this order: a list of texts
+        /// `TAG=VALUE`, such as `["9001=desk", "9002=a=b"]`. The value is the whole text after the
+        /// first `=`.
         #[debug(tags)]
         #[serde(deserialize_with = "fields")]
         pub fields: Vec<(Tag, String)> = Vec::new(),
-        /// DefaultCstmApplVerID(1408) of our Logon(A), on FIXT 1.1.
+        /// DefaultCstmApplVerID(1408) of the own Logon(A), on FIXT 1.1.
         #[serde(deserialize_with = "given")]
         pub default_cstm_appl_ver_id: Option<String> = None,
-        /// TestMessageIndicator(464), from FIX 4.3 on: our Logon(A) has it, and one that differs (N
-        /// where it is absent) is refused. By default neither.
+        /// TestMessageIndicator(464), since FIX 4.3. The own Logon(A) has this value, and a
+        /// Logon(A) with another value is rejected (absent = N). By default neither sent nor
+        /// checked.
         pub test_message_indicator: Option<bool> = None,
-        /// MaxMessageSize(383) of our Logon(A), from FIX 4.2 on: the longest message that we take,
-        /// in bytes; 0 to say nothing.
+        /// MaxMessageSize(383) of the own Logon(A), since FIX 4.2: the longest message that this
+        /// side accepts, in bytes. 0 = not sent.
         pub max_message_size: u32 = 0,
         /// If true, EncryptMethod(98) of the counterparty must be 0.
         pub check_encrypt_method: bool = true,
-        /// If true, the Logout(5) by which an acceptor refuses a Logon(A) takes one of our numbers,
-        /// even if the counterparty has not proven its identity. Counterparties such as QuickFIX
-        /// count it. With it a stranger can move our numbers.
+        /// If true, the Logout(5) by which an acceptor rejects a Logon(A) uses an outbound number,
+        /// even if the counterparty is not authenticated. Counterparties such as QuickFIX count
+        /// this Logout(5). Danger: a stranger can then advance the session's numbers.
         pub count_refusals: bool = false,
-        /// If true, a bad Logon(A) is answered by nothing but the disconnection.
+        /// If true, a bad Logon(A) is answered only by a disconnection, without a Logout(5).
         pub quiet: bool = false,
     }
 }
 
 impl LogonConfig {
-    /// Returns true if the settings require a Password(554) in the counterparty's Logon(A).
+    /// Returns true if the counterparty's Logon(A) must have a certain Password(554).
     #[must_use]
     pub const fn expects_password(&self) -> bool {
         self.expected_password.is_some() || self.expected_password_hash.is_some()
     }
 }
 
-/// Hides the values of fields for `Debug`. Any value may be a password, even one with a
-/// user-defined tag.
+/// Returns the form of fields in `Debug` output. The values are hidden: any of them may be a
+/// password, also with a custom tag.
 fn tags(fields: &[(Tag, String)]) -> Vec<(Tag, Secret)> {
     fields.iter().map(|(tag, value)| (*tag, Secret::new(value.clone()))).collect()
 }
 
-/// Reads an optional text, which must not be empty.
+/// Reads an optional text; an empty text is an error.
 fn given<'de, D: Deserializer<'de>>(d: D) -> Result<Option<String>, D::Error> {
     let text = String::deserialize(d)?;
     match is_value(&text) {
@@ -126,20 +128,20 @@ fn is_value(text: &str) -> bool {
 
 impl<'de> Deserialize<'de> for Secret {
     fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Self, D::Error> {
-        // The error for a refused text must not contain the text.
+        // The error must not contain the text.
         let text = given(d)?;
         Ok(Self(text.unwrap_or_default()))
     }
 }
 
-/// Reads fields in the form `tag=value`.
+/// Reads fields written as `tag=value`.
 pub(super) fn fields<'de, D: Deserializer<'de>>(d: D) -> Result<Vec<(Tag, String)>, D::Error> {
     let read = |text: &String| {
         let (_, value) = text.split_once('=')?;
         let tag = raw::fields(format!("{text}\x01").as_bytes()).next()?.tag;
         (tag != Tag(0) && is_value(value)).then(|| (tag, value.to_owned()))
     };
-    // The value may be a password.
+    // The value may be a password, so the error hides it.
     let wrong = |text: &str| {
         let (tag, rest) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
         let rest = if rest.is_empty() { "" } else { "…" };

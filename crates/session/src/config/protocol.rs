@@ -10,74 +10,76 @@ use super::{ApplVerId, ResetPolicy, Throttle};
 use crate::settings_table;
 
 settings_table! {
-    /// The keys of a session that belong to no table.
+    /// Keys of a session without a table of their own.
     #[derive(PartialEq, Eq)]
     pub struct ProtocolConfig {
-        /// HeartBtInt(108) that an initiator asks for, whole seconds; 0 for none. A Heartbeat(0)
-        /// leaves up to 10 ms before the interval ends, so that sessions share wake-ups.
+        /// HeartBtInt(108) that an initiator requests. A Heartbeat(0) leaves up to 10 ms before the
+        /// interval ends, so that sessions share wake-ups. 0 = no heartbeats.
         #[secs("heart_bt_int_s")]
         pub heart_bt_int: Duration = 30,
-        /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. An initiator needs it; an
-        /// acceptor without one takes what the Logon(A) names.
+        /// DefaultApplVerID(1137) of a FIXT.1.1 session: 2 to 10. Required for an initiator. An
+        /// acceptor without this key accepts the value of the Logon(A).
         pub default_appl_ver_id: Option<ApplVerId> = None,
-        /// When numbers start again at 1: a list of `logon`, `logout`, `disconnect`, `error`. By
-        /// default only if the counterparty asks with ResetSeqNumFlag(141).
+        /// Events that reset the numbers to 1: a list of `logon`, `logout`, `disconnect`, `error`.
+        /// By default only a ResetSeqNumFlag(141) of the counterparty does.
         pub reset_on: ResetPolicy = ResetPolicy::NEVER,
-        /// Time of day, `HH:MM:SS`, at which a session that is logged on resets the numbers by a
-        /// Logon(A) with ResetSeqNumFlag(141)=Y; from FIX 4.1 on. In UTC, or in the zone of
+        /// Time of day, `HH:MM:SS`, at which a logged-on session resets the numbers by a Logon(A)
+        /// with ResetSeqNumFlag(141)=Y, since FIX 4.1. The time is in UTC, or in the zone of
         /// `reset_at_zone`.
         #[serde(deserialize_with = "second_of_day")]
         pub reset_at: Option<u32> = None,
-        /// Time zone of `reset_at`: an IANA name such as `America/New_York`, or a distance from UTC
+        /// Time zone of `reset_at`: an IANA name such as `America/New_York`, or an offset from UTC
         /// such as `+02:00`. By default UTC.
         pub reset_at_zone: String = String::new(),
-        /// How long after each logon it does so; 0 for never.
+        /// Time after each logon at which the session resets the numbers by a Logon(A) with
+        /// ResetSeqNumFlag(141)=Y. 0 = never.
         #[most(8_784)]
         #[hours("reset_after_h")]
         pub reset_after: Duration = 0,
-        /// Limits on application messages of a type in a time. The list has tables such as `{
-        /// msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`. The action
-        /// may also be `disconnect`.
+        /// Limits on the rate of application messages of one type. The value is a list of tables
+        /// such as `{ msg_type = "D", messages_max = 10, interval_ms = 1000, action = "reject" }`.
+        /// The other action is `disconnect`.
         pub throttles: Vec<Throttle> = Vec::new(),
-        /// Further fields of the standard header in each message of ours, those of the session
-        /// layer too: a list of texts `TAG=VALUE`, such as `["115=DESK"]` for
+        /// Further fields in the standard header of each outbound message, including messages of
+        /// the session layer. The value is a list of texts `TAG=VALUE`, such as `["115=DESK"]` for
         /// OnBehalfOfCompID(115).
         #[serde(deserialize_with = "fields")]
         pub header_fields: Vec<(Tag, String)> = Vec::new(),
-        /// Fields that messages of the application get, where the dictionary has a place for them
-        /// and the message has not: a list of texts, such as `["1=ACCOUNT7"]` for Account(1). They
-        /// come first in the body.
+        /// Fields that are added to outbound application messages. The session adds a field if the
+        /// dictionary allows it in the message and the message lacks it. The value is a list of
+        /// texts, such as `["1=ACCOUNT7"]` for Account(1). Added fields are first in the body.
         #[serde(deserialize_with = "fields")]
         pub body_fields: Vec<(Tag, String)> = Vec::new(),
-        /// If true, the session ends without a Logout(5) of ours: by the wish of the application,
-        /// and where the standard wants a reason to be given.
+        /// If true, the session disconnects without sending a Logout(5), both when the application
+        /// ends it and where the standard requires a reason.
         pub silent_disconnect: bool = false,
-        /// If true, CompIDs of every message are checked: a wrong one is rejected (reason 9) and
-        /// ends the session. If not, only the Logon(A) is looked at.
+        /// If true, the CompIDs of every message are checked: a wrong CompID is rejected (reason 9)
+        /// and ends the session. If false, only the Logon(A) is checked.
         pub check_comp_ids: bool = true,
-        /// How far SendingTime(52) may be off; 0 for any.
+        /// Largest accepted difference of SendingTime(52) from the own clock. 0 = unlimited.
         #[secs("sending_time_tolerance_s")]
         pub sending_time_tolerance: Duration = 120,
-        /// Digits of the times we send: `seconds`, `millis`, `micros`, `nanos`. By default
-        /// milliseconds, and seconds up to FIX 4.1.
+        /// Precision of times in outbound messages: `seconds`, `millis`, `micros`, `nanos`. By
+        /// default milliseconds, and seconds up to FIX 4.1.
         #[serde(deserialize_with = "precision")]
         pub precision: Option<Precision> = None,
-        /// Longest value of a field accepted, in bytes; a message with a longer one is answered by
-        /// Reject(3), reason 5. By default as long as the message may be.
+        /// Longest accepted value of a field, in bytes. A message with a longer value is answered
+        /// with Reject(3), reason 5. By default the length of the message is the only limit.
         #[least(64)]
         pub field_bytes_max: usize = usize::MAX,
-        /// How long a Logon(A) may take.
+        /// Longest time to wait for a Logon(A).
         #[least(1)]
         #[millis("logon_timeout_ms")]
         pub logon_timeout: Duration = 10_000,
-        /// How long the answer to our Logout(5) may take.
+        /// Longest time to wait for the answer to an own Logout(5).
         #[least(1)]
         #[millis("logout_timeout_ms")]
         pub logout_timeout: Duration = 10_000,
-        /// Messages above a gap that are kept until it is closed, or that wait for an application
-        /// which is not available: how many. A message that does not fit is asked for again.
+        /// Number of messages that the session holds above a gap until the gap is closed, or until
+        /// the application is available. A message above the limit is requested again.
         pub held_messages_max: usize = 10_000,
-        /// The same in bytes.
+        /// Bytes of messages that the session holds above a gap, or until the application is
+        /// available. A message above the limit is requested again.
         pub held_bytes_max: usize = 16 << 20,
     }
 }

@@ -1,4 +1,4 @@
-//! Events that reset both numbers to 1.
+//! Events that reset the numbers to 1.
 
 use serde::de::{Deserialize, Deserializer, Error};
 
@@ -7,21 +7,21 @@ use super::Key;
 macro_rules! events {
     ($($(#[doc = $about:literal])* $event:ident,)*) => {
         /// The events that reset MsgSeqNum(34) to 1 in both directions, besides a
-        /// ResetSeqNumFlag(141)=Y of the counterparty. No event by default.
+        /// ResetSeqNumFlag(141)=Y of the counterparty. By default none.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
         pub struct ResetPolicy {
             $($(#[doc = $about])* pub $event: bool,)*
         }
 
         impl ResetPolicy {
-            /// No reset.
+            /// No event resets the numbers.
             pub const NEVER: Self = Self { $($event: false),* };
 
-            /// The events, as list items of the settings.
+            /// The events, as the words of a list in the settings.
             pub const KEYS: &[Key] = &[$(Key {
                 name: stringify!($event),
                 about: concat!($($about),*),
-                // The default list does not include the event.
+                // By default the list does not have the word.
                 default: Some(""),
                 range: (None, None),
             }),*];
@@ -39,21 +39,21 @@ macro_rules! events {
 }
 
 events! {
-    /// The initiator sends ResetSeqNumFlag(141)=Y with each Logon(A) (from FIX 4.1 on); the
-    /// acceptor resets at each Logon(A), whose own number is still checked against 1.
+    /// Each logon. The initiator sends ResetSeqNumFlag(141)=Y with each Logon(A), since FIX 4.1.
+    /// The acceptor resets at each Logon(A), whose MsgSeqNum(34) must still be 1.
     logon,
-    /// After an exchange of Logout(5).
+    /// Each exchange of Logout(5).
     logout,
-    /// After each connection, however it ended.
+    /// Each end of a connection, for any reason.
     disconnect,
-    /// After a connection that was logged on and ended by a fault of either side: a bad header, a
-    /// number too low, silence (see [`crate::Disconnect::is_error`]). Not after a refused Logon(A):
-    /// whoever is refused may be a stranger.
+    /// Each end of a logged-on connection by a fault of either side: a bad header, a number too
+    /// low, silence (see [`crate::Disconnect::is_error`]). A rejected Logon(A) does not reset,
+    /// because it may come from a stranger.
     error,
 }
 
 impl ResetPolicy {
-    /// Reset with each Logon(A).
+    /// Reset at each Logon(A).
     pub const LOGON: Self = Self { logon: true, ..Self::NEVER };
     /// Reset after each connection.
     pub const DISCONNECT: Self = Self { disconnect: true, ..Self::NEVER };

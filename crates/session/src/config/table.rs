@@ -1,36 +1,36 @@
-//! Tables of the settings file: each key is defined once, with its description, default and range.
+//! Tables of the settings file: each key is declared once, with its meaning, default and range.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// A key of a table, as described on the settings page.
+/// A key of a table, as described on the book's page of settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Name in the file, which includes the unit of a time.
+    /// Name in the file. The struct field of a time has no unit in its name.
     pub name: &'static str,
-    /// Description of the key: the comment of its field.
+    /// Meaning: the doc comment of the field.
     pub about: &'static str,
-    /// Default value as source code; `None` = the key is required.
+    /// Default as Rust source; `None` if the key is required.
     pub default: Option<&'static str>,
-    /// The lowest and the highest value, if bounded.
+    /// Least and greatest value, if bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
-/// A value outside the range of its key.
+/// The error for a value out of the range of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange {
     /// Name of the key in its table.
     pub key: &'static str,
-    /// The value outside the range.
+    /// Value of the key.
     pub value: u64,
-    /// The lowest and the highest value, if bounded.
+    /// Least and greatest value, if bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
 impl OutOfRange {
-    /// Checks that `value` is within `range`.
+    /// Returns an error if the value is out of its range.
     #[doc(hidden)]
     pub fn check(
         key: &'static str,
@@ -54,7 +54,7 @@ impl fmt::Display for OutOfRange {
     }
 }
 
-/// Prints the text of `Display`, because `main` prints a returned error with `Debug`.
+/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
 impl fmt::Debug for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -63,20 +63,19 @@ impl fmt::Debug for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// A unit of `NS` nanoseconds, in which the file states a time.
+/// A unit of `NS` nanoseconds, in which the file has a time.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<const NS: u64>;
 
 impl<const NS: u64> Unit<NS> {
-    /// Returns the duration of `count` units.
+    /// Returns the time of `count` units.
     #[must_use]
     pub const fn time(count: u32) -> Duration {
         Duration::from_nanos(NS).saturating_mul(count)
     }
 
-    /// Returns the number of units of a duration, rounded up: the result is 0 only for a zero
-    /// duration.
+    /// Returns the time in units, rounded up: only a time of zero is 0.
     #[must_use]
     pub fn count(time: Duration) -> u64 {
         u64::try_from(time.as_nanos().div_ceil(u128::from(NS))).unwrap_or(u64::MAX)
@@ -85,7 +84,7 @@ impl<const NS: u64> Unit<NS> {
     /// Reads a number of units.
     ///
     /// # Errors
-    /// The errors of `reader`.
+    /// Returns errors of the deserializer.
     pub fn deserialize<'de, D: Deserializer<'de>>(reader: D) -> Result<Duration, D::Error> {
         u32::deserialize(reader).map(Self::time)
     }
@@ -93,7 +92,7 @@ impl<const NS: u64> Unit<NS> {
     /// Writes the number of units.
     ///
     /// # Errors
-    /// The errors of `writer`.
+    /// Returns errors of the serializer.
     pub fn serialize<S: Serializer>(time: &Duration, writer: S) -> Result<S::Ok, S::Error> {
         writer.serialize_u64(Self::count(*time))
     }
@@ -113,17 +112,17 @@ pub type Hours = Unit<3_600_000_000_000>;
 pub type Days = Unit<86_400_000_000_000>;
 
 /// Declares a table of the settings file: a struct with a field for each key, `Default`, `Debug`,
-/// and `Deserialize`, which rejects unknown keys.
+/// and a `Deserialize` that rejects unknown keys.
 ///
-/// A key without a default is required: `KEYS` marks the key, and the reader of the file checks the
-/// key. `least` and `most` are the bounds of a number. `check_ranges` checks the bounds, because
-/// settings may also be created in code. `debug` names a function that returns the `Debug` form of
-/// a key that may contain a password. Fields after `and` are not keys of the file.
+/// A key without a default is required: `KEYS` records this, and the reader of the file checks it.
+/// `least` and `most` are the bounds of a number. `check_ranges` checks the bounds, because
+/// settings may also be made in code. `debug` names a function that returns the `Debug` form of a
+/// key that may contain a password. Fields after `and` are not keys of the file.
 ///
-/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` declares a time. The file has
-/// this key, with a whole number of this unit; the default and the bounds use the unit too. A time
-/// that is created in code may be finer. The session uses the exact time; the output and the range
-/// check of the key round up. The longest time is 4,294,967,295 units.
+/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` is a time. The file has the time
+/// under this key as a whole number of this unit, and so are the default and the bounds. A time
+/// made in code may be more precise: it applies exactly, and is rounded up where its key is shown
+/// or checked. A time is at most 4,294,967,295 units.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -200,7 +199,7 @@ macro_rules! settings_table {
         }
 
         impl $table {
-            /// The keys, in the order of the settings page.
+            /// The keys, in the order of the page that describes them.
             pub const KEYS: &[$crate::Key] = &[$($crate::Key {
                 name: $crate::settings_table!(@name $key $($name)?),
                 about: concat!($($about),* $(, " In ", $units, ".")?),
@@ -211,7 +210,7 @@ macro_rules! settings_table {
                 ),
             }),*];
 
-            /// Returns the keys whose values differ in `other`.
+            /// Returns the keys whose values differ from `other`.
             #[must_use]
             pub fn differing(&self, other: &Self) -> Vec<&'static str> {
                 let mut keys = Vec::new();
@@ -224,7 +223,7 @@ macro_rules! settings_table {
             /// Checks that each value is in the range of its key.
             ///
             /// # Errors
-            /// The first value outside its range.
+            /// Names the first value out of its range, and the range.
             pub fn check_ranges(&self) -> Result<(), $crate::OutOfRange> {
                 $($crate::settings_table!(
                     @check self.$key, $key, [$($name, $unit)?], [$($least)?], [$($most)?]

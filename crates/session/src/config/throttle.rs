@@ -1,4 +1,4 @@
-//! Limits on messages of one type per interval.
+//! Limits on the rate of messages of a type.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::settings_table;
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThrottleAction {
-    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the number of the message counts.
+    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
     #[default]
     Reject,
     /// Logout(5) with the reason, then disconnection.
@@ -19,19 +19,19 @@ pub enum ThrottleAction {
 }
 
 settings_table! {
-    /// A limit for the application messages of one type. Messages with PossDupFlag(43)=Y do not
-    /// count.
+    /// A limit on application messages of one type. Messages with PossDupFlag(43)=Y do not count.
     #[derive(PartialEq, Eq)]
     pub struct Throttle {
         /// MsgType(35), such as `D`.
         pub msg_type: String,
-        /// How many are taken within the interval.
+        /// Messages that the session accepts within the interval.
         pub messages_max: u32,
-        /// The interval; it begins with the first message after the last one.
+        /// Length of the interval. An interval begins with the first message after the previous
+        /// interval.
         #[millis("interval_ms")]
         pub interval: Duration,
-        /// The reaction to more: `reject` answers with BusinessMessageReject(j), or Reject(3) up to
-        /// FIX 4.1, and the message counts; `disconnect` logs out with the reason.
+        /// Reaction to messages above the limit. `reject`: BusinessMessageReject(j), or Reject(3)
+        /// up to FIX 4.1; the message counts. `disconnect`: Logout(5) with the reason.
         pub action: ThrottleAction,
     }
 }

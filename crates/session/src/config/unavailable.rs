@@ -7,16 +7,19 @@ use serde::{Deserialize, Serialize};
 use crate::settings_table;
 
 settings_table! {
-    /// `unavailable`: what becomes of a message whose application answers
+    /// `unavailable`: treatment of a message that the application answers with
     /// `BusinessReject::not_available`.
     #[derive(Copy, Serialize, PartialEq, Eq)]
     pub struct Unavailable {
-        /// How often it is offered again; the messages behind it wait.
+        /// Number of further deliveries of the message to the application. Later messages wait
+        /// meanwhile.
         pub retries: u32 = 0,
-        /// Time before each further offer.
+        /// Time before each further delivery.
         #[millis("delay_ms")]
         pub delay: Duration = 1_000,
-        /// The reaction after the last one: `reject`, `silence`, `disconnect`.
+        /// Reaction after the last delivery. `reject`: BusinessMessageReject(j) with reason 4.
+        /// `silence`: no answer; the message counts as received. `disconnect`: logout; the message
+        /// is requested again after the next logon.
         pub then: UnavailableAction = UnavailableAction::Reject,
     }
 }

@@ -1,19 +1,19 @@
-//! The treatment of bytes that are not parsed as a message.
+//! The treatment of bytes that cannot be read as a message.
 
 use serde::{Deserialize, Serialize};
 
-/// The treatment of a garbled message with a valid frame.
+/// The treatment of a garbled message whose frame is intact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum GarbledPolicy {
-    /// The message is skipped and does not count.
+    /// The message is ignored and does not count.
     Skip,
-    /// Reject(3) answers the message, which counts if its MsgSeqNum(34) is readable.
+    /// The message is answered with Reject(3), and counts if its MsgSeqNum(34) is readable.
     Reject,
 }
 
-/// The answer to a message above `message_bytes_max`.
+/// The answer to a message longer than `message_bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]

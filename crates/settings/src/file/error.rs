@@ -1,4 +1,4 @@
-//! Why settings were not taken: one error, or all of them.
+//! Errors of settings: one error, or all errors.
 
 use std::fmt;
 use std::io;
@@ -11,24 +11,24 @@ use toml::de::{DeTable, DeValue};
 use crate::file::lines::{Lines, line_of};
 use crate::words::explain;
 
-/// Why settings were not taken.
+/// The error about rejected settings.
 pub struct SettingsError {
     pub(super) path: PathBuf,
     /// 1 for the first line; 0 if the file could not be read.
     pub(super) line: usize,
-    /// The byte at fault, in the text that was read, if it is known.
+    /// The offset of the error in the read text, if known.
     pub(super) at: Option<usize>,
     fault: Fault,
     pub(super) message: String,
 }
 
-/// The faults of settings.
+/// The kinds of errors.
 enum Fault {
     /// The file cannot be read.
     Unreadable(io::Error),
-    /// The text is no TOML, or a value is none that its key can have.
+    /// The text is not TOML, or a value is invalid for its key.
     Malformed,
-    /// Keys or sections that contradict each other, are missing, or are of another program.
+    /// Keys or sections that contradict each other, are missing, or belong to another program.
     Wrong,
 }
 
@@ -43,13 +43,13 @@ impl SettingsError {
         Self { fault: Fault::Malformed, ..Self::new(path, text, offset, explain(text, error)) }
     }
 
-    /// An error of a file that has no offsets; line 0 if no line tells.
+    /// Returns an error of a file without offsets; line 0 = unknown.
     #[must_use]
     pub fn at_line(path: &Path, line: usize, message: String) -> Self {
         Self { path: path.to_owned(), line, at: None, fault: Fault::Wrong, message }
     }
 
-    /// A file that cannot be read.
+    /// Returns an error about a file that cannot be read.
     #[must_use]
     pub fn unreadable(path: &Path, error: io::Error) -> Self {
         let message = format!("cannot be read: {error}");
@@ -57,26 +57,26 @@ impl SettingsError {
         Self { path: path.to_owned(), line: 0, at: None, message, fault }
     }
 
-    /// The fault, without its place.
+    /// Returns the text of the error, without its location.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The file, or the name that the text was given.
+    /// Returns the file, or the name of the text.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The line at fault, 1 for the first; `None` if the file cannot be read.
+    /// Returns the line of the error, counted from 1; `None` if the file cannot be read.
     #[must_use]
     pub fn line(&self) -> Option<usize> {
         Some(self.line).filter(|line| *line > 0)
     }
 
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and other languages. The number never changes;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self.fault {
@@ -96,7 +96,7 @@ impl fmt::Display for SettingsError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
 impl fmt::Debug for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -112,7 +112,7 @@ impl std::error::Error for SettingsError {
     }
 }
 
-/// The errors found so far; `None` if the first one ends the reading.
+/// The errors found so far; `None` if the first error ends the reading.
 pub(super) struct Errors(pub(super) Option<Vec<SettingsError>>);
 
 impl Errors {
@@ -128,13 +128,13 @@ impl Errors {
         self.0.as_ref().map_or(0, Vec::len)
     }
 
-    /// Where the last one is, if that is known.
+    /// Returns the offset of the last error, if known.
     pub(super) fn last(&self) -> Option<usize> {
         self.0.as_ref()?.last()?.at
     }
 
-    /// Reads a table. If all errors are wanted, the file is read again without the wrong key, in it
-    /// or in a table below, for as long as that finds more. `None` if nothing can be read of it.
+    /// Reads a table. If all errors are wanted, a wrong key is removed and the table is read again,
+    /// while this finds more errors. Returns `None` if the table cannot be read.
     pub(super) fn of_table<'t, T>(
         &mut self,
         mut table: DeTable<'t>,
@@ -150,11 +150,11 @@ impl Errors {
                 Ok(value) => return Ok(Some(value)),
                 Err(error) => error,
             };
-            // A wrong value that is left out is missing then: that is no error of the file.
+            // A removed key is reported as missing then, which is not an error of the file.
             let is_left_out =
                 |way: &&Vec<String>| way.last().is_some_and(|key| error.message == is_missing(key));
             if let Some(way) = left_out.iter().rfind(is_left_out) {
-                // The rest of the table below is of no use without that key.
+                // Without this key the rest of the inner table is useless.
                 if way.len() < 2 || table.remove(&*way[0]).is_none() {
                     return Ok(None);
                 }
@@ -165,7 +165,7 @@ impl Errors {
                 None => (lines.line(range.start)..=lines.line(range.end)).contains(&error.line),
             };
             let way = leave_out(&mut table, &is_here);
-            // A key that a table lacks since it was left out is no error of the file either.
+            // A table without its removed key is not an error of the file either.
             let is_told = |way: &Vec<String>| left_out.iter().any(|left| left.starts_with(way));
             if !way.as_ref().is_some_and(is_told) {
                 self.found(error)?;
@@ -176,13 +176,13 @@ impl Errors {
     }
 }
 
-/// Leaves out the innermost key that stands where an error is, and returns the keys that lead to
-/// it.
+/// Removes the innermost key at the offset of an error. Returns the keys of the path to the removed
+/// key.
 pub(super) fn leave_out(
     table: &mut DeTable<'_>,
     is_here: &dyn Fn(Range<usize>) -> bool,
 ) -> Option<Vec<String>> {
-    // A table with a heading of its own has its keys beyond its span.
+    // Keys of a table with its own heading are outside of the table's span.
     let below = table.iter_mut().find_map(|(key, value)| {
         let mut way = leave_out_below(value, is_here)?;
         way.insert(0, key.get_ref().to_string());

@@ -5,7 +5,8 @@ use transfix_session::Key;
 
 use crate::session::KeyLines;
 
-/// Where the lines of a text end: a look at the whole text for each key would add up.
+/// The ends of a text's lines. They are computed once, since a search of the whole text for each
+/// key is slow.
 pub(super) struct Lines {
     ends: Vec<usize>,
 }
@@ -16,7 +17,7 @@ impl Lines {
         Self { ends: bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
 
-    /// The line of a byte, counted from 1.
+    /// Returns the line of a byte, counted from 1.
     pub(super) fn line(&self, at: usize) -> usize {
         self.ends.partition_point(|end| *end < at) + 1
     }
@@ -30,7 +31,7 @@ impl Lines {
     }
 }
 
-/// The line of a byte, counted from 1.
+/// Returns the line of a byte, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     before.bytes().filter(|&b| b == b'\n').count() + 1

@@ -1,8 +1,8 @@
-//! The sections of all files, as if they stood in one.
+//! The sections of all files, merged.
 //!
-//! Sessions stand in the order of the files: those of a file itself, then those of the files that
-//! it includes. `[defaults]` hold for the sessions of all files. A file overrides the defaults of
-//! those that it includes; what two other files say of one key is an error.
+//! Sessions are in the order of the files: first the sessions of a file, then the sessions of its
+//! included files. `[defaults]` apply to the sessions of all files. A file overrides the defaults
+//! of its included files. Two other files with the same default are an error.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -17,16 +17,16 @@ use crate::words::nearest;
 
 #[derive(Default)]
 pub(super) struct Sections<'t> {
-    /// `[engine]`, and where it stands.
+    /// `[engine]`, and its range in the text.
     pub(super) engine: Option<(Range<usize>, DeTable<'t>)>,
-    /// `[admin]`, and where it stands.
+    /// `[admin]`, and its range in the text.
     pub(super) admin: Option<(Range<usize>, DeTable<'t>)>,
-    /// `[events]`, and where it stands.
+    /// `[events]`, and its range in the text.
     pub(super) events: Option<(Range<usize>, DeTable<'t>)>,
     pub(super) defaults: DeTable<'t>,
     pub(super) dictionaries: DeTable<'t>,
     pub(super) sessions: Vec<Spanned<DeValue<'t>>>,
-    /// True if each file is TOML, so that nothing is missing.
+    /// True if each file is valid TOML, so that no section is missing.
     pub(super) is_whole: bool,
 }
 
@@ -43,7 +43,7 @@ impl<'t> Sections<'t> {
         Ok(all)
     }
 
-    /// Takes a section of the n-th file.
+    /// Adds a section of the n-th file.
     fn add(
         &mut self,
         (sources, n): (&'t Sources, usize),
@@ -55,7 +55,7 @@ impl<'t> Sections<'t> {
         let wrong = |what: &str| sources.error(at, what.to_owned());
         let span = value.span();
         match (key.get_ref().as_ref(), value.into_inner()) {
-            // The files have been read.
+            // The included files have been read.
             ("include", _) => {}
             (name @ ("engine" | "admin" | "events"), DeValue::Table(table)) => {
                 let one = match name {
@@ -112,7 +112,7 @@ impl<'t> Sections<'t> {
         Ok(())
     }
 
-    /// Takes the defaults of the n-th file. Files that include others come before them.
+    /// Adds the defaults of the n-th file. Files that include others precede them.
     fn defaults(
         &mut self,
         (sources, n): (&'t Sources, usize),
@@ -124,7 +124,7 @@ impl<'t> Sections<'t> {
             let before = said.entry(key.get_ref().to_string()).or_default();
             let at = key.span().start;
             let is_over = |(file, _): &&(usize, usize)| sources.includes(*file, n);
-            // The first file overrides all others, unless it says only a part of a table.
+            // The first file overrides all others, unless it has only a part of a table.
             let is_decided =
                 before.first().filter(is_over).is_some() && !value.get_ref().is_table();
             if let Some((_, other)) = before.iter().find(|one| !is_decided && !is_over(one)) {
@@ -143,7 +143,7 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// The error about a heading, or a key before the first heading, that is none of ours.
+/// Returns the error about an unknown heading, or an unknown key before the first heading.
 fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
     if value.as_table().is_none() && !value.is_array() {
         return format!(

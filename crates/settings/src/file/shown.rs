@@ -1,6 +1,6 @@
-//! The settings in force, each with the place that it comes from.
+//! The effective settings, each with its origin.
 //!
-//! Invariant: no password is shown, and no field that may be one.
+//! Invariant: no password is shown, and no field that may be a password.
 
 use std::path::Path;
 
@@ -16,31 +16,32 @@ use super::{merged, parse_or_all};
 use crate::reference::{self, SESSION, TABLES, Table};
 use crate::text_file;
 
-/// Where a value comes from.
+/// The origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// No file says it.
+    /// The default of the key.
     Default,
-    /// The table or session itself says it, at this place: `venue.toml:7`.
+    /// The table or session itself, at this location: `venue.toml:7`.
     File(String),
-    /// `[defaults]` say it, at this place.
+    /// `[defaults]`, at this location.
     Defaults(String),
 }
 
-/// One key with its value.
+/// A key with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ShownKey {
-    /// Its table, such as `logon`; empty for those that stand directly in `[engine]` or a session.
+    /// Table of the key, such as `logon`; empty for direct keys of `[engine]` or a session.
     pub table: &'static str,
-    /// Its name.
+    /// Name of the key.
     pub key: &'static str,
-    /// Its value as a settings file has it, with stars for passwords; `None` where nothing is set.
+    /// Value in the form of a settings file, with asterisks for passwords; `None` if no value is
+    /// set.
     pub value: Option<String>,
-    /// Where it comes from.
+    /// Origin of the value.
     pub origin: Origin,
-    /// True if a part of it is of the environment (`${NAME}`).
+    /// True if a part of the value is from the environment (`${NAME}`).
     pub of_environment: bool,
 }
 
@@ -50,22 +51,22 @@ pub struct ShownKey {
 pub struct ShownSettings {
     /// The heading in the file: `[engine]`, `[admin]`, `[events]` or `[[session]]`.
     pub heading: &'static str,
-    /// The session, if it is one.
+    /// The session, if these are settings of a session.
     pub id: Option<SessionId>,
-    /// Where it begins: `venue.toml:12`.
+    /// Location of the heading: `venue.toml:12`.
     pub place: String,
-    /// All keys that it may have.
+    /// All keys of the section.
     pub keys: Vec<ShownKey>,
 }
 
-/// The settings of `[engine]`, `[admin]` and `[events]`, then those of each session, in the order
+/// Returns the settings of `[engine]`, `[admin]` and `[events]`, then of each session, in the order
 /// of the file.
 pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError>> {
     let text = text_file::read(path);
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
     let settings = parse_or_all(path, &text)?;
     let (sources, _) = Sources::read(path, &text);
-    // It is sound.
+    // The file has been checked.
     let sections = Sections::of(&sources, &mut Errors(None)).map_err(|error| vec![error])?;
     let none = DeTable::new();
     let names = &sections.dictionaries;
@@ -73,7 +74,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let parts = [&sections.engine, &sections.admin, &sections.events];
     for (heading, part) in SECTIONS.into_iter().zip(parts) {
         let there = part.as_ref().map(|(span, table)| (span.start, table));
-        // Without its table there is no administration.
+        // Without its table, the administration is off.
         if heading != "[engine]" && there.is_none() {
             continue;
         }
@@ -97,12 +98,12 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     Ok(all)
 }
 
-/// Sections beside the sessions.
+/// Sections other than sessions.
 const SECTIONS: [&str; 4] = ["[engine]", "[admin]", FIX, "[events]"];
 
-/// The table of an administration over FIX.
+/// The table of the administration over FIX.
 const FIX: &str = "[admin.fix]";
-/// Tables whose keys are shown each; those of others are a part of one value.
+/// Tables whose keys are shown individually; other tables are shown as one value.
 const SINGLE: [&str; 10] = [
     "fix",
     "logon",
@@ -116,14 +117,14 @@ const SINGLE: [&str; 10] = [
     "tls",
 ];
 
-/// A table of the file, and what it takes over.
+/// A table of the file, and its inherited values.
 struct Look<'l, 't> {
     sources: &'t Sources,
     own: &'l DeTable<'t>,
     defaults: &'l DeTable<'t>,
-    /// The meaning of the names of dictionaries.
+    /// The names in `[dictionaries]`.
     names: &'l DeTable<'t>,
-    /// Tags whose values are stars in messages, too: `log.mask`.
+    /// Tags of `log.mask`, whose values are hidden.
     mask: &'l [u32],
 }
 
@@ -141,7 +142,7 @@ impl Look<'_, '_> {
         shown
     }
 
-    /// The keys of `[admin.fix]`, if that is there.
+    /// Returns the keys of `[admin.fix]`, if the table is present.
     fn fix(&self) -> Vec<ShownKey> {
         let of_fix = TABLES.iter().filter(|table| table.name == FIX);
         let keys = of_fix.flat_map(|table| table.keys);
@@ -150,10 +151,10 @@ impl Look<'_, '_> {
         keys.filter(|_| is_there).map(|key| self.one("fix", key, (&own, self.defaults))).collect()
     }
 
-    /// The keys of a table in a session.
+    /// Adds the keys of a session's table.
     fn table(&self, table: &'static Table, shown: &mut Vec<ShownKey>) {
         let is_there = [self.own, self.defaults].iter().any(|of| of.contains_key(table.name));
-        // Without the table there is no TLS, whatever the defaults of its keys are.
+        // Without the table there is no TLS, and defaults of its keys do not apply.
         if table.name == "tls" && !is_there {
             let (key, value, origin) = (table.name, None, Origin::Default);
             return shown.push(ShownKey { table: "", key, value, origin, of_environment: false });
@@ -189,7 +190,7 @@ impl Look<'_, '_> {
         ShownKey { table, key: key.name, value, origin, of_environment }
     }
 
-    /// The value without names of `[dictionaries]`, which are not shown.
+    /// Returns the value with names of `[dictionaries]` replaced by their dictionaries.
     fn without_names(&self, table: &str, key: &str, value: toml::Value) -> toml::Value {
         match (table, key, value) {
             ("", "dictionary" | "session_dictionary", source) => self.without_name(source),
@@ -230,7 +231,7 @@ impl Look<'_, '_> {
             }
     }
 
-    /// The value as it counts.
+    /// Returns the effective value.
     fn text(&self, value: &Spanned<DeValue<'_>>) -> toml::Value {
         let number_or_switch = self.sources.number_or_switch(value.span().start);
         match number_or_switch.as_ref().unwrap_or_else(|| value.get_ref()) {
@@ -254,7 +255,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// The text of a value, with stars for what may be a password.
+    /// Returns the text of a value, with asterisks for possible passwords.
     fn masked(&self, key: &str, value: &toml::Value) -> String {
         let stars = || toml::Value::String(STARS.to_owned());
         // RawData(96) of a Logon(A), or of a UserRequest(BE), is a password.
@@ -263,7 +264,7 @@ impl Look<'_, '_> {
         };
         let shown = match value {
             toml::Value::Table(of) if reference::is_secret(key) => {
-                // Which variable or file has it is no secret; arguments of a program may be one.
+                // The names of variables and files are not secret; arguments of a program may be.
                 let shown = |(name, value): (&String, &toml::Value)| match value {
                     toml::Value::Array(words) => {
                         let program = words.iter().take(1).cloned();
@@ -302,12 +303,12 @@ impl Look<'_, '_> {
     }
 }
 
-/// The table of this name in a session; empty if there is none.
+/// Returns the table of this name in a session; empty if there is none.
 fn inner<'t>(of: &DeTable<'t>, name: &str) -> DeTable<'t> {
     of.get(name).and_then(|value| value.get_ref().as_table()).cloned().unwrap_or_default()
 }
 
-/// The value of a key of a session: a table has the keys that it lacks from that of `[defaults]`.
+/// Returns the value of a session's key. A table inherits missing keys from `[defaults]`.
 fn in_force<'t>(
     key: &str,
     own: &DeTable<'t>,

@@ -1,7 +1,7 @@
-//! The files that settings are read from: the first one, and those that it includes.
+//! The files of the settings: the first file, and its included files.
 //!
-//! Their texts stand behind each other in one text, so that an offset, or a line of it, names a
-//! place in any of them. Invariant: no file is read twice, so that a circle has an end.
+//! Their texts are concatenated, so that an offset or line identifies a location in any file.
+//! Invariant: no file is read twice, so that circular includes end.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +19,7 @@ use crate::file::{QUICKFIX, quickfix_section, variables};
 use crate::session::Files;
 use crate::text_file;
 
-/// Files that may include each other: deeper is a mistake.
+/// Deepest nesting of includes; deeper nesting is an error.
 const DEPTH_MAX: usize = 8;
 
 /// The texts of all files.
@@ -29,21 +29,21 @@ pub(super) struct Sources {
     pub(super) files: Arc<Files>,
     /// The range of each file's text, and the file that includes it.
     parts: Vec<(Range<usize>, Option<usize>)>,
-    /// Texts in which something of the environment was replaced, by their offsets.
+    /// Texts with replaced environment variables, by offset.
     variables: HashMap<usize, Expanded>,
     /// Texts whose variables cannot be replaced.
     unset: Vec<Unset>,
 }
 
-/// A text with a variable of the environment that has no value.
+/// A text with an environment variable that has no value.
 struct Unset {
-    /// Where its key begins, or the text itself if it has none.
+    /// Offset of the text's key, or of the text if it has no key.
     key: usize,
     text: Range<usize>,
 }
 
 impl Sources {
-    /// Reads what the text includes. Errors have lines of the text of all files.
+    /// Reads the files that the text includes. Errors have lines of the concatenated text.
     pub(super) fn read(path: &Path, text: &str) -> (Self, Vec<SettingsError>) {
         let mut reading = Reading {
             text: String::new(),
@@ -61,20 +61,20 @@ impl Sources {
         (Self { text, lines, files: Arc::new(files), parts, variables, unset }, errors)
     }
 
-    /// Returns true if the error is about a text that has no value, which has been said already.
+    /// Returns true if the error is about a text without value, which has been reported.
     pub(super) fn is_of_unset(&self, error: &SettingsError) -> bool {
         self.unset.iter().any(|unset| {
             let is_here = match error.at {
                 Some(at) => (unset.key..unset.text.end).contains(&at),
                 None => error.line == self.lines.line(unset.key),
             };
-            // An error of the table around has the text in its words.
+            // An error of the enclosing table quotes the text.
             let text = self.text[unset.text.clone()].trim_matches(['"', '\'']);
             is_here || error.message.contains(text)
         })
     }
 
-    /// An error with a place in the text of all files.
+    /// Returns an error at an offset of the concatenated text.
     pub(super) fn error(&self, at: usize, message: String) -> SettingsError {
         SettingsError::new(Path::new(""), &self.text, at, message)
     }
@@ -83,7 +83,7 @@ impl Sources {
         SettingsError::from_toml(Path::new(""), &self.text, error)
     }
 
-    /// The error as it is told: with the file, and the line of that file.
+    /// Returns the error with its file, and the line in that file.
     pub(super) fn placed(&self, mut error: SettingsError) -> SettingsError {
         if error.path.as_os_str().is_empty() {
             if let Some(told) = self.environment_at(error.line, &error.message) {
@@ -95,7 +95,7 @@ impl Sources {
         error
     }
 
-    /// The text of all files for the variables of this line, whose value is wrong.
+    /// Returns a note about the variables of this line, whose value is wrong.
     fn environment_at(&self, line: usize, message: &str) -> Option<String> {
         // The value of a key does not matter.
         if message.starts_with("unknown key") {
@@ -108,7 +108,7 @@ impl Sources {
         (!told.is_empty()).then(|| told.join("; "))
     }
 
-    /// `a.toml:7`.
+    /// Returns a location such as `a.toml:7`.
     pub(super) fn place(&self, at: usize) -> String {
         let (path, line) = self.files.place(self.lines.line(at));
         format!("{}:{line}", path.display())
@@ -118,7 +118,7 @@ impl Sources {
         self.files.place(self.lines.line(at)).0
     }
 
-    /// The sections of each file in turn. A file that is no TOML is an error.
+    /// Returns the sections of each file. A file that is not TOML is an error.
     pub(super) fn roots<'t>(
         &'t self,
         errors: &mut Errors,
@@ -140,18 +140,18 @@ impl Sources {
         Ok(roots)
     }
 
-    /// Returns true if the first file includes the second one, directly or not.
+    /// Returns true if the first file includes the second one, directly or indirectly.
     pub(super) fn includes(&self, outer: usize, inner: usize) -> bool {
         let mut above = std::iter::successors(self.parts[inner].1, |n| self.parts[*n].1);
         above.any(|n| n == outer)
     }
 
-    /// Returns true if what stands here came from the environment, at least in part.
+    /// Returns true if the value at this offset is from the environment, at least in part.
     pub(super) fn is_variable(&self, at: usize) -> bool {
         self.variables.contains_key(&at)
     }
 
-    /// The number or switch that stands in the environment for the text at this offset.
+    /// Returns the number or switch from the environment for the text at this offset.
     pub(super) fn number_or_switch<'t>(&'t self, at: usize) -> Option<DeValue<'t>> {
         let text = &self.variables.get(&at)?.text;
         let source = self.text.get(at + 1..)?;
@@ -161,7 +161,7 @@ impl Sources {
         matches!(value, DeValue::Integer(_) | DeValue::Boolean(_)).then_some(value)
     }
 
-    /// Returns true if nothing of the environment is in any file.
+    /// Returns true if no file has a value from the environment.
     pub(super) fn is_constant(&self) -> bool {
         self.variables.is_empty()
     }
@@ -202,7 +202,7 @@ struct Reading {
     parts: Vec<(Range<usize>, Option<usize>)>,
     variables: HashMap<usize, Expanded>,
     unset: Vec<Unset>,
-    /// Each file, and where it was named.
+    /// Each file, and the location of its include.
     seen: HashMap<PathBuf, String>,
     errors: Vec<SettingsError>,
 }
@@ -216,7 +216,7 @@ impl Reading {
         self.files.add(path, line_of(&self.text, start) - 1);
         self.text.push_str(text);
         self.parts.push((start..self.text.len(), parent));
-        // The reading of the sections tells that a text is no TOML.
+        // A text that is not TOML is reported when the sections are read.
         let Ok(mut root) = DeTable::parse(text) else { return };
         for (key, value) in root.get_mut().iter() {
             self.expand((key.span().start, value), start, false);
@@ -240,7 +240,7 @@ impl Reading {
         }
     }
 
-    /// Reads the file that is named here, in the n-th file.
+    /// Reads a file that the n-th file includes at this offset.
     fn include(&mut self, file: &Path, at: usize, n: usize) {
         let depth = std::iter::successors(Some(n), |n| self.parts[*n].1).count();
         if depth >= DEPTH_MAX {
@@ -263,7 +263,7 @@ impl Reading {
         }
     }
 
-    /// Looks for what is to be replaced in the texts of a value, whose key begins there.
+    /// Replaces the variables in the texts of a value, whose key begins at this offset.
     fn expand(
         &mut self,
         (key, value): (usize, &Spanned<DeValue<'_>>),
@@ -297,21 +297,21 @@ impl Reading {
     }
 }
 
-/// Returns true if the value of this key may be, or have in it, a password.
+/// Returns true if the value of this key may be or contain a password.
 fn may_be_secret(key: &str, value: &DeValue<'_>) -> bool {
-    // In place of a table that has one, somebody may write it alone.
+    // A user may write the password instead of its table.
     let stands_alone = ["logon", "proxy"].contains(&key) && !value.is_table();
     stands_alone || key.ends_with("fields") || key.contains("password")
 }
 
-/// The path by which a file is known to be the same one.
+/// Returns the canonical path, to recognize the same file.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// The files of this name, relative to `dir`, in the order of their names. A pattern, with one `*`
-/// in its last part, may match nothing; it leaves out names that begin with a dot, and the file
-/// that it stands in.
+/// Returns the files of this name, relative to `dir`, sorted by name. A pattern with one `*` in its
+/// last part may match no file. A pattern excludes names that begin with a dot, and the including
+/// file.
 fn named(dir: &Path, name: &str, own: &Path) -> Result<Vec<PathBuf>, String> {
     let path = dir.join(name);
     if !name.contains('*') {

@@ -1,23 +1,23 @@
-//! `${NAME}` and `${NAME:-default}` in the texts of a settings file: the environment's values.
+//! Environment variables in the texts of a settings file: `${NAME}` and `${NAME:-default}`.
 
 use std::env::{self, VarError};
 
 use transfix_codec::shown::Shown;
 
-/// A text with values of the environment in it.
+/// A text with replaced environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expanded {
-    /// With the values in their places.
+    /// The text after the replacement.
     pub(super) text: String,
-    /// Each variable, and whether it is set; if not, its default is there.
+    /// Each variable, and true if it is set; otherwise its default is used.
     pub(super) variables: Vec<(String, bool)>,
-    /// True if it may be a password.
+    /// True if the text may be a password.
     pub(super) is_secret: bool,
 }
 
 impl Expanded {
-    /// The addition to an error whose line has only the names: the value, unless it is secret, and
-    /// its origin.
+    /// Returns the addition to an error whose line has only the variables: the value, unless it is
+    /// secret, and its origin.
     pub(super) fn told(&self) -> Option<String> {
         if self.variables.is_empty() {
             return None;
@@ -39,10 +39,10 @@ impl Expanded {
     }
 }
 
-/// The text with the values in their places; `None` if nothing in it is to be replaced.
+/// Returns the text after the replacement; `None` if the text has no variables.
 ///
-/// With `:-` the default stands for a variable that is not set or empty, as in a shell. `$${` is
-/// `${` itself.
+/// The default after `:-` replaces a variable that is unset or empty, as in a shell. `$${` is a
+/// literal `${`.
 pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     if !text.contains("${") {
         return Ok(None);
@@ -70,13 +70,12 @@ pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     Ok(Some(Expanded { text: all, variables, is_secret: false }))
 }
 
-/// Returns true if the text is one variable and nothing else, so that it may stand for a number or
-/// a switch.
+/// Returns true if the text is exactly one variable, which may replace a number or a switch.
 pub(super) fn is_alone(text: &str) -> bool {
     text.strip_prefix("${").is_some_and(|rest| rest.find('}') == Some(rest.len() - 1))
 }
 
-/// Name and value of what stands between the braces, and whether the variable is set.
+/// Returns name and value of the text between the braces, and true if the variable is set.
 fn value(inner: &str) -> Result<(String, String, bool), String> {
     let (name, default) = match inner.split_once(":-") {
         Some((name, default)) => (name, Some(default)),

@@ -1,9 +1,9 @@
-//! Times of day in cron form: five fields (minute, hour, day of the month, month, day of the week),
-//! or six with the second in front, as Quartz has them.
+//! Times of day as cron expressions: five fields (minute, hour, day of the month, month, day of the
+//! week), or six fields with the second first, as in Quartz.
 //!
 //! A field is `*` or `?`, a number, a range `8-17`, a step `*/15` or `8-17/3`, or a list of these.
-//! Months and days of the week have names too; 0 and 7 are Sunday. Where both the day of the month
-//! and that of the week are restricted, either is enough, as in cron.
+//! Months and days of the week also have names; 0 and 7 are Sunday. If day of the month and day of
+//! the week are both restricted, either match is sufficient, as in cron.
 
 use jiff::civil::{Date, DateTime, Time};
 
@@ -16,7 +16,7 @@ const MONTHS: [&str; 12] =
 /// A set of numbers below 64.
 type Set = u64;
 
-/// When something happens.
+/// A recurring time of day in cron form.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     seconds: Set,
@@ -24,7 +24,7 @@ pub(super) struct Cron {
     hours: Set,
     days: Option<Set>,
     months: Set,
-    /// Monday is 0.
+    /// Days of the week; Monday is 0.
     weekdays: Option<Set>,
 }
 
@@ -80,14 +80,14 @@ impl Cron {
         })
     }
 
-    /// All times on that day, in order.
+    /// Returns all times on that day, in order.
     pub(super) fn times_of(&self, day: Date) -> impl Iterator<Item = DateTime> + '_ {
         let first = self.next_on(day, Time::midnight());
         std::iter::successors(first, move |time| self.next_on(day, after(*time)?))
             .map(move |time| day.to_datetime(time))
     }
 
-    /// The first time that is later than `moment`, within so many days.
+    /// Returns the first time after `moment`, within `within_days` days.
     pub(super) fn next_after(&self, moment: DateTime, within_days: i64) -> Option<DateTime> {
         let today = after(moment.time()).and_then(|from| self.next_on(moment.date(), from));
         if let Some(time) = today {
@@ -99,7 +99,7 @@ impl Cron {
         })
     }
 
-    /// The first time on that day from `from` on.
+    /// Returns the first time on that day, not before `from`.
     fn next_on(&self, day: Date, from: Time) -> Option<Time> {
         if !self.is_day(day) {
             return None;
@@ -133,7 +133,7 @@ impl Cron {
     }
 }
 
-/// The second after `time` on the same day.
+/// Returns the second after `time` on the same day.
 fn after(time: Time) -> Option<Time> {
     time.checked_add(jiff::Span::new().seconds(1)).ok()
 }
@@ -142,7 +142,7 @@ const fn has(set: Set, n: i8) -> bool {
     set >> n & 1 == 1
 }
 
-/// The first number of the set from `from` on.
+/// Returns the first number of the set, not below `from`.
 const fn next_in(set: Set, from: i8) -> Option<i8> {
     let left = set >> from;
     if left == 0 { None } else { Some(from + left.trailing_zeros() as i8) }

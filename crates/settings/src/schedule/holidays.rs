@@ -19,7 +19,7 @@ pub(super) fn read(entries: &[PathBuf]) -> Result<BTreeSet<Date>, ScheduleError>
     Ok(all)
 }
 
-/// One date a line; what follows `#` is a comment.
+/// Reads a file with one date per line; text after `#` is a comment.
 fn read_file(path: &Path, all: &mut BTreeSet<Date>) -> Result<(), ScheduleError> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {

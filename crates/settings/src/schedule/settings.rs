@@ -12,10 +12,10 @@ use super::window::Window;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumbersAtOpening {
-    /// A new session of FIX begins: both directions start again at 1, and messages of the windows
-    /// before are not sent again.
+    /// A new FIX session begins: both directions restart at 1, and messages of earlier windows are
+    /// not resent.
     Restart,
-    /// Numbers go on over windows.
+    /// Numbers continue from the previous window.
     Keep,
 }
 
@@ -23,38 +23,41 @@ pub enum NumbersAtOpening {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
 pub enum Outside {
-    /// It logs out at the end of the window and takes no connection before the next one.
+    /// The session logs out at the end of the window and accepts no connection before the next
+    /// window.
     Disconnect,
-    /// It stays connected; application messages are answered by BusinessMessageReject(j), reason 4,
-    /// with this text (Reject(3) up to FIX 4.1).
+    /// The session stays connected. It answers application messages with BusinessMessageReject(j),
+    /// reason 4, and this text (Reject(3) up to FIX 4.1).
     Reject(String),
 }
 
 settings_table! {
     /// `schedule = { ... }` of a session.
     ///
-    /// Either one window, by `from` and `to`, or several in `windows`.
+    /// Either one window, by `from` and `to`, or several windows in `windows`.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct ScheduleSettings {
-        /// Time zone of all times: an IANA name such as `America/New_York`, or a distance from UTC
-        /// such as `+02:00`, which knows no summer time.
+        /// Time zone of all times: an IANA name such as `America/New_York`, or an offset from UTC
+        /// such as `+02:00`, which has no daylight saving time.
         pub zone: String,
         /// Days on which the window opens: `mon-fri`, `mon,wed,fri`, `sun-thu`. By default every
         /// day.
         pub days: Option<String> = None,
-        /// When the window opens: `08:00`, `08:00:30`, or `sun 17:00` for one a week.
+        /// Time at which the window opens: `08:00`, `08:00:30`, or `sun 17:00` for a weekly window.
         pub from: Option<String> = None,
-        /// When it closes: `17:00`, or `fri 17:00`. Not later than `from` means on the day after;
-        /// the same means 24 hours, or a week.
+        /// Time at which the window closes: `17:00`, or `fri 17:00`. A time before `from` is on the
+        /// following day. A time equal to `from` means 24 hours, or a week.
         pub to: Option<String> = None,
         /// Several windows, each with its own `days`, `from`, `to`, or with `open` and `close`.
         pub windows: Vec<WindowSettings> = Vec::new(),
-        /// Days on which no window opens: dates such as `2026-12-25`, or files with one date a
+        /// Days on which no window opens: dates such as `2026-12-25`, or files with one date per
         /// line.
         pub holidays: Vec<PathBuf> = Vec::new(),
-        /// The treatment of numbers when a window opens: `restart` at 1, or `keep`.
+        /// Treatment of numbers when a window opens: `restart` at 1, or `keep`.
         pub numbers: NumbersAtOpening = NumbersAtOpening::Restart,
-        /// The treatment of the session outside: `"disconnect"`, or `{ reject = "text" }`.
+        /// Treatment of the session outside of its windows. `"disconnect"`: logout, and no
+        /// connection before the next window. `{ reject = "text" }`: the session stays connected
+        /// and rejects application messages with this text.
         pub outside: Outside = Outside::Disconnect,
     }
 }
@@ -63,22 +66,23 @@ settings_table! {
     /// One of several windows.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct WindowSettings {
-        /// As `days` of the schedule.
+        /// Days on which the window opens, as `days` of the schedule.
         pub days: Option<String> = None,
-        /// As `from` of the schedule.
+        /// Time at which the window opens, as `from` of the schedule.
         pub from: Option<String> = None,
-        /// As `to` of the schedule.
+        /// Time at which the window closes, as `to` of the schedule.
         pub to: Option<String> = None,
-        /// Openings in cron form, in place of `days` and `from`: `0 8 * * mon-fri`; with six fields
-        /// the first is the second.
+        /// Openings as a cron expression, instead of `days` and `from`: `0 8 * * mon-fri`. In an
+        /// expression of six fields, the first field is the second.
         pub open: Option<String> = None,
-        /// Closings in cron form: each window closes at the first one after it has opened.
+        /// Closings as a cron expression: each window closes at the first closing after its
+        /// opening.
         pub close: Option<String> = None,
     }
 }
 
 impl ScheduleSettings {
-    /// No window yet, in this zone.
+    /// Returns a schedule in `zone` without windows.
     #[must_use]
     pub fn in_zone(zone: &str) -> Self {
         Self { zone: zone.to_owned(), ..Self::default() }

@@ -7,10 +7,10 @@ use super::{ScheduleError, WindowSettings};
 
 /// Names of the days, Monday first.
 pub(super) const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-/// How many days a closing in cron form is looked for.
+/// Days after an opening in which a closing in cron form is searched.
 const CRON_DAYS_MAX: i64 = 7;
 
-/// When a window opens and closes.
+/// The openings and closings of a window.
 #[derive(Clone, Debug)]
 pub(super) enum Window {
     /// On each of these days, Monday first.
@@ -70,12 +70,12 @@ impl Window {
         }
     }
 
-    /// Returns true if it may be longer than a day.
+    /// Returns true if the window may be longer than a day.
     pub(super) const fn spans_days(&self) -> bool {
         matches!(self, Self::Week { .. })
     }
 
-    /// The windows that open on that day, with the moments when they close.
+    /// Returns the windows that open on that day, with their closings.
     pub(super) fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
         match self {
             Self::Days { days, from, to } => {
@@ -102,8 +102,8 @@ impl Window {
     }
 }
 
-/// Which of two keys that go together is missing, or that both are. It is an error of the window:
-/// where a wrong value is left out to find further errors, its key is no longer there.
+/// Returns the error about one or two missing keys of a pair. The error belongs to the window,
+/// because a wrong value may have been removed to find further errors.
 fn missing([first, second]: [&str; 2], values: [&Option<String>; 2]) -> ScheduleError {
     let (missing, there) = match values {
         [Some(_), _] => (second, first),
@@ -129,7 +129,7 @@ fn pair(open: DateTime, close: Option<DateTime>) -> Vec<(DateTime, DateTime)> {
     close.map(|close| (open, close)).into_iter().collect()
 }
 
-/// `17:00`, `17:00:30`, or the same behind a day.
+/// Parses a time such as `17:00` or `17:00:30`, with an optional day before it.
 fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
     let wrong =
         || ScheduleError::new(format!("`{text}` is no time; write 17:00, 17:00:30, or fri 17:00"));
@@ -149,7 +149,7 @@ fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
     Ok((day, time))
 }
 
-/// Where the day stands in the week, from Monday = 0; its first three letters are enough.
+/// Returns the day of the week, from Monday = 0; its first three letters are sufficient.
 pub(super) fn day_number(text: &str) -> Option<usize> {
     const WHOLE: [&str; 7] =
         ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];
@@ -164,7 +164,7 @@ fn day_of(text: &str) -> Result<Weekday, ScheduleError> {
     })
 }
 
-/// `mon-fri`, `mon,wed`, `sat-sun,wed`.
+/// Parses days such as `mon-fri`, `mon,wed`, `sat-sun,wed`.
 fn days_of(text: &str) -> Result<[bool; 7], ScheduleError> {
     let number = |text: &str| Ok(day_of(text)?.to_monday_zero_offset().unsigned_abs());
     let mut days = [false; 7];
