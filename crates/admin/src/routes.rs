@@ -479,7 +479,8 @@ async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Li
     Ok(Json(json!({ "lines": lines })))
 }
 
-/// Requested settings: all if `session` is absent, those of the engine only if `session` is empty.
+/// Requested settings: all if `session` is absent, otherwise those of the engine and of this
+/// session. An empty `session` requests only those of the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsWanted {

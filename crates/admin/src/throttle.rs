@@ -1,9 +1,10 @@
-//! Delays for clients that guess passwords; each failure doubles the delay.
+//! Delays for clients that guess passwords. The delay doubles with each further failure, up to a
+//! limit.
 //!
 //! Failures are counted by source and name. Invariants: failures at one name delay no other name.
-//! From a source with an earlier login, a user waits for a bounded time and is never refused, even
-//! if other clients at that source guess. One password is checked at a time for each source and
-//! name; further attempts wait in line. Unknown names are counted like known names. The memory is
+//! At a source with an earlier login, a user waits for a bounded time and is never refused,
+//! whatever other clients guess there. One password is checked at a time for each source and name;
+//! further attempts wait in line. Unknown names are counted like known names. The memory is
 //! bounded.
 
 use std::collections::HashMap;
@@ -26,8 +27,8 @@ const FORGOTTEN_NS: u64 = 600_000_000_000;
 const WAIT_MAX_S: u64 = 60;
 /// Longest delay at a source with an earlier login of the user, in seconds.
 const KNOWN_WAIT_MAX_S: u64 = 5;
-/// Maximum number of remembered pairs of source and name. Beyond the limit, the pair with the
-/// oldest failure is removed first, then the pair with the oldest login.
+/// Maximum number of remembered pairs of source and name. Beyond the limit, the oldest pair without
+/// a login is removed first, then the oldest pair with a login.
 const PAIRS_MAX: usize = 4_096;
 
 /// A source and the hash of a name. The name is hashed, because it may be a mistyped password.

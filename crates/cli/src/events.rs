@@ -57,7 +57,7 @@ pub(crate) enum Form {
 /// Options of the command line for standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OnStderr {
-    /// True to write all events; false to write only the settings' level.
+    /// True to write events of all levels; false to apply `stderr_level` of the settings.
     pub(crate) is_verbose: bool,
     pub(crate) rejects: Rejects,
     pub(crate) form: Option<Form>,

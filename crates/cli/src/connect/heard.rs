@@ -23,7 +23,7 @@ pub(super) type Fields = Vec<(u32, String)>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct End {
     words: String,
-    /// True if the counterparty refused the logon; further logons will be refused too.
+    /// True if the counterparty refused the logon. The next logon is expected to be refused too.
     is_refusal: bool,
 }
 

@@ -38,8 +38,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ended(list(args, &stores))
 }
 
-/// Finds stores, also behind symbolic links. `seen` prevents that a directory with several links is
-/// listed twice.
+/// Finds stores, also behind symbolic links. `seen` prevents listing a directory twice if several
+/// links lead to it.
 fn find(
     dir: &Path,
     levels: u32,
