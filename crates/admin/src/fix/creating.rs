@@ -143,7 +143,7 @@ fn parameter(
         "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
         "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
         "EncryptMethod" if text == "NONE" => {}
-        // This engine never does what these parameters switch on, so `false` is accepted.
+        // `false` equals the default of a new session, so there is nothing to set.
         "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
         // `create` sets the sequence numbers after the session is added.
         "InSeqNum" | "OutSeqNum" => {}
