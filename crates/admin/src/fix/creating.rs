@@ -143,7 +143,7 @@ fn parameter(
         "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
         "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
         "EncryptMethod" if text == "NONE" => {}
-        // `false` equals the default of a new session, so there is nothing to set.
+        // `false` changes nothing; an acceptor keeps the TLS settings of its address.
         "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
         // `create` sets the sequence numbers after the session is added.
         "InSeqNum" | "OutSeqNum" => {}
