@@ -1,4 +1,4 @@
-//! The user of a request, and the rights of the user.
+//! Access control: the user of a request and the user's role.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -14,24 +14,24 @@ use crate::places::ConnectionPermit;
 use crate::refusals::Refusals;
 use crate::users::{Role, sha256_hex};
 
-/// The name of the cookie.
+/// Name of the login cookie.
 pub(crate) const COOKIE: &str = "transfix_login";
-/// The header that a changing request brings beside the cookie.
+/// Header that a changing request must send with the cookie.
 pub(crate) const CSRF: &str = "x-csrf-token";
 
-/// Somebody who is known, and may look.
+/// An authenticated user or token with its role.
 #[derive(Clone)]
 pub(crate) struct Access {
     pub(crate) name: String,
     pub(crate) role: Role,
     from: SocketAddr,
-    /// The value of [`CSRF`] that a changing request must bring; `None` with a token, which no
-    /// foreign page can send.
+    /// Required value of [`CSRF`] in a changing request. `None` for a token, because a foreign page
+    /// cannot send a token.
     pub(crate) csrf: Option<String>,
-    /// The cookie, for who logs out.
+    /// Login cookie of the request, needed for logging out.
     pub(crate) cookie: Option<String>,
     brought: Option<String>,
-    /// The method and the path of the request, such as `POST /api/engine/reload`.
+    /// Method and path of the request, such as `POST /api/engine/reload`.
     asked: String,
     refusals: Arc<Refusals>,
 }
@@ -41,14 +41,18 @@ impl Access {
         Actor::new(&*self.name, self.from.to_string())
     }
 
-    /// Checks that it may do what needs this role.
+    /// Checks that the user has at least this role and that the CSRF header is correct. A refusal
+    /// is counted for the audit.
+    ///
+    /// # Errors
+    /// Returns a [`Refusal`] with status 403 and the reason.
     pub(crate) fn must_be(&self, role: Role) -> Result<(), Refusal> {
         let may = self.check(role);
         if let Err(why) = &may {
             let actor = self.actor();
             if let Some(why) = self.refusals.count(&actor, why) {
                 let (refusals, what) = (Arc::clone(&self.refusals), self.asked.clone());
-                // Nobody waits for the disk: nothing is done.
+                // The request is refused already, so the answer does not wait for the disk.
                 drop(tokio::task::spawn_blocking(move || refusals.write(&actor, &what, &why)));
             }
         }
@@ -66,7 +70,7 @@ impl Access {
     }
 }
 
-/// The value of our cookie.
+/// Returns the value of the login cookie.
 fn cookie(headers: &HeaderMap) -> Option<&str> {
     let all = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let mut pairs = all.flat_map(|value| value.split(';')).filter_map(|pair| pair.split_once('='));
@@ -78,7 +82,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     kind.eq_ignore_ascii_case("bearer").then_some(token.trim())
 }
 
-/// The address of whoever asks.
+/// Returns the address of the client, or 0.0.0.0:0 if the address is unknown.
 pub(crate) fn from(parts: &Parts) -> SocketAddr {
     let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
     parts.extensions.get::<ConnectInfo<SocketAddr>>().map_or(unknown, |info| info.0)
@@ -97,7 +101,7 @@ fn find(parts: &Parts, app: &App) -> Option<Access> {
     }
     let cookie = cookie(&parts.headers)?;
     let login = app.logins.find(cookie, clock::monotonic_ns())?;
-    // A user who was removed or has another password is logged out.
+    // A removed user, or a user with a changed password, is logged out.
     let user = users.users.iter().find(|user| user.name == login.name)?;
     if user.password_hash != login.password_hash || !user.may_come_from(from.ip()) {
         return None;

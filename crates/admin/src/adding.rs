@@ -1,22 +1,22 @@
-//! Sessions that an administrator adds, as a settings file would have them.
+//! Sessions that an administrator adds, in the format of the settings file.
 //!
-//! Invariant: no text of an administrator makes the program read a file, run a program or show its
-//! environment: what names such things stands in the settings file alone.
+//! Invariant: an administrator's text never makes the program read a file, run a program or show
+//! its environment. Settings that name such things are allowed only in the settings file.
 
 use toml::{Table, Value};
 use transfix::{Admin, Role, SessionHandle, SessionSettings, Settings};
 
-/// How the text is called in errors.
+/// Name of the text in error messages.
 const NAME: &str = "settings";
 
-/// Tells if a session is new, or has other settings.
+/// States whether a session is new or replaces the settings of an existing session.
 #[derive(Clone, Copy)]
 pub(crate) enum New<'a> {
     Added,
     InPlaceOf(&'a SessionHandle),
 }
 
-/// Keys of a session that name files, as the way to them: `tls.ca` is `["tls", "ca"]`.
+/// Keys of a session that name files, as paths: `tls.ca` is `["tls", "ca"]`.
 const OF_FILES: &[&[&str]] = &[
     &["store_dir"],
     &["dictionary"],
@@ -32,11 +32,11 @@ const OF_FILES: &[&[&str]] = &[
     &["tls", "crl"],
 ];
 
-/// The session of a text: one `[[session]]`, and nothing else. Settings that name files stay as
-/// they were, or come from the existing sessions.
+/// Parses a text with exactly one `[[session]]` and nothing else. Settings that name files keep
+/// their old values, or are copied from existing sessions.
 ///
 /// # Errors
-/// The error of the text, with the line if the error has one.
+/// Returns the error of the text, with its line if known.
 pub(crate) fn session_of(
     text: &str,
     admin: &Admin,
@@ -66,7 +66,8 @@ pub(crate) fn session_of(
     Ok(session)
 }
 
-/// Looks for what would make the program read, run or show something of its machine.
+/// Rejects keys and values that would make the program read a file, run a program or show its
+/// environment.
 fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), String> {
     let name = way.join(".");
     if OF_FILES.contains(&&way[..]) {
@@ -89,7 +90,7 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
             Ok(())
         }),
         Value::Array(all) => all.iter().try_for_each(|value| match value {
-            // An entry has no name.
+            // An array entry has no name of its own.
             Value::Table(_) | Value::Array(_) => of_the_machine(value, &mut way.clone()),
             text => of_the_machine(text, way),
         }),
@@ -112,7 +113,7 @@ pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     };
     let door = all.iter().find(is_there).filter(|_| session.role == Role::Acceptor);
     if let Some(door) = door.map(SessionHandle::settings) {
-        // All sessions at one address are encrypted, or none is.
+        // The sessions at one address use TLS either all or not at all.
         let peer = session.tls.take().map(|tls| tls.peer);
         session.tls.clone_from(&door.tls);
         if let Some(tls) = &mut session.tls {
@@ -122,7 +123,7 @@ pub(crate) fn at_home(session: &mut SessionSettings, admin: &Admin) {
     }
 }
 
-/// Leaves what names files as it was.
+/// Copies the settings that name files from the old session.
 fn take_over(session: &mut SessionSettings, old: &SessionSettings) {
     session.store.store_dir.clone_from(&old.store.store_dir);
     session.log.clone_from(&old.log);
@@ -148,8 +149,8 @@ mod tests {
 
     use super::OF_FILES;
 
-    /// Keys of a session that take any text, and by which the program reads, runs and shows nothing
-    /// of its machine. Passwords may name files, and are looked at by [`super::of_the_machine`].
+    /// Keys of a session that accept any text but never name a file, a program or a variable.
+    /// Passwords can name files; [`super::of_the_machine`] checks passwords.
     const OF_NO_FILES: &[&str] = &[
         "address",
         "allow_from",
@@ -188,7 +189,7 @@ mod tests {
         "tls.server_name",
     ];
 
-    /// The keys of a schema that take any text, any table, or what the schema defines elsewhere.
+    /// Collects the keys of a schema that accept any text, any table, or a referenced definition.
     fn texts(schema: &Value, way: &mut Vec<String>, found: &mut Vec<String>) {
         if schema.get("enum").is_some() || schema.get("pattern").is_some() {
             return;
@@ -217,7 +218,7 @@ mod tests {
         texts(&schema["$defs"]["session"], &mut Vec::new(), &mut found);
         found.retain(|way| !way.contains("password"));
         let of_files: Vec<String> = OF_FILES.iter().map(|way| way.join(".")).collect();
-        // The key, or one within its table.
+        // Returns true if `way` is the key, or a key within the key's table.
         let is_in = |way: &str, key: &str| {
             way.strip_prefix(key).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
         };

@@ -1,4 +1,4 @@
-//! The answer to a request that is not carried out, in one form: `{"error": "…", "code": 1305}`.
+//! Answers to refused requests, all in one form: `{"error": "…", "code": 1305}`.
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
@@ -8,12 +8,12 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use transfix::AdminError;
 
-/// Why a request is not done.
+/// Reason why a request is refused.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
     why: String,
-    /// The number of the engine's error, if it is one.
+    /// Number of the engine's error, if the engine refused the request.
     code: Option<u16>,
     retry_after_s: Option<u64>,
 }
@@ -39,7 +39,7 @@ impl Refusal {
         Self::new(StatusCode::TOO_MANY_REQUESTS, why).again_after(seconds)
     }
 
-    /// The same, with the time after which to ask again.
+    /// Adds the time in seconds after which the client may retry, at least 1.
     pub(crate) fn again_after(self, seconds: u64) -> Self {
         Self { retry_after_s: Some(seconds.max(1)), ..self }
     }
@@ -98,17 +98,17 @@ impl From<PathRejection> for Refusal {
     }
 }
 
-/// The body of a request, as JSON.
+/// JSON body of a request.
 #[derive(FromRequest)]
 #[from_request(via(Json), rejection(Refusal))]
 pub(crate) struct Input<T>(pub(crate) T);
 
-/// The query of a request, behind the `?`.
+/// Query string of a request, after the `?`.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Refusal))]
 pub(crate) struct Wanted<T>(pub(crate) T);
 
-/// The values in the path of a request.
+/// Values in the path of a request.
 #[derive(FromRequestParts)]
 #[from_request(via(axum::extract::Path), rejection(Refusal))]
 pub(crate) struct Named<T>(pub(crate) T);

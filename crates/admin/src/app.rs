@@ -1,4 +1,4 @@
-//! The state that all requests share.
+//! Shared state of all HTTP requests.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -17,36 +17,37 @@ use crate::throttle::Throttle;
 use crate::turns::{Turn, Turns};
 use crate::users::UsersFile;
 
-/// Passwords that are checked at once: each takes memory and time.
+/// Maximum number of concurrent password checks; each check takes memory and time.
 const CHECKS_AT_ONCE: usize = 2;
-/// Journals that are searched at once.
+/// Maximum number of concurrent journal searches.
 const SEARCHES_AT_ONCE: usize = 2;
-/// Actions at once: each may wait for the end of a session's turn.
+/// Maximum number of concurrent actions; each action may wait for the session's current turn to
+/// end.
 const ACTIONS_AT_ONCE: usize = 4;
-/// Requests to the program at once, over HTTP and FIX together: each may wait a minute. A stop has
-/// a place of its own.
+/// Maximum number of concurrent requests to the program, over HTTP and FIX together; each may wait
+/// for a minute. A stop request has a separate limit.
 const REQUESTS_AT_ONCE: usize = 2;
 const STOPS_AT_ONCE: usize = 1;
-/// Places for those who only look, whatever the others wait for.
+/// Threads reserved for requests that only read, however many other requests wait.
 const LOOKS_AT_ONCE: usize = 5;
-/// Threads that may wait.
+/// Maximum number of threads for blocking work.
 pub(crate) const BLOCKING_MAX: usize = CHECKS_AT_ONCE
     + SEARCHES_AT_ONCE
     + ACTIONS_AT_ONCE
     + REQUESTS_AT_ONCE
     + STOPS_AT_ONCE
     + LOOKS_AT_ONCE;
-/// When who was refused for want of a place should ask again, in seconds.
+/// Retry time in seconds for a request that found no free place.
 const AGAIN_S: u64 = 5;
 
-/// Limits of requests that wait at once, by kind, so that waiting requests do not block those that
-/// only look.
+/// Limits of concurrent waiting requests, by kind. The limits keep threads free for requests that
+/// only read.
 ///
-/// Invariant: a place is held until the work is done, also if the client has gone before.
+/// Invariant: a place is held until its work is done, even if the client has disconnected.
 pub(crate) struct Limits {
     checks: Arc<Semaphore>,
     searches: Arc<Semaphore>,
-    /// Users and tokens that search, or wait for a search: each has one search at a time.
+    /// Users and tokens with a running or waiting search; each has at most one running search.
     searching: Turns<String>,
     actions: Arc<Semaphore>,
     requests: Arc<Semaphore>,
@@ -68,27 +69,27 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// A place for a password that is checked; waits for one.
+    /// Waits for a place to check a password.
     pub(crate) async fn check(&self) -> Result<Place, Refusal> {
         Self::wait(&self.checks).await
     }
 
-    /// A place for a search; waits for one, and before for the other searches of the same name:
-    /// many searches of one hold up that one alone.
+    /// Waits for a place to search. Searches of one user wait for each other first, so many
+    /// searches of one user delay only that user.
     pub(crate) async fn search(&self, name: &str) -> Result<(Turn, Place), Refusal> {
         let own = self.searching.wait(name.to_owned()).await;
         Ok((own, Self::wait(&self.searches).await?))
     }
 
-    /// A place for an action; waits for one.
+    /// Waits for a place for an action.
     pub(crate) async fn action(&self) -> Result<Place, Refusal> {
         Self::wait(&self.actions).await
     }
 
-    /// A place for a request to the program.
+    /// Returns a place for a request to the program.
     ///
     /// # Errors
-    /// There is none.
+    /// Returns [`Busy`] if all places are in use.
     pub(crate) fn request(&self, action: &EngineAction) -> Result<Place, Busy> {
         let places = match action {
             EngineAction::Stop => &self.stops,
@@ -103,7 +104,7 @@ impl Limits {
     }
 }
 
-/// Others wait for the program.
+/// Other requests to the program are under way.
 #[derive(Debug)]
 pub(crate) struct Busy;
 
@@ -119,10 +120,10 @@ impl From<Busy> for Refusal {
     }
 }
 
-/// A place among those who may wait, until it is dropped.
+/// A place for waiting work, released on drop.
 pub(crate) struct Place(#[expect(dead_code, reason = "held, not read")] OwnedSemaphorePermit);
 
-/// The state that all requests share.
+/// Shared state of all HTTP requests.
 pub(crate) struct App {
     pub(crate) admin: Admin,
     pub(crate) users: Arc<UsersFile>,
@@ -145,7 +146,7 @@ impl App {
     }
 }
 
-/// Runs what may wait in its place, beside the requests of others.
+/// Runs work that may wait, in a blocking thread, and holds `place` until the work ends.
 pub(crate) async fn in_place<T: Send + 'static>(
     place: impl Send + 'static,
     what: impl FnOnce() -> T + Send + 'static,
@@ -157,7 +158,7 @@ pub(crate) async fn in_place<T: Send + 'static>(
     .await
 }
 
-/// Runs what is done soon, beside the requests of others.
+/// Runs short blocking work in a blocking thread.
 pub(crate) async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {

@@ -1,5 +1,5 @@
-//! A client of the administration over FIX: a session that sends commands as XML in XMLnonFIX(n),
-//! and waits for the answers.
+//! A client of the administration over FIX. Its session sends commands as XML in XMLnonFIX(n) and
+//! waits for the answers.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -17,42 +17,44 @@ use crate::users::random_hex;
 
 /// MonitoringRequestId(9207).
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
-/// How long the connection and the logon may take.
+/// Maximum time for the connection, and again for the logon.
 const LOGON_MAX: Duration = Duration::from_secs(15);
-/// How long the server has to answer our Logout(5).
+/// Maximum time for the server to answer the client's Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(2);
-/// The longest answer that is taken.
+/// Longest accepted answer, in bytes.
 const ANSWER_MAX: usize = 32 << 20;
 
-/// The user who logs on, and the address.
+/// Address of the administration and credentials of the user.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct FixLogin {
-    /// Where the administration listens, as `host:port`.
+    /// Address of the administration, as `host:port`.
     pub address: String,
     /// BeginString(8).
     pub begin_string: BeginString,
-    /// Our SenderCompID(49): two who are there at once have two.
+    /// SenderCompID(49) of the client. Concurrent clients need different values.
     pub sender_comp_id: String,
-    /// `sender_comp_id` of its settings.
+    /// SenderCompID(49) of the administration: `sender_comp_id` in its settings.
     pub target_comp_id: String,
-    /// The name of the user.
+    /// Name of the user.
     pub user: String,
-    /// The password.
+    /// Password of the user.
     pub password: Secret,
     /// TLS settings of the connection; `None` for a connection without TLS.
     pub tls: Option<TlsSettings>,
 }
 
 impl FixLogin {
-    /// A user who logs on there, with the settings that the administration has by default.
+    /// Creates a login with the default settings of the administration and a random
+    /// SenderCompID(49).
     #[must_use]
     pub fn new(address: impl Into<String>, user: impl Into<String>, password: Secret) -> Self {
         let own = random_hex().unwrap_or_else(|_| std::process::id().to_string());
         Self {
             address: address.into(),
             begin_string: BeginString::Fix44,
-            // Logs of servers have it: never the name, which may be a password in the wrong place.
+            // Servers log the SenderCompID(49). The user name is left out, because it may be a
+            // mistyped password.
             sender_comp_id: format!("ADMIN-{own:.12}"),
             target_comp_id: "FIXADMIN".to_owned(),
             user: user.into(),
@@ -74,7 +76,7 @@ struct Told(Sender<News>);
 
 impl Told {
     fn tell(&self, news: News) {
-        // The client may have given up waiting.
+        // The client may have stopped waiting.
         let _ = self.0.send(news);
     }
 }
@@ -104,7 +106,7 @@ impl Application for Told {
     }
 }
 
-/// A session with the administration, until it is dropped.
+/// A session with the administration. Dropping the client ends the session.
 pub struct FixClient {
     engine: Option<Engine>,
     session: SessionHandle,
@@ -121,15 +123,15 @@ impl fmt::Debug for FixClient {
 }
 
 impl FixClient {
-    /// Logs on.
+    /// Connects and logs on.
     ///
     /// # Errors
-    /// In words: nobody listens there, or the server refuses.
+    /// Returns the reason as text: the connection fails, or the server refuses the logon.
     pub fn log_on(login: &FixLogin) -> Result<Self, String> {
         let wrong = |error: &dyn fmt::Display| format!("{}: {error}", login.address);
         let found = login.address.to_socket_addrs().map_err(|error| wrong(&error))?.next();
         let found = found.ok_or_else(|| wrong(&"no such address"))?;
-        // The engine would try again and again.
+        // A failed connection is reported here; the engine would retry.
         TcpStream::connect_timeout(&found, LOGON_MAX).map_err(|error| wrong(&error))?;
         let id = SessionId::new(login.begin_string, &login.sender_comp_id, &login.target_comp_id);
         let mut session = SessionSettings::new(Role::Initiator, &id, &login.address);
@@ -162,10 +164,11 @@ impl FixClient {
         Ok(Self { engine, session, news, unasked, asked: 0 })
     }
 
-    /// Sends a command, and waits so long for its answer.
+    /// Sends a command and waits up to `wait` for its answer.
     ///
     /// # Errors
-    /// In words: it was not sent, the connection has ended, or there is no answer yet.
+    /// Returns the reason as text: the command was not sent, the connection has ended, or no answer
+    /// arrived in time.
     pub fn ask(&mut self, xml: &str, wait: Duration) -> Result<String, String> {
         self.asked += 1;
         let id = self.asked.to_string();
@@ -183,11 +186,10 @@ impl FixClient {
         }
     }
 
-    /// Returns the next message that the server sends to a subscriber. `None` if nothing comes for
-    /// so long.
+    /// Returns the next message of a subscription, or `None` if no message arrives within `wait`.
     ///
     /// # Errors
-    /// In words, why the connection has ended.
+    /// Returns the reason why the connection ended.
     pub fn next(&mut self, wait: Duration) -> Result<Option<String>, String> {
         if let Some(news) = self.unasked.pop_front() {
             return Ok(Some(news));

@@ -1,7 +1,7 @@
-//! One connection with HTTP/1.1, until it ends or takes too long.
+//! One HTTP/1.1 connection, from its start until it ends or exceeds a time limit.
 //!
-//! Invariant: a client bounds no phase of a request. The head, which includes the wait for the
-//! first byte, the body, and each part of an answer have a time of their own.
+//! Invariant: each phase of a request has its own time limit, so no client can stretch a phase. The
+//! phases are the head with the wait for its first byte, the body, and each part of an answer.
 
 use std::io;
 use std::net::SocketAddr;
@@ -27,20 +27,20 @@ use tokio::time::{Sleep, sleep, timeout};
 use crate::answer::Refusal;
 use crate::places::ConnectionPermit;
 
-/// How long a client may take for a TLS handshake, and for the head of a request: from the moment
-/// when the connection, or the answer before, is there.
+/// Maximum time for a TLS handshake, and for the head of a request. The time of a head starts with
+/// the connection or with the end of the previous answer.
 pub(crate) const HEAD_TIME: Duration = Duration::from_secs(10);
-/// How long a client may take for the body of a request.
+/// Maximum time for the body of a request.
 const BODY_TIME: Duration = Duration::from_secs(10);
-/// How long a client may take to read [`READ_BYTES`] of an answer, or what is left of it.
+/// Maximum time for a client to read [`READ_BYTES`] of an answer, or the rest of the answer.
 const READ_TIME: Duration = Duration::from_secs(10);
 const READ_BYTES: usize = 64 << 10;
-/// The longest body of a request.
+/// Longest body of a request, in bytes.
 const BODY_MAX: usize = 64 << 10;
-/// The longest head of a request, and what is read or written at once.
+/// Longest head of a request, and size of the read and write buffers, in bytes.
 const BUFFER_MAX: usize = 64 << 10;
 
-/// Serves a connection that came from there.
+/// Serves a connection from the address `from`.
 pub(crate) async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     (from, seat): (SocketAddr, Arc<ConnectionPermit>),
@@ -56,11 +56,11 @@ pub(crate) async fn serve(
     let mut builder = http1::Builder::new();
     builder.timer(TokioTimer::new()).header_read_timeout(HEAD_TIME).max_buf_size(BUFFER_MAX);
     let stream = TokioIo::new(Written { stream, written: 0, timer: None });
-    // A client that breaks off has no answer to get.
+    // A client that breaks the connection receives no answer.
     let _ = open.watch(builder.serve_connection(stream, service)).await;
 }
 
-/// Reads the body of a request before anything is done for it.
+/// Reads the whole body of a request before the request is handled.
 pub(crate) async fn whole(request: Request, next: Next) -> Response {
     let (head, body) = request.into_parts();
     match timeout(BODY_TIME, to_bytes(body, BODY_MAX)).await {
@@ -76,17 +76,17 @@ pub(crate) async fn whole(request: Request, next: Next) -> Response {
     }
 }
 
-/// A stream whose writes fail when nobody reads them.
+/// A stream whose writes fail if the client stops reading.
 struct Written<S> {
     stream: S,
-    /// Bytes since the timer was set.
+    /// Bytes written since the timer was reset.
     written: usize,
-    /// Runs while bytes wait to be written.
+    /// Timer that runs while bytes wait to be written.
     timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Written<S> {
-    /// Returns the result of a write or a shutdown, or an error once it has waited too long.
+    /// Returns the result of a write or a shutdown, or a `TimedOut` error after [`READ_TIME`].
     fn timed<T>(&mut self, cx: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if done.is_ready() {
             return done;
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::places::Places;
 
-    /// A connection to an administration with a long answer and a body that is read.
+    /// Connects to a test server with a long answer at `/long` and an echo of the body at `/body`.
     fn client() -> DuplexStream {
         let (ours, theirs) = duplex(1 << 10);
         let router = Router::new()
@@ -188,8 +188,8 @@ mod tests {
         ours
     }
 
-    /// A client that sends this, byte by byte if it is slow, and does no more. Returns what it is
-    /// told, and after how many seconds the connection ends.
+    /// Sends the text, the last `slow` bytes one at a time, and then only reads. Returns the answer
+    /// and the seconds until the connection ends.
     async fn end_of(sends: &str, slow: usize) -> (String, u64) {
         let (mut client, begun) = (client(), Instant::now());
         let (at_once, slowly) = sends.split_at(sends.len() - slow);
@@ -231,7 +231,7 @@ mod tests {
             client.write_all(b"GET /long HTTP/1.1\r\nHost: x\r\n\r\n").await.unwrap();
             let mut read = 0;
             if let Some(pause) = pause {
-                // A reader of one KiB a second.
+                // The client reads 1 KiB a second.
                 let mut part = [0; 1 << 10];
                 while let Ok(n @ 1..) = client.read(&mut part).await {
                     read += n;

@@ -1,4 +1,4 @@
-//! The last events of the engine, kept in memory for who looks, and passed on as they happen.
+//! The last events of the engine, kept in memory and streamed to subscribers.
 
 use std::collections::VecDeque;
 use std::fmt::Debug;
@@ -14,34 +14,34 @@ use transfix::clock;
 
 use crate::shown::moment;
 
-/// Events that are kept.
+/// Number of kept events.
 const KEPT: usize = 2_000;
-/// Events that may wait for one who reads them as they happen; who is slower misses some, and is
-/// told.
+/// Number of events that may wait for a subscriber. A slower subscriber misses events and receives
+/// the number of missed events.
 const WAITING: usize = 512;
-/// The most of a value, in bytes.
+/// Longest text of a field, in bytes.
 const VALUE_MAX: usize = 2_048;
 
-/// An event as it is shown, and as JSON (by serde).
+/// An event in the form that the console shows, serialized as JSON by serde.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct ShownEvent {
-    /// Its number since the start, where events are kept; otherwise 0.
+    /// Number of the event since the start; 0 if events are not kept.
     #[serde(skip_serializing_if = "is_zero")]
     pub n: u64,
-    /// When, in UTC (ISO 8601).
+    /// Time in UTC (ISO 8601).
     pub at: String,
     /// `ERROR`, `WARN` or `INFO`.
     pub level: &'static str,
-    /// The module that tells it.
+    /// Module that reports the event.
     pub target: &'static str,
-    /// The number of the event: the page "What happened?" of the book has all.
+    /// Code of the event; the page "What happened?" of the book lists all codes.
     pub code: Option<u16>,
-    /// The text of the event.
+    /// Text of the event.
     pub text: String,
-    /// The session that it is about.
+    /// Session of the event, if any.
     pub session: Option<String>,
-    /// The other fields of the event.
+    /// Other fields of the event.
     pub fields: Map<String, Value>,
 }
 
@@ -51,7 +51,7 @@ const fn is_zero(n: &u64) -> bool {
 }
 
 impl ShownEvent {
-    /// An event without fields, now.
+    /// Creates an event without fields, with the present time.
     #[must_use]
     pub fn new(level: Level, target: &'static str, text: String) -> Self {
         let (level, at) = (level.as_str(), moment(clock::now().utc));
@@ -59,7 +59,7 @@ impl ShownEvent {
         Self { n: 0, at, level, target, code: None, text, session, fields }
     }
 
-    /// An event of `tracing` in this form, with the present time.
+    /// Converts an event of `tracing`, with the present time.
     #[must_use]
     pub fn of(event: &Event<'_>) -> Self {
         let mut found = Found::default();
@@ -73,7 +73,7 @@ impl ShownEvent {
     }
 }
 
-/// The last events of the engine. A clone is the same.
+/// The last events of the engine. Clones share the same events.
 #[derive(Clone, Debug)]
 pub struct EventRing {
     inner: Arc<Inner>,
@@ -105,7 +105,8 @@ impl EventRing {
         EventLayer(self.clone())
     }
 
-    /// The events behind this number, the oldest first, and those of one session if it is wanted.
+    /// Returns the last `limit` events with a number above `n`, oldest first. `session` restricts
+    /// the events to one session.
     pub(crate) fn after(
         &self,
         n: u64,
@@ -135,12 +136,12 @@ impl EventRing {
             kept.events.pop_front();
         }
         kept.events.push_back(Arc::clone(&event));
-        // Nobody may be looking.
+        // The send fails if there is no subscriber.
         let _ = self.inner.news.send(event);
     }
 }
 
-/// Keeps the events of the engine in an [`EventRing`].
+/// A layer of `tracing` that stores the engine's events in an [`EventRing`].
 #[derive(Debug)]
 pub struct EventLayer(EventRing);
 

@@ -1,4 +1,4 @@
-//! Which events the program tells, changed while it runs.
+//! Filter of the program's events, changeable at run time.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,10 +9,10 @@ use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::{Context, Filter};
 use transfix::{EventLevel, EventLevels};
 
-/// Which events the program tells: those of its settings, or what an operator has set since. A
-/// clone is the same.
+/// Filter of the program's events, by the levels of the settings or of an operator. Clones share
+/// the same levels.
 ///
-/// It is a filter for layers of the program's subscriber of `tracing`.
+/// The filter applies to layers of the program's subscriber of `tracing`.
 #[derive(Clone, Debug)]
 pub struct EventFilter {
     now: Arc<RwLock<Now>>,
@@ -41,7 +41,7 @@ impl Now {
 }
 
 impl EventFilter {
-    /// Lets through what the settings say.
+    /// Creates a filter with the levels of the settings.
     #[must_use]
     pub fn new(of_settings: EventLevels) -> Self {
         let (targets, finest) = (Targets::new(), LevelFilter::OFF);
@@ -50,41 +50,41 @@ impl EventFilter {
         Self { now: Arc::new(RwLock::new(now)) }
     }
 
-    /// The levels in force.
+    /// Returns the levels in force.
     #[must_use]
     pub fn levels(&self) -> EventLevels {
         self.read(|now| now.levels().clone())
     }
 
-    /// The levels of the settings.
+    /// Returns the levels of the settings.
     #[must_use]
     pub fn of_settings(&self) -> EventLevels {
         self.read(|now| now.of_settings.clone())
     }
 
-    /// Returns true if an operator has set what counts.
+    /// Returns true if an operator has set the levels in force.
     #[must_use]
     pub fn is_set(&self) -> bool {
         self.read(|now| now.set.is_some())
     }
 
-    /// An operator sets what counts until [`EventFilter::reload`].
+    /// Sets the levels of an operator, in force until [`EventFilter::reload`].
     pub fn set(&self, levels: EventLevels) {
         self.change(|now| now.set = Some(levels));
     }
 
-    /// From now on the settings count, which say this.
+    /// Replaces all levels by new levels of the settings.
     pub fn reload(&self, of_settings: EventLevels) {
         self.change(|now| (now.of_settings, now.set) = (of_settings, None));
     }
 
-    /// Returns true if an event of this part and level is let through.
+    /// Returns true if events of this module and level pass the filter.
     #[must_use]
     pub fn lets_through(&self, meta: &Metadata<'_>) -> bool {
         self.read(|now| now.targets.would_enable(meta.target(), meta.level()))
     }
 
-    /// The finest level that any part has.
+    /// Returns the most detailed level of any module.
     #[must_use]
     pub fn finest(&self) -> LevelFilter {
         self.read(|now| now.finest)

@@ -1,8 +1,8 @@
-//! The administration over FIX: administrators log on as counterparties of an engine of its own,
-//! and give commands as XML in XMLnonFIX(n).
+//! Administration over FIX. Administrators log on as counterparties of a separate engine and send
+//! commands as XML in XMLnonFIX(n).
 //!
-//! Invariants: its engine shares only the `Admin` with the engine that trades, and each action goes
-//! through the `Admin`. A session that has not logged on as a user can do nothing.
+//! Invariants: the separate engine shares only the `Admin` with the trading engine, and each action
+//! is performed by the `Admin`. A session without a logged-on user can do nothing.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -47,25 +47,25 @@ pub(crate) fn answer_to(
     answer::response(request_id, &outcome)
 }
 
-/// The longest message of an administrator: one with longer XML than is read is answered, and not
-/// cut off.
+/// Longest message of an administrator, in bytes. The limit exceeds the XML limit, so that too long
+/// XML is answered and the connection stays open.
 const MESSAGE_MAX: usize = 2 << 20;
-/// Messages of one administrator that may wait.
+/// Maximum number of waiting messages of one administrator.
 const WAITING_MAX: usize = 64;
-/// Bytes that may wait for an administrator who does not read. The connection is cut off when so
-/// much has waited for [`UNREAD_TIME`].
+/// Maximum number of bytes that may wait for an administrator who does not read. The connection is
+/// closed after [`UNREAD_TIME`] at this limit.
 const UNREAD_MAX: usize = 4 << 20;
 const UNREAD_TIME: Duration = Duration::from_secs(5);
-/// Bytes that may wait in all cases; an answer is shorter.
+/// Absolute maximum of waiting bytes for one administrator; every answer is shorter.
 const QUEUED_MAX: usize = 32 << 20;
-/// Bytes that may wait for all administrators together.
+/// Maximum number of waiting bytes for all administrators together.
 const ALL_WAITING_MAX: usize = 128 << 20;
-/// Threads in which commands are carried out.
+/// Number of threads that run commands.
 const THREADS: usize = 4;
-/// How long administrators have to answer our Logout(5).
+/// Maximum time for administrators to answer the server's Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
-/// The administration over FIX, until it is dropped.
+/// The administration over FIX, stopped on drop.
 pub(crate) struct FixServer {
     address: SocketAddr,
     administrators: Arc<Administrators>,
@@ -83,7 +83,7 @@ impl FixServer {
     /// Binds the address and starts the threads.
     ///
     /// # Errors
-    /// The address or the certificate will not do.
+    /// Returns an error if the address or the certificate is unusable.
     pub(crate) fn start(
         settings: &AdminSettings,
         fix: &FixAdminSettings,
@@ -126,7 +126,7 @@ impl Drop for FixServer {
         self.administrators.attendance.close();
         self.administrators.attendance.wait_for_answers();
         if let Some(watch) = self.watch.take() {
-            // One that has panicked has said so.
+            // A panic of the thread has been reported already.
             let _ = watch.join();
         }
         if let Some(engine) = self.engine.take() {
@@ -135,7 +135,7 @@ impl Drop for FixServer {
     }
 }
 
-/// The settings of the engine of administrators: a template in memory.
+/// Returns the settings of the administrators' engine: one session template, stored in memory.
 fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     let id = SessionId::new(fix.begin_string, &fix.sender_comp_id, "*");
     let mut session = SessionSettings::new(Role::Acceptor, &id, &fix.address);
@@ -147,13 +147,13 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
             ..TlsSettings::default()
         });
     }
-    // An administrator who comes again asks again: nothing is kept.
+    // A reconnected administrator repeats its requests, so nothing is stored.
     session.store.durability = Durability::Memory;
     session.store.keep_outbound = false;
     let resets = &mut session.protocol.reset_on;
     (resets.logon, resets.logout, resets.disconnect) = (true, true, true);
     session.protocol.held_bytes_max = 1 << 20;
-    // Commands have fields of their own.
+    // Commands use fields that no dictionary contains.
     session.validation.validate = false;
     session.validation.message_bytes_max = MESSAGE_MAX;
     session.application.messages_max = WAITING_MAX;
@@ -167,12 +167,12 @@ fn engine(settings: &AdminSettings, fix: &FixAdminSettings) -> Settings {
     engine.workers = 1;
     engine.application_threads = THREADS;
     engine.created_sessions_max = fix.sessions_max as usize;
-    // The next one of that name is judged in a thread of its own again.
+    // A removed session's next Logon(A) is judged in a thread of its own again.
     engine.created_sessions_idle = Duration::from_secs(1);
     engine.pending_connections_max = 64;
     engine.pending_per_address_max = 32;
     engine.waiting_bytes_max = ALL_WAITING_MAX;
-    // The program may take a minute to do what it is asked for.
+    // The program may take a minute for a request.
     engine.slow_callback = Duration::ZERO;
     settings
 }

@@ -1,4 +1,4 @@
-//! The health of the process: it lives, and it is ready for its work.
+//! Health checks of the process: liveness and readiness.
 
 use std::sync::Arc;
 
@@ -12,15 +12,16 @@ use transfix::{SessionStatus, clock};
 use crate::app::{App, blocking};
 use crate::shown::is_open;
 
-/// The process answers.
+/// Answers that the process is alive.
 pub(crate) async fn live() -> Json<Value> {
     Json(json!({ "live": true }))
 }
 
-/// Why the engine is not ready: nothing if it is. Ready means: there are sessions or listeners,
-/// connections are accepted where it listens, and the store of each session that is open by its
-/// schedule takes something. Logons do not count, because counterparties decide about them.
-/// Everybody may ask, so no session is named.
+/// Returns the reasons why the engine is not ready, or an empty list.
+///
+/// The engine is ready if it has sessions or listeners, its listeners accept connections, and no
+/// open session's store has failed. Logons do not count, because they depend on counterparties.
+/// Everybody may ask, so the reasons name no session.
 pub(crate) fn unready(app: &App) -> Vec<String> {
     let now = clock::now().utc;
     let handles = app.admin.handles();
@@ -33,7 +34,7 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     if failed > 0 {
         why.push(format!("stores that cannot be written: {failed}"));
     }
-    // As it is now: a reload opens and closes listeners.
+    // A reload opens and closes listeners, so the present listeners count.
     let listens = !app.admin.listening().is_empty();
     if listens && !app.admin.accepts() {
         why.push("connections are not accepted".to_owned());

@@ -22,14 +22,14 @@ use crate::app::{App, in_place};
 use crate::order::Order;
 use crate::shown::moment;
 
-/// The most messages in one answer.
+/// Maximum number of messages in one answer.
 const MESSAGES_MAX: usize = 1_000;
-/// How long a journal is searched: what is found until then is the answer.
+/// Maximum time of a search, in nanoseconds; the answer contains the messages found until then.
 const SEARCH_NS: u64 = 5_000_000_000;
-/// The end of the audit that is looked at, in bytes.
+/// Bytes at the end of the audit file that are read.
 const AUDIT_TAIL: u64 = 1 << 20;
 
-/// Which messages are wanted.
+/// Search criteria for messages.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Search {
@@ -41,10 +41,10 @@ pub(crate) struct Search {
     /// `TAG=VALUE`.
     field: Option<String>,
     text: Option<String>,
-    /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order: all messages of its life.
+    /// ClOrdID(11), OrigClOrdID(41) or OrderID(37) of an order; finds all messages of the order.
     order: Option<String>,
     limit: Option<usize>,
-    /// True if each is shown with the names of the dictionary, too.
+    /// True to add each message with the names of the dictionary.
     names: bool,
 }
 
@@ -64,11 +64,11 @@ pub(crate) async fn messages(
     found.map(Json).map_err(|error| Refusal::failed(error.to_string()))
 }
 
-/// The result of a search.
+/// Result of a search.
 #[derive(Serialize)]
 pub(crate) struct Answer {
     messages: Vec<Shown>,
-    /// True if there was time to look at all that could be wanted.
+    /// True if the search covered all relevant entries in time.
     whole: bool,
     keeps_inbound: bool,
 }
@@ -91,7 +91,7 @@ enum Shown {
     },
 }
 
-/// A search that makes sense.
+/// A validated search.
 struct Compiled {
     search: Search,
     direction: Option<Direction>,
@@ -121,8 +121,8 @@ impl Compiled {
         Ok(Self { search, direction, field })
     }
 
-    /// The last messages that are wanted, and what lies between them. The newest segments are read
-    /// first: whoever asks for the last messages of a long journal does not wait for all of it.
+    /// Returns the last matching messages with the notes between them. The newest segments are read
+    /// first, so the last messages of a long journal are found quickly.
     fn search(&self, settings: &SessionSettings) -> Result<Answer, StoreError> {
         let until_ns = clock::monotonic_ns() + SEARCH_NS;
         let limit = self.search.limit.unwrap_or(100).clamp(1, MESSAGES_MAX);
@@ -202,7 +202,7 @@ impl Compiled {
         is_in.then_some(Found::Message(direction, message))
     }
 
-    /// Returns true if all of a stretch is wanted, so that notes belong to it.
+    /// Returns true if no criterion beyond sequence numbers is set, so that notes are included.
     const fn is_open(&self) -> bool {
         self.direction.is_none()
             && self.field.is_none()
@@ -212,7 +212,8 @@ impl Compiled {
     }
 }
 
-/// Looks at each entry of a segment, until the time is over. Returns whether it has looked at all.
+/// Calls `look` for each entry of a segment until the time limit. Returns true if all entries were
+/// read.
 pub(crate) fn each_entry(
     path: &Path,
     until_ns: u64,
@@ -220,7 +221,7 @@ pub(crate) fn each_entry(
 ) -> Result<bool, StoreError> {
     let entries = match journal::read_file(path) {
         Ok(entries) => entries,
-        // Retention has taken it away since the directory was read.
+        // Retention has removed the segment since the directory was read.
         Err(StoreError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(true);
         }
@@ -244,14 +245,14 @@ fn holds(bytes: &[u8], text: &[u8]) -> bool {
     text.is_empty() || bytes.windows(text.len()).any(|window| window == text)
 }
 
-/// MsgType(35), the third field.
+/// Returns MsgType(35), the third field.
 fn msg_type(frame: &[u8]) -> String {
     let field = frame.split(|byte| *byte == 1).nth(2).unwrap_or_default();
     let value = field.strip_prefix(b"35=").unwrap_or_default();
     String::from_utf8_lossy(value).into_owned()
 }
 
-/// Shows messages with the names of their session's dictionaries.
+/// Formats messages with the names of their session's dictionaries.
 struct Names {
     dictionaries: SessionDictionaries,
     index: FieldIndex,
@@ -268,13 +269,13 @@ impl Names {
         let [session, application] = self.dictionaries.of_message(&message);
         let mut text = String::new();
         let mut writer = transfix_text::json::Writer::named(session, application);
-        // A String takes everything.
+        // Writing to a `String` never fails.
         let _ = writer.write(&message, &mut text);
         RawValue::from_string(text).ok()
     }
 }
 
-/// The last lines of the audit file.
+/// Returns up to `limit` last lines of the audit file.
 pub(crate) fn last_lines(path: &Path, limit: usize) -> io::Result<Vec<Value>> {
     let mut file = File::open(path)?;
     let start = file.metadata()?.len().saturating_sub(AUDIT_TAIL);
@@ -282,7 +283,7 @@ pub(crate) fn last_lines(path: &Path, limit: usize) -> io::Result<Vec<Value>> {
     let mut bytes = Vec::new();
     file.take(AUDIT_TAIL).read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    // The first may lack its beginning.
+    // The first line may be incomplete.
     let lines = text.lines().skip(usize::from(start > 0)).collect::<Vec<_>>();
     let lines = lines.iter().rev().take(limit);
     let mut lines: Vec<_> = lines.filter_map(|line| serde_json::from_str(line).ok()).collect();

@@ -1,10 +1,9 @@
-//! The administration of a FIX engine over HTTP, and over FIX itself: what an operator sees and
-//! does, from a browser, a program or a monitoring system.
+//! Administration of a FIX engine over HTTP and over FIX, from a browser, a program or a monitoring
+//! system.
 //!
-//! An [`AdminServer`] listens at an address of its own, in a thread of its own (`tfx-admin`), for
-//! as long as it lives. Everything it does it does by [`transfix::Admin`]: so each action is in the
-//! audit. To look it takes no lock of a session, but for the words in which a
-//! store has failed.
+//! An [`AdminServer`] listens at its own address, in its own thread (`tfx-admin`), until it is
+//! dropped. Each action is performed by [`transfix::Admin`], so the audit records each action.
+//! Reading takes no lock of a session, except to read the error text of a failed store.
 //!
 //! ```no_run
 //! use transfix_admin::{AdminServer, EventRing, Extras};
@@ -21,10 +20,10 @@
 //! }
 //! ```
 //!
-//! With `[admin.fix]` in the settings administrators also log on by FIX, and give commands as XML;
-//! [`OwnCommands`] adds those of the program.
+//! With `[admin.fix]` in the settings, administrators can also log on by FIX and send commands as
+//! XML. [`OwnCommands`] adds commands of the program.
 //!
-//! The pages "Console" and "FIX administration" of the book say what is where.
+//! The pages "Console" and "FIX administration" of the book describe both interfaces.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -62,7 +61,7 @@ pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};
 pub use tls::FreshCertificate;
 
-/// Pages of the book, so that their snippets are compiled.
+/// Pages of the book, included so that their snippets are compiled.
 #[cfg(doctest)]
 mod book {
     #[doc = include_str!("../../../book/src/async.md")]

@@ -1,6 +1,6 @@
-//! Users who have logged in, each known by a cookie.
+//! Logins of users, each identified by a cookie.
 //!
-//! Invariant: the cookie itself is kept nowhere, only its hash.
+//! Invariant: only the hash of a cookie is stored, never the cookie itself.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,24 +9,24 @@ use std::time::Duration;
 
 use crate::users::{random_hex, sha256_hex};
 
-/// Log-ins at once; beyond it the one that was idle longest ends.
+/// Maximum number of logins; beyond the limit, the login that was idle longest ends.
 const LOGINS_MAX: usize = 1_000;
-/// A log-in ends after so long, however much is done: 12 hours, in nanoseconds.
+/// Maximum duration of a login, even an active login: 12 hours, in nanoseconds.
 const LIFE_NS: u64 = 12 * 3_600 * 1_000_000_000;
 
-/// A user who has logged in.
+/// A login of a user.
 #[derive(Clone, Debug)]
 pub(crate) struct Login {
     pub(crate) name: String,
-    /// The hash of the password with which it did: with another password it has to again.
+    /// Hash of the password at login; a changed password requires a new login.
     pub(crate) password_hash: String,
-    /// The header value that a changing request must bring beside the cookie.
+    /// Header value that a changing request must send with the cookie.
     pub(crate) csrf: String,
     since_ns: u64,
     last_ns: u64,
 }
 
-/// All of them, by the hash of their cookies.
+/// All logins, by the hash of their cookies.
 pub(crate) struct Logins {
     all: Mutex<HashMap<String, Login>>,
     idle_ns: u64,
@@ -37,7 +37,7 @@ impl Logins {
         Self { all: Mutex::default(), idle_ns: u64::try_from(idle.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// A new log-in, and its cookie.
+    /// Starts a login and returns its cookie.
     pub(crate) fn begin(
         &self,
         name: &str,
@@ -59,7 +59,7 @@ impl Logins {
         Ok((cookie, login))
     }
 
-    /// Returns the login of this cookie.
+    /// Returns the login of this cookie, and marks the login as active.
     pub(crate) fn find(&self, cookie: &str, now_ns: u64) -> Option<Login> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let login = all.get_mut(&sha256_hex(cookie))?;

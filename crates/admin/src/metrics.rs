@@ -1,7 +1,7 @@
-//! Metrics in the form of OpenMetrics, for Prometheus and its kin.
+//! Metrics in the OpenMetrics format, for Prometheus and compatible systems.
 //!
-//! Bounded: each session has the same number of series, [`SESSIONS_MAX`] sessions have some at
-//! most, and times have buckets for all sessions together.
+//! The number of series is bounded. Each session has a fixed number of series, at most
+//! [`SESSIONS_MAX`] sessions have series, and latency buckets cover all sessions together.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{self, Debug};
@@ -27,10 +27,10 @@ use crate::app::{App, blocking};
 use crate::health::unready;
 use crate::shown::{is_down, is_open};
 
-/// Sessions that have series of their own; those beyond count in the sums alone.
+/// Maximum number of sessions with their own series; further sessions count only in the sums.
 const SESSIONS_MAX: usize = 2_000;
 
-/// Upper ends of the buckets of times, in nanoseconds; above 5 s there is one more.
+/// Upper bounds of the latency buckets, in nanoseconds; one more bucket holds times above 5 s.
 const BUCKETS_NS: [u64; 20] = [
     250,
     500,
@@ -84,7 +84,7 @@ impl Debug for Engine {
     }
 }
 
-/// A session as it was at one moment.
+/// A snapshot of a session.
 struct Seen {
     id: String,
     status: SessionStatus,
@@ -93,7 +93,7 @@ struct Seen {
     heart_bt_int: Duration,
 }
 
-/// A metric of each session: name, help, unit, and its value.
+/// A metric of each session: name, help, unit, and the function that returns the value.
 type OfSession<V> = (&'static str, &'static str, Option<Unit>, fn(&Seen) -> V);
 
 const COUNTERS: &[OfSession<u64>] = &[
@@ -275,7 +275,7 @@ fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt
     metric.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
 }
 
-/// Times of all sessions together, by stage.
+/// Writes the latency of all sessions together, by stage.
 fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt::Result {
     let mut all: BTreeMap<&'static str, Times> = BTreeMap::new();
     for handle in handles {
@@ -303,7 +303,7 @@ fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
     Ok(())
 }
 
-/// Rejects and ends of connections, by reason; those alone that have come up.
+/// Writes the number of rejects and disconnects by reason, for reasons that have occurred.
 fn reasons(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
     let counts = admin.reasons();
     let help = "Reject(3) of all sessions, by SessionRejectReason(373)";

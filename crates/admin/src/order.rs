@@ -1,7 +1,7 @@
-//! The life of an order: all messages that name it, under each of its names.
+//! All messages of an order, found under each of its identifiers.
 //!
-//! A replacement gives an order another ClOrdID(11) and names the one before in OrigClOrdID(41);
-//! OrderID(37) is the name that the venue gives it.
+//! A replacement gives an order a new ClOrdID(11) and names the previous ClOrdID(11) in
+//! OrigClOrdID(41). The venue assigns OrderID(37).
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -13,14 +13,14 @@ use transfix_store::journal::Event;
 
 use crate::journals::each_entry;
 
-/// ClOrdID(11), OrigClOrdID(41) and OrderID(37).
+/// Fields with identifiers: ClOrdID(11), OrigClOrdID(41) and OrderID(37).
 const NAMES: [Tag; 3] = [Tag(11), Tag(41), Tag(37)];
-/// The most names of an order.
+/// Maximum number of identifiers of an order.
 const NAMES_MAX: usize = 200;
-/// How often the journal is read to learn more names.
+/// Maximum number of passes over the journal to find more identifiers.
 const READINGS_MAX: usize = 8;
 
-/// The names of an order, as far as they are known.
+/// Known identifiers of an order.
 pub(crate) struct Order {
     names: BTreeSet<Vec<u8>>,
 }
@@ -30,7 +30,8 @@ impl Order {
         Self { names: BTreeSet::from([name.as_bytes().to_vec()]) }
     }
 
-    /// Learns the other names from these segments. Returns whether there was time for all of it.
+    /// Finds further identifiers of the order in these segments. Returns false if the time or the
+    /// number of passes did not suffice.
     pub(crate) fn complete(
         &mut self,
         segments: &[PathBuf],
@@ -57,7 +58,7 @@ impl Order {
         Ok(false)
     }
 
-    /// Returns true if the message is of this order.
+    /// Returns true if the message belongs to the order.
     pub(crate) fn has(&self, frame: &[u8], index: &mut FieldIndex) -> bool {
         names(frame, index).iter().any(|name| self.names.contains(name))
     }
@@ -71,7 +72,8 @@ impl Order {
     }
 }
 
-/// The names of orders in a message. `NONE` is what a venue writes for an order that it has not.
+/// Returns the order identifiers in a message. `NONE` is skipped, because venues write it for an
+/// unknown order.
 fn names(frame: &[u8], index: &mut FieldIndex) -> Vec<Vec<u8>> {
     let Ok(message) = Message::parse(frame, index, CheckSumPolicy::Ignore) else {
         return Vec::new();
@@ -94,7 +96,7 @@ mod tests {
     fn an_order_has_the_names_of_its_replacements() {
         let (mut order, mut index) = (Order::of("c"), FieldIndex::default());
         let life = ["11=a|37=7", "11=b|41=a|37=7", "11=c|41=b", "11=d|37=NONE", "11=e|37=8"];
-        // The last name first: each reading learns of one before.
+        // The search starts at the last identifier; each pass finds an earlier identifier.
         for _ in 0..2 {
             life.iter().for_each(|fields| order.learn(&frame(fields), &mut index));
         }

@@ -1,4 +1,4 @@
-//! The console, and what describes the rest: files that are part of the program.
+//! Files built into the program: the console and `openapi.json`.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ macro_rules! script {
     };
 }
 
-/// Path, type and content of each.
+/// Path, content type and content of each file.
 const FILES: &[(&str, &str, &str)] = &[
     ("/", "text/html; charset=utf-8", include_str!("assets/index.html")),
     ("/style.css", "text/css; charset=utf-8", include_str!("assets/style.css")),
@@ -53,7 +53,7 @@ pub(crate) fn routes() -> Router<Arc<App>> {
 }
 
 fn file(kind: &'static str, text: &'static str) -> Response {
-    // A new version of the program brings new ones.
+    // Browsers must revalidate, because a new version of the program brings new files.
     let headers = [(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, "no-cache")];
     (StatusCode::OK, headers, text).into_response()
 }
@@ -62,7 +62,7 @@ pub(crate) async fn openapi() -> Response {
     file("application/json", include_str!("assets/openapi.json"))
 }
 
-/// Where a value of the settings comes from, in words.
+/// Describes the origin of a settings value.
 pub(crate) fn origin(origin: &Origin) -> String {
     match origin {
         Origin::File(place) => place.clone(),

@@ -1,9 +1,9 @@
-//! Which connections the administration serves at once.
+//! Limits of concurrent connections to the administration.
 //!
-//! Invariants: a new connection always finds a place. A connection that has not shown its user
-//! loses its place to a new connection if its source has too many. The same holds if its source has
-//! the most and all places are taken. Connections from the machine itself have places that no other
-//! connection takes. A connection that has shown its user keeps its place until it ends.
+//! Invariants: a new connection always receives a place. An unauthenticated connection loses its
+//! place to a new connection if its source has too many connections. An unauthenticated connection
+//! also loses its place if all places are in use and its source has the most. Local connections
+//! have reserved places. An authenticated connection keeps its place until it ends.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
@@ -13,48 +13,50 @@ use tokio::sync::oneshot;
 
 use crate::throttle::network;
 
-/// Connections from other machines that have not shown who they are.
+/// Maximum number of unauthenticated connections from other machines.
 const STRANGERS_MAX: usize = 128;
-/// Those of one source among them: of an address, or of a /64 network of IPv6.
+/// Maximum number of unauthenticated connections of one source: an IPv4 address or a /64 network of
+/// IPv6.
 const PER_SOURCE_MAX: usize = 32;
-/// Connections from the machine itself that have not shown who they are.
+/// Maximum number of unauthenticated connections from the machine itself.
 const LOCAL_MAX: usize = 32;
-/// Connections that have shown a token or the cookie of a log-in.
+/// Maximum number of authenticated connections (token or login cookie).
 const KNOWN_MAX: usize = 96;
-/// Those of one user or token among them.
+/// Maximum number of authenticated connections of one user or token.
 const PER_NAME_MAX: usize = 32;
 
-/// A connection that is served.
+/// An open connection.
 struct Open {
     source: IpAddr,
     is_local: bool,
-    /// The user or token, once it has been shown and there was a place.
+    /// User or token of an authenticated connection; `None` if the limits of such connections are
+    /// reached.
     name: Option<String>,
-    /// Ends the connection when it is dropped.
+    /// Dropping the sender ends the connection.
     _cut: oneshot::Sender<()>,
 }
 
-/// The connections that are served.
+/// The open connections.
 #[derive(Default)]
 struct Table {
-    /// By number: the oldest first.
+    /// Open connections by number, oldest first.
     open: BTreeMap<u64, Open>,
     next: u64,
 }
 
-/// The places of an administration.
+/// The places for connections to one administration.
 #[derive(Default)]
 pub(crate) struct Places(Mutex<Table>);
 
-/// The place of one connection, until it is dropped.
+/// The place of one connection, released on drop.
 pub(crate) struct ConnectionPermit {
     places: Arc<Places>,
     number: u64,
 }
 
 impl Places {
-    /// Takes a connection in, which came `from` there to the address `to`. Returns its place, what
-    /// resolves when the place is lost, and the source of the connection that made room.
+    /// Adds a connection from `from` to the local address `to`. Returns its place, a receiver that
+    /// resolves when the place is lost, and the source of the evicted connection, if any.
     pub(crate) fn enter(
         self: &Arc<Self>,
         from: SocketAddr,
@@ -78,15 +80,16 @@ impl Places {
     }
 }
 
-/// Returns true if a connection from the one address to the other one begins on this machine.
-/// Neighbours of one network of IPv6 are other machines.
+/// Returns true if a connection from `from` to `to` starts on this machine. Other addresses of the
+/// same IPv6 network are other machines.
 fn is_same_machine(from: IpAddr, to: IpAddr) -> bool {
     let (from, to) = (from.to_canonical(), to.to_canonical());
     from == to || from.is_loopback()
 }
 
 impl Table {
-    /// The connection that makes room for a new one of this source, if there is no room.
+    /// Returns the connection to evict for a new connection of this source, or `None` if a place is
+    /// free.
     fn victim(&self, source: IpAddr, is_local: bool) -> Option<u64> {
         let strangers = || {
             let all = self.open.iter();
@@ -110,8 +113,8 @@ impl Table {
 }
 
 impl ConnectionPermit {
-    /// Keeps the place from now on: a request of this connection has shown this user or token.
-    /// Without effect if all such places are taken.
+    /// Marks the connection as authenticated with this user or token, so that it keeps its place.
+    /// Has no effect if the limits of authenticated connections are reached.
     pub(crate) fn keep(&self, name: &str) {
         let mut table = self.places.table();
         let names = || table.open.values().filter_map(|open| open.name.as_deref());
@@ -145,7 +148,7 @@ mod tests {
             Self { places: Arc::default(), seats: Vec::new() }
         }
 
-        /// A connection from this host to host 1. Returns its place in `seats`.
+        /// Opens a connection from this host to host 1. Returns its index in `seats`.
         fn enter(&mut self, host: u16) -> usize {
             let at = |host: u16| SocketAddr::from(([10, 0, (host >> 8) as u8, host as u8], 5));
             let (seat, is_cut, _) = self.places.enter(at(host), Some(at(1)));

@@ -1,7 +1,8 @@
-//! Writes into the audit what users were refused for want of a role, in a bounded number of lines.
+//! Writes requests that were refused for a missing role into the audit, in a bounded number of
+//! lines.
 //!
-//! Invariants: a refusal has a line of its own, or a later line of that user counts it. The lines
-//! of a user grow with time, not with requests, over HTTP and FIX together.
+//! Invariants: each refusal has its own line, or a later line of the same user counts the refusal.
+//! The number of lines of a user grows with time, not with requests, over HTTP and FIX together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,13 +14,13 @@ use transfix::{Actor, Admin};
 use crate::app::blocking;
 use crate::seldom::{ONE_MORE, Seldom};
 
-/// The action in lines that count refusals without a line of their own.
+/// Action name in lines that count refusals without their own line.
 const COUNTED: &str = "refused requests";
 
 /// Refusals of one user or token.
 struct OfUser {
     lines: Seldom,
-    /// The user of the last request, and the address.
+    /// User and address of the last refused request.
     last: Actor,
 }
 
@@ -39,11 +40,11 @@ impl Refusals {
         self.users.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a refusal. Returns the reason for its line of the audit, if one may be written now.
+    /// Counts a refusal. Returns the text for its audit line if a line may be written now.
     pub(crate) fn count(&self, actor: &Actor, why: &str) -> Option<String> {
         let mut users = self.users();
         if !users.contains_key(&actor.who) {
-            // Names that are no longer in the file of users must not pile up.
+            // Names that were removed from the users file must not accumulate.
             users.retain(|_, one| !one.lines.is_as_new());
         }
         let new = || OfUser { lines: Seldom::default(), last: actor.clone() };
@@ -59,7 +60,7 @@ impl Refusals {
         }
     }
 
-    /// Writes a refusal into the audit, or counts it. May wait for the disk.
+    /// Writes a refusal into the audit, or counts the refusal. May wait for the disk.
     pub(crate) fn note(&self, actor: &Actor, what: &str, why: &str) {
         if let Some(why) = self.count(actor, why) {
             self.write(actor, what, &why);
@@ -68,24 +69,25 @@ impl Refusals {
 
     /// Writes a line of the audit. May wait for the disk.
     pub(crate) fn write(&self, actor: &Actor, what: &str, why: &str) {
-        // Nothing is done. The log tells if the audit fails.
+        // The request is refused already, so an error of the audit changes nothing here. The log
+        // reports the error.
         let _ = self.admin.note(actor, what, Err(why));
     }
 
-    /// Writes counts when their lines may be written. Does not end.
+    /// Writes the counts whenever a line is allowed. Never returns.
     pub(crate) async fn write_counts(self: Arc<Self>) {
         loop {
             self.has_left_out.notified().await;
             while self.users().values().any(|one| one.lines.has_left_out()) {
                 sleep(ONE_MORE).await;
                 let refusals = Arc::clone(&self);
-                // A panic would have been reported, and the next turn tries again.
+                // A panic is reported elsewhere; the next pass retries.
                 let _ = blocking(move || refusals.write_those(Seldom::tell_left_out)).await;
             }
         }
     }
 
-    /// Writes all counts, before the end. May wait for the disk.
+    /// Writes all remaining counts at shutdown. May wait for the disk.
     pub(crate) fn write_rest(&self) {
         self.write_those(Seldom::take_left_out);
     }

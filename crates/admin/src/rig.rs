@@ -1,5 +1,4 @@
-//! Commands of administrators over FIX without a connection: for the fuzz target, and for nobody
-//! else.
+//! Commands of administrators over FIX without a connection, for the fuzz target only.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::refusals::Refusals;
 use crate::throttle::Throttle;
 use crate::users::{Role, UsersFile};
 
-/// Where commands are given.
+/// A command interpreter without a connection.
 pub struct Commands {
     administrators: Administrators,
     session: SessionId,
@@ -25,7 +24,7 @@ impl std::fmt::Debug for Commands {
 }
 
 impl Commands {
-    /// Commands to this engine, which has no users.
+    /// Creates an interpreter for this engine, without users.
     #[must_use]
     pub fn new(admin: &Admin) -> Self {
         let administrators = Administrators {
@@ -40,7 +39,7 @@ impl Commands {
         Self { administrators, session: SessionId::new(BeginString::Fix44, "FIXADMIN", "fuzz") }
     }
 
-    /// The XML that somebody with this role is answered.
+    /// Returns the XML answer to a command of an administrator with this role.
     #[must_use]
     pub fn answer(&self, role: Role, xml: &[u8]) -> String {
         let asks = Ok((Actor::new("fuzz", "nowhere"), role));

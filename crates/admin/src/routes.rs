@@ -1,4 +1,4 @@
-//! All requests, and the roles that they need.
+//! HTTP routes and their required roles.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,15 +30,16 @@ use crate::shown::{details, moment, session};
 use crate::users::{NOBODY, Role};
 use crate::{health, journals, metrics, page};
 
-/// The most events or lines of the audit in one answer.
+/// Maximum number of events or audit lines in one answer.
 const LINES_MAX: usize = 1_000;
-/// How long events are passed on for one request.
+/// Maximum duration of one event stream.
 const STREAM_MAX: Duration = Duration::from_secs(600);
 
 type Shared = State<Arc<App>>;
 type Answer = Result<Json<Value>, Refusal>;
 
-/// Method, path, and who answers: the router is made of these, and openapi.json describes them.
+/// Returns method, path and handler of each route. The router is built from this list;
+/// `openapi.json` describes the same routes.
 pub(crate) fn served() -> Vec<(&'static str, &'static str, MethodRouter<Arc<App>>)> {
     let get_by = |path, handler| ("get", path, handler);
     let post_by = |path, handler| ("post", path, handler);
@@ -85,11 +86,11 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .with_state(app)
 }
 
-/// Headers that keep browsers from being used against us.
+/// Adds security headers, which restrict what browsers do with an answer.
 async fn secured(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    // With the last one no text can become HTML: the browser itself forbids it.
+    // `require-trusted-types-for` makes the browser reject text that a script inserts as HTML.
     let policy = "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
                   form-action 'self'; require-trusted-types-for 'script'";
     for (name, value) in [
@@ -193,7 +194,7 @@ async fn one_session(State(app): Shared, _: Access, Named(id): Named<String>) ->
     Ok(Json(shown.await?))
 }
 
-/// The times of one stage, as the plotter of HdrHistogram reads them.
+/// Answers with the latency of one stage in the format of the HdrHistogram plotter.
 async fn latency(
     State(app): Shared,
     _: Access,
@@ -208,7 +209,7 @@ async fn latency(
     blocking(move || handle.latency().stage(stage).to_hgrm()).await
 }
 
-/// An action, and the name of the session once more if it is dangerous.
+/// An action; a dangerous action must repeat the session's name in `confirm`.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -217,9 +218,9 @@ struct Asked {
     action: Value,
 }
 
-/// A number without a fraction is a whole one, however it is written: to JSON 5.0 is 5.
+/// Converts a float without a fraction to an integer; JSON allows 5.0 for 5.
 fn make_whole(value: &mut Value) {
-    /// From here on not every whole number is a float.
+    /// At and above 2^53, a float cannot represent every integer.
     const END: f64 = (1_u64 << 53) as f64;
     let number = value.as_f64().filter(|_| value.is_f64());
     if let Some(number) = number.filter(|n| n.fract() == 0.0 && (0.0..END).contains(n)) {
@@ -254,7 +255,7 @@ async fn act(
     Ok(Json(json!({ "done": true, "session": done.await?? })))
 }
 
-/// A session as a settings file has it.
+/// A session in the format of the settings file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NewSession {
@@ -285,7 +286,7 @@ async fn change_session(
     of_engine(app, access, EngineAction::Change(Box::new(session))).await
 }
 
-/// The name of a session that is to go, once more, and the words of our Logout(5).
+/// Query of a removal: the session's name as confirmation, and the Text(58) of the Logout(5).
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Removal {
@@ -309,7 +310,7 @@ async fn remove_session(
     of_engine(app, access, EngineAction::Remove { id: session, text }).await
 }
 
-/// Answers with data about the program as a whole.
+/// Answers with data about the whole program.
 async fn engine(State(app): Shared, _: Access) -> Json<Value> {
     let listening = app.admin.listening();
     let listening: Vec<_> = listening.iter().map(ToString::to_string).collect();
@@ -332,7 +333,7 @@ async fn rotate_logs(State(app): Shared, access: Access) -> Answer {
     of_engine(app, access, EngineAction::RotateLogs).await
 }
 
-/// The body of a request to stop the engine.
+/// Body of a request to stop the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Stop {
@@ -371,7 +372,7 @@ async fn events(State(app): Shared, _: Access, Wanted(wanted): Wanted<EventsWant
     Ok(Json(json!({ "events": events })))
 }
 
-/// Answers with the meaning of each event, and the remedy.
+/// Answers with the meaning and the remedy of each event code.
 async fn codes(_: Access) -> Json<Value> {
     let all = EventCode::ALL.iter().map(|code| {
         let levels: Vec<_> = code.levels().iter().map(|level| level.as_str()).collect();
@@ -411,7 +412,7 @@ async fn levels(State(app): Shared, _: Access) -> Answer {
     Ok(shown_levels(app.filter()?))
 }
 
-/// Which events there are to be.
+/// Requested levels of events.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Levels {
@@ -444,7 +445,7 @@ async fn set_levels(
     Ok(shown_levels(&filter))
 }
 
-/// Events as they happen, until the reader goes, or is no longer logged in.
+/// Streams events as they happen, for at most [`STREAM_MAX`].
 async fn event_stream(
     State(app): Shared,
     _: Access,
@@ -456,7 +457,7 @@ async fn event_stream(
             Ok(Event::default().event("missed").data(count.to_string()))
         }
     });
-    // The page asks again after that, and must be known then.
+    // The page reconnects after this time and must authenticate again.
     let end = tokio_stream::once(()).then(|()| tokio::time::sleep(STREAM_MAX)).map(|()| None);
     let stream = stream.map(Some).merge(end).take_while(Option::is_some).filter_map(|one| one);
     Sse::new(stream).keep_alive(KeepAlive::default())
@@ -478,7 +479,8 @@ async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Li
     Ok(Json(json!({ "lines": lines })))
 }
 
-/// Whose settings are wanted: of all if nothing is said, of the engine alone with an empty text.
+/// Requested settings: all if `session` is absent, otherwise those of the engine and of this
+/// session. An empty `session` requests only those of the engine.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SettingsWanted {
@@ -576,7 +578,7 @@ mod tests {
         assert_eq!(described, served);
     }
 
-    /// Otherwise an unknown name would be refused sooner than a known one.
+    /// An invalid hash would be refused faster, which would reveal unknown names.
     #[test]
     fn the_hash_that_nobody_has_is_one_that_is_computed() {
         let text = format!(

@@ -1,31 +1,31 @@
-//! Bounds the lines that others can make come again and again.
+//! Rate limit for log and audit lines that clients can cause.
 //!
-//! Invariant: their number grows with time, not with what others do.
+//! Invariant: the number of lines grows with time, not with the number of causes.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use transfix::clock;
 
-/// Lines that are written at once.
+/// Number of lines that may be written at once.
 const AT_ONCE: u64 = 10;
-/// Time after which one more may be.
+/// Time after which one more line may be written.
 pub(crate) const ONE_MORE: Duration = Duration::from_secs(1);
 const ONE_MORE_NS: u64 = ONE_MORE.as_nanos() as u64;
 
-/// When lines of one kind may be written, and how many were left out.
+/// Rate limit of one kind of line, with the number of suppressed lines.
 #[derive(Debug, Default)]
 pub(crate) struct Seldom(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// When as many as ever may be written again.
+    /// Monotonic time at which [`AT_ONCE`] lines may be written again, in nanoseconds.
     full_at_ns: u64,
     left_out: u64,
 }
 
 impl State {
-    /// Returns the number of lines left out before, if a line may be written now.
+    /// Returns the number of suppressed lines if a line may be written now.
     fn take(&mut self, now_ns: u64) -> Option<u64> {
         let full_at_ns = self.full_at_ns.max(now_ns) + ONE_MORE_NS;
         if full_at_ns > now_ns + AT_ONCE * ONE_MORE_NS {
@@ -41,7 +41,8 @@ impl Seldom {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the number of lines left out before, if a line may be written now.
+    /// Returns the number of suppressed lines if a line may be written now. Otherwise, counts this
+    /// line as suppressed.
     pub(crate) fn tell(&self) -> Option<u64> {
         self.tell_at(clock::monotonic_ns())
     }
@@ -53,13 +54,14 @@ impl Seldom {
         left_out
     }
 
-    /// How many lines were left out, if some were and a line that says so may be written now.
+    /// Returns the number of suppressed lines, if any, when a line that reports them may be written
+    /// now.
     pub(crate) fn tell_left_out(&self) -> Option<u64> {
         let mut state = self.state();
         (state.left_out > 0).then(|| state.take(clock::monotonic_ns())).flatten()
     }
 
-    /// How many lines were left out, if some were, whether a line may be written now or not.
+    /// Returns the number of suppressed lines, if any, regardless of the rate limit.
     pub(crate) fn take_left_out(&self) -> Option<u64> {
         Some(std::mem::take(&mut self.state().left_out)).filter(|left_out| *left_out > 0)
     }
@@ -68,7 +70,7 @@ impl Seldom {
         self.state().left_out > 0
     }
 
-    /// Returns true if it would answer as a new one does.
+    /// Returns true if the state equals that of a new rate limit.
     pub(crate) fn is_as_new(&self) -> bool {
         let state = self.state();
         state.left_out == 0 && state.full_at_ns <= clock::monotonic_ns()

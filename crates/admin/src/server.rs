@@ -1,4 +1,4 @@
-//! Listens, speaks TLS if it is to, and serves; in one thread of its own.
+//! The HTTP server: accepts connections, optionally with TLS, in one thread of its own.
 
 use std::fmt;
 use std::io;
@@ -31,36 +31,36 @@ use crate::throttle::Throttle;
 use crate::tls::{Certificate, FreshCertificate};
 use crate::users::UsersFile;
 
-/// How long the last answers may take when the server ends.
+/// Maximum time for the last answers when the server stops.
 const LAST_ANSWERS: Duration = Duration::from_secs(1);
-/// How long the listener rests after an error of the system.
+/// Pause of the listener after an accept error.
 const REST: Duration = Duration::from_millis(100);
 
-/// Data of the program beside the settings of the administration.
+/// Data of the program that the settings of the administration do not contain.
 #[derive(Debug, Default)]
 #[non_exhaustive]
 pub struct Extras {
-    /// The events that are shown.
+    /// Events to show.
     pub events: EventRing,
-    /// Which events there are, to be shown and set.
+    /// Filter of events, to show and to set.
     pub filter: Option<EventFilter>,
-    /// The settings file, to be shown.
+    /// Settings file to show.
     pub settings_file: Option<PathBuf>,
-    /// The audit file, to be shown.
+    /// Audit file to show.
     pub audit_file: Option<PathBuf>,
-    /// Commands of the program, for those who administer it over FIX.
+    /// Commands of the program for administrators over FIX.
     pub own_commands: OwnCommands,
 }
 
 impl Extras {
-    /// Nothing but these events.
+    /// Creates extras with these events only.
     #[must_use]
     pub fn new(events: EventRing) -> Self {
         Self { events, ..Self::default() }
     }
 }
 
-/// Why the administration does not start.
+/// Reason why the administration does not start.
 pub struct AdminServerError(String);
 
 impl fmt::Display for AdminServerError {
@@ -69,7 +69,7 @@ impl fmt::Display for AdminServerError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats the error as `Display` does, because an error that `main` returns is printed by `Debug`.
 impl fmt::Debug for AdminServerError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -78,7 +78,7 @@ impl fmt::Debug for AdminServerError {
 
 impl std::error::Error for AdminServerError {}
 
-/// The administration over HTTP, until it is dropped.
+/// The administration over HTTP, stopped on drop.
 #[derive(Debug)]
 pub struct AdminServer {
     address: SocketAddr,
@@ -92,7 +92,7 @@ impl AdminServer {
     /// Binds the address and starts the thread `tfx-admin`.
     ///
     /// # Errors
-    /// [`AdminServerError`]: the address, the certificate or the file of users will not do.
+    /// Returns [`AdminServerError`] if the address, the certificate or the users file is unusable.
     pub fn start(
         settings: &AdminSettings,
         admin: &Admin,
@@ -161,7 +161,7 @@ impl AdminServer {
                             () = Arc::clone(&refusals).write_counts() => {}
                             _ = stopped => {}
                         }
-                        // Clients with an open request get their answers.
+                        // Open requests still receive their answers.
                         let _ = timeout(LAST_ANSWERS, open.shutdown()).await;
                     }
                     Err(error) => tracing::error!(%error, "the administration cannot listen"),
@@ -174,31 +174,31 @@ impl AdminServer {
         Ok(Self { address, certificate, stop: Some(stop), thread, fix })
     }
 
-    /// Where it listens, with the port that the system chose for port 0.
+    /// Returns the listening address, with the port that the system chose for port 0.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it listens for administrators by FIX, if it does.
+    /// Returns the listening address for administrators over FIX, if enabled.
     #[must_use]
     pub fn fix_address(&self) -> Option<SocketAddr> {
         self.fix.as_ref().map(FixServer::address)
     }
 
-    /// Reads certificate and key again, which a browser is shown; over FIX they are read again
-    /// before a connection. `None` if they are what they were, or if there are none. Nothing is
-    /// shown before [`AdminServer::show`].
+    /// Reads the HTTPS certificate and key again. Returns `None` if they are unchanged or not
+    /// configured. The new certificate is used only after [`AdminServer::show`]. Over FIX,
+    /// certificates are read again before each connection.
     ///
     /// # Errors
-    /// [`AdminServerError`]: they will not do, and the old ones stay.
+    /// Returns [`AdminServerError`] if the files are unusable; the old certificate stays in use.
     pub fn read_certificate(&self) -> Result<Option<FreshCertificate>, AdminServerError> {
         let fresh = self.certificate.as_ref().map(|certificate| certificate.read_again());
         let fresh = fresh.unwrap_or(Ok(None));
         fresh.map_err(|why| AdminServerError(format!("the old certificate stays: {why}")))
     }
 
-    /// Shows this certificate from the next connection on.
+    /// Uses this certificate from the next connection on.
     pub fn show(&self, fresh: FreshCertificate) {
         if let Some(certificate) = &self.certificate {
             certificate.show(fresh);
@@ -206,7 +206,7 @@ impl AdminServer {
         }
     }
 
-    /// Where a browser finds it.
+    /// Returns the URL for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}://{}", if self.certificate.is_some() { "https" } else { "http" }, self.address)
@@ -218,7 +218,7 @@ impl Drop for AdminServer {
         drop(self.fix.take());
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // One that has panicked has said so.
+            // A panic of the thread has been reported already.
             let _ = thread.join();
         }
     }
@@ -235,7 +235,7 @@ async fn serve(
         let (socket, from) = match listener.accept().await {
             Ok(accepted) => accepted,
             Err(error) => {
-                // Mostly there are no descriptors left.
+                // The usual cause is a lack of file descriptors.
                 tracing::warn!(%error, "the administration could not accept a connection");
                 sleep(REST).await;
                 continue;
@@ -269,7 +269,7 @@ async fn serve(
     }
 }
 
-/// Reports connections that are closed, in a bounded number of lines.
+/// Reports closed connections in a bounded number of lines.
 #[derive(Default)]
 struct Strangers(Seldom);
 

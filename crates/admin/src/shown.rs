@@ -1,4 +1,4 @@
-//! A session as JSON.
+//! Sessions as JSON.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use transfix::schedule::Schedule;
 use transfix::{Counters, Durability, Role, SessionHandle, SessionStatus, Timestamp, clock};
 
-/// A time as ISO 8601 has it, in UTC.
+/// Formats a time as ISO 8601, in UTC.
 pub(crate) fn moment(at: Timestamp) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
         Ok(at) => format!("{at:.6}"),
@@ -15,13 +15,14 @@ pub(crate) fn moment(at: Timestamp) -> String {
     }
 }
 
-/// Returns true if a session is not as its settings and its schedule want it.
+/// Returns true if the store has failed, or if an enabled, open session is not logged on.
 pub(crate) fn is_down(handle: &SessionHandle, status: &SessionStatus) -> bool {
     let may_be_down = !status.enabled || handle.is_logged_on();
     status.store_has_failed || !may_be_down && is_open(handle, clock::now().utc)
 }
 
-/// Returns the worst problem of a session in a word or two, or `None` if it has no problem.
+/// Returns the worst problem of a session in one to three words, or `None` if the session has no
+/// problem.
 pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<&'static str> {
     if status.store_has_failed {
         return Some("store");
@@ -41,10 +42,10 @@ pub(crate) fn problem(handle: &SessionHandle, status: &SessionStatus) -> Option<
     (!status.unusual_latency.is_empty()).then_some("latency")
 }
 
-/// Returns true if the schedule has the session open now.
+/// Returns true if the schedule has the session open at `now`.
 pub(crate) fn is_open(handle: &SessionHandle, now: Timestamp) -> bool {
     let schedule = handle.settings().schedule.as_ref();
-    // One that cannot be read kept the session from starting.
+    // An invalid schedule would have prevented the start of the session.
     let schedule = schedule.and_then(|settings| Schedule::new(settings).ok());
     schedule.is_none_or(|schedule| schedule.at(now).is_some())
 }
@@ -115,7 +116,8 @@ fn counted(counters: &Counters) -> Value {
     })
 }
 
-/// Where the session keeps its messages and what that takes of the disk; `null` in memory.
+/// Returns the path, the size and the free disk space of the session's store, or `null` for a store
+/// in memory.
 fn store(handle: &SessionHandle) -> Value {
     let settings = handle.settings();
     if settings.store.durability == Durability::Memory {
@@ -127,15 +129,15 @@ fn store(handle: &SessionHandle) -> Value {
     json!({ "path": path.display().to_string(), "bytes": on_disk(&path), "free_bytes": free })
 }
 
-/// Bytes that the files of a directory take, those of its directories not counted: a store has
-/// none.
+/// Returns the disk usage of a directory's files, in bytes. Subdirectories are not counted, because
+/// a store has none.
 fn on_disk(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     let taken = files.filter_map(|file| file.metadata().ok()).map(|file| file.blocks() * 512);
     taken.sum()
 }
 
-/// Returns the further data of a session for its page.
+/// Returns all data of a session for the session's page.
 pub(crate) fn details(handle: &SessionHandle) -> Value {
     let mut shown = session(handle);
     let stages = handle.latency();
@@ -158,7 +160,7 @@ pub(crate) fn details(handle: &SessionHandle) -> Value {
     shown
 }
 
-/// The next windows of the schedule; `null` for a session that is always open.
+/// Returns the next 5 windows of the schedule, or `null` for a session that is always open.
 fn windows(handle: &SessionHandle) -> Value {
     let Some(settings) = &handle.settings().schedule else { return Value::Null };
     let Ok(schedule) = Schedule::new(settings) else { return Value::Null };

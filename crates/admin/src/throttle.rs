@@ -1,9 +1,10 @@
-//! A client that guesses the password of a user waits longer and longer.
+//! Delays for clients that guess passwords. The delay doubles with each further failure, up to a
+//! limit.
 //!
-//! Failures are counted by source and name. Invariants: failures at one name hold up no other name.
-//! From a source with an earlier login, a user waits for a bounded time and is never refused,
-//! whatever others at that source guess. One password is checked at a time for each source and
-//! name, and the others wait in line. Names that no user has are counted alike. The memory is
+//! Failures are counted by source and name. Invariants: failures at one name delay no other name.
+//! At a source with an earlier login, a user waits for a bounded time and is never refused,
+//! whatever other clients guess there. One password is checked at a time for each source and name;
+//! further attempts wait in line. Unknown names are counted like known names. The memory is
 //! bounded.
 
 use std::collections::HashMap;
@@ -18,22 +19,22 @@ use transfix::clock;
 use crate::seldom::Seldom;
 use crate::turns::{Turn, Turns};
 
-/// Failures that cost nothing.
+/// Number of failures without a delay.
 const FREE: u32 = 3;
-/// After which time a source is as new, in nanoseconds.
+/// Time after which failures are forgotten, in nanoseconds.
 const FORGOTTEN_NS: u64 = 600_000_000_000;
-/// The longest wait, in seconds.
+/// Longest delay, in seconds.
 const WAIT_MAX_S: u64 = 60;
-/// The longest wait where the user has logged in before, in seconds.
+/// Longest delay at a source with an earlier login of the user, in seconds.
 const KNOWN_WAIT_MAX_S: u64 = 5;
-/// Pairs of a source and a name that are remembered; beyond it the oldest that has failed goes,
-/// and then the oldest that has logged in.
+/// Maximum number of remembered pairs of source and name. Beyond the limit, the oldest pair without
+/// a login is removed first, then the oldest pair with a login.
 const PAIRS_MAX: usize = 4_096;
 
-/// A source and the hash of a name: a name that is tried may be a password.
+/// A source and the hash of a name. The name is hashed, because it may be a mistyped password.
 type Pair = (IpAddr, u64);
 
-/// Failed log-ins, by source and name.
+/// Failed logins, by source and name.
 #[derive(Default)]
 pub(crate) struct Throttle {
     pairs: Mutex<HashMap<Pair, Failures>>,
@@ -45,18 +46,18 @@ pub(crate) struct Throttle {
 struct Failures {
     count: u32,
     last_ns: u64,
-    /// The user has logged in from there.
+    /// True if the user has logged in from this source.
     is_known: bool,
 }
 
-/// The required step of a source before a password is checked.
+/// Required step of a client before its password is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wait {
-    /// Nothing.
+    /// The client continues at once.
     No,
-    /// To wait for so long, for which the answer is held back.
+    /// The client waits for this time; the answer is delayed.
     Here(Duration),
-    /// To come again after so long.
+    /// The client is refused and may retry after this time.
     Refused(Duration),
 }
 
@@ -65,11 +66,11 @@ impl Throttle {
         self.pairs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until a password of this name may be checked for this source. The next one waits until
-    /// the turn is dropped: hold it until the outcome is counted.
+    /// Waits until a password of this name may be checked for this source. The next client waits
+    /// until the turn is dropped: hold the turn until the outcome is counted.
     ///
     /// # Errors
-    /// The source has to come again after so long.
+    /// Returns the time after which the source may retry.
     pub(crate) async fn enter(&self, source: IpAddr, name: &str) -> Result<Turn, Duration> {
         let wait = || match self.wait(source, name, clock::monotonic_ns()) {
             Wait::No => Ok(Duration::ZERO),
@@ -78,7 +79,7 @@ impl Throttle {
         };
         wait()?;
         let turn = self.turns.wait(pair(source, name)).await;
-        // Those before it may have failed meanwhile.
+        // Earlier clients in the line may have failed meanwhile.
         tokio::time::sleep(wait()?).await;
         Ok(turn)
     }
@@ -99,10 +100,10 @@ impl Throttle {
         if left.is_zero() { Wait::No } else { Wait::Refused(left) }
     }
 
-    /// A log-in has failed; `is_user`: whether a user has this name.
+    /// Counts a failed login. `is_user` is true if a user has this name.
     pub(crate) fn failed(&self, source: IpAddr, name: &str, is_user: bool) {
         self.failed_at(source, name, clock::monotonic_ns());
-        // Another name may be a password, typed in the wrong place: it is not written.
+        // An unknown name may be a mistyped password, so the log leaves it out.
         let user = if is_user { name } else { "a name that no user has" };
         if let Some(left_out) = self.lines.tell() {
             let peer = source;
@@ -207,7 +208,7 @@ mod tests {
         assert_eq!(throttle.wait(HERE, "anna", SECOND_NS), Wait::No);
     }
 
-    /// 32 connections guess at once where the user has logged in before.
+    /// Tests 32 concurrent guesses from a source with an earlier login of the user.
     #[tokio::test(start_paused = true)]
     async fn guesses_of_one_source_at_one_name_come_one_by_one() {
         let throttle = Arc::<Throttle>::default();
@@ -224,7 +225,7 @@ mod tests {
                 })
             })
             .collect();
-        // Another name does not wait for them.
+        // An attempt with another name does not wait for the guesses.
         drop(throttle.enter(HERE, "bert").await.unwrap());
         assert!(begin.elapsed().is_zero());
         for (n, guess) in guesses.into_iter().enumerate() {
@@ -234,7 +235,8 @@ mod tests {
         assert_eq!(throttle.turns.count(), 1, "names that nobody guesses are forgotten");
     }
 
-    /// Where the user is not known, those in line are refused as soon as the first has failed.
+    /// Tests that at an unknown source, waiting clients are refused as soon as the first client
+    /// fails.
     #[tokio::test(start_paused = true)]
     async fn strangers_in_line_are_refused_when_it_is_too_much() {
         let throttle = Arc::<Throttle>::default();
@@ -243,7 +245,7 @@ mod tests {
                 let throttle = Arc::clone(&throttle);
                 tokio::spawn(async move {
                     let Ok(_turn) = throttle.enter(HERE, "anna").await else { return false };
-                    // The check takes its time.
+                    // The check takes some time.
                     tokio::task::yield_now().await;
                     throttle.failed(HERE, "anna", true);
                     true

@@ -1,4 +1,4 @@
-//! The certificate that the administration shows, and how it is read again.
+//! The TLS certificate of the administration, and how the certificate is reloaded.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 use transfix::AdminSettings;
 
-/// A certificate that was read, with its key.
+/// A newly read certificate with its key.
 pub struct FreshCertificate {
     chain: Vec<CertificateDer<'static>>,
     acceptor: TlsAcceptor,
@@ -53,10 +53,10 @@ impl fmt::Debug for Certificate {
 }
 
 impl Certificate {
-    /// That of the settings; `None` if they want no TLS.
+    /// Reads the certificate of the settings. Returns `None` if the settings have no certificate.
     ///
     /// # Errors
-    /// The error of the files.
+    /// Returns the error of the files.
     pub(crate) fn of(settings: &AdminSettings) -> Result<Option<Self>, String> {
         let (certificate, key) = (settings.certificate.clone(), settings.key.clone());
         match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
@@ -71,14 +71,14 @@ impl Certificate {
     /// Reads the files again. Returns `None` if the certificate in use has not changed.
     ///
     /// # Errors
-    /// The error of the files.
+    /// Returns the error of the files.
     pub(crate) fn read_again(&self) -> Result<Option<FreshCertificate>, String> {
         let fresh = FreshCertificate::read(&self.certificate, &self.key)?;
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         Ok(Some(fresh).filter(|fresh| fresh.chain != now.chain))
     }
 
-    /// Shows this one from the next connection on.
+    /// Uses this certificate from the next connection on.
     pub(crate) fn show(&self, fresh: FreshCertificate) {
         *self.now.write().unwrap_or_else(PoisonError::into_inner) = fresh;
     }

@@ -1,6 +1,6 @@
-//! Turns: of each key one at a time, and the others of that key wait in line.
+//! Locks by key: each key has one holder at a time, and further holders wait in line.
 //!
-//! Invariants: keys do not wait for each other; a key that nobody holds or waits for is forgotten.
+//! Invariants: keys do not wait for each other. A key without a holder or a waiter is forgotten.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::{Mutex as Line, OwnedMutexGuard};
 
-/// The turns of all keys.
+/// The locks of all keys.
 pub(crate) struct Turns<K>(Mutex<HashMap<K, Arc<Line<()>>>>);
 
-/// The turn of a key, until it is dropped.
+/// The turn of a key, released on drop.
 pub(crate) struct Turn(#[expect(dead_code, reason = "held, not read")] OwnedMutexGuard<()>);
 
 impl<K> Default for Turns<K> {
@@ -25,7 +25,7 @@ impl<K: Eq + Hash> Turns<K> {
     pub(crate) async fn wait(&self, key: K) -> Turn {
         let line = {
             let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Nobody has the turn there, or waits for it.
+            // These keys have neither a holder nor a waiter.
             lines.retain(|_, line| Arc::strong_count(line) > 1);
             Arc::clone(lines.entry(key).or_default())
         };

@@ -1,7 +1,7 @@
-//! The users of the administration: people with passwords, programs with tokens, in one file.
+//! Users of the administration in one file: people with passwords, programs with tokens.
 //!
-//! The file has hashes alone: Argon2 of passwords, which people choose, and SHA-256 of tokens, each
-//! of which is 256 random bits.
+//! The file contains only hashes: Argon2 of passwords and SHA-256 of tokens. SHA-256 suffices for
+//! tokens, because each token has 256 random bits.
 
 use std::fmt::{self, Write as _};
 use std::fs::{self, OpenOptions};
@@ -16,20 +16,20 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use transfix::{Actor, Admin, Subnet};
 
-/// The rights of a user or a program.
+/// Rights of a user or a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// To look.
+    /// May read.
     Viewer,
-    /// To log on and out, to disconnect, to send what the session layer sends by itself.
+    /// May also log sessions on and off, disconnect them, and send messages of the session layer.
     Operator,
-    /// Everything: also numbers, resets, messages, reload and stop.
+    /// May do everything: also set and reset sequence numbers, send messages, reload and stop.
     Administrator,
 }
 
 impl Role {
-    /// Its name, as the file has it.
+    /// Returns the name of the role in the file.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,42 +60,42 @@ impl FromStr for Role {
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct User {
-    /// The name, which the audit has too.
+    /// Name, also written into the audit.
     pub name: String,
-    /// The role.
+    /// Role.
     pub role: Role,
-    /// The Argon2 hash of the password, as a PHC string.
+    /// Argon2 hash of the password, as a PHC string.
     pub password_hash: String,
-    /// Addresses and subnets from which it may log in, such as `10.1.0.0/16`; empty for all.
+    /// Addresses and subnets from which the user may log in, such as `10.1.0.0/16`; empty = all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub allow_from: Vec<String>,
 }
 
 impl User {
-    /// Returns true if it may log in from there.
+    /// Returns true if the user may log in from this address.
     pub(crate) fn may_come_from(&self, address: IpAddr) -> bool {
         let has = |text: &String| Subnet::parse(text).is_ok_and(|subnet| subnet.has(address));
         self.allow_from.is_empty() || self.allow_from.iter().any(has)
     }
 }
 
-/// A hash that no password has: an unknown name takes as long as a known one.
+/// Hash without a password, checked for unknown names so that they take as long as known names.
 pub(crate) const NOBODY: &str = "$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA\
                                  $AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
-/// A program that shows a token with each request.
+/// A program that sends a token with each request.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Token {
-    /// The name, which the audit has too.
+    /// Name, also written into the audit.
     pub name: String,
-    /// The role.
+    /// Role.
     pub role: Role,
     /// SHA-256 of the token, in hexadecimal digits.
     pub sha256: String,
 }
 
-/// The file.
+/// Content of the users file.
 #[derive(Clone, Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub struct Users {
@@ -113,7 +113,8 @@ impl Users {
     /// Reads the file.
     ///
     /// # Errors
-    /// If it cannot be read, is no such file, or others than its owner may write it.
+    /// Returns an error if the file is unreadable or invalid, or writable for others than its
+    /// owner.
     pub fn load(path: &Path) -> Result<Self, String> {
         let wrong = |why: &dyn fmt::Display| format!("{}: {why}", path.display());
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
@@ -134,10 +135,10 @@ impl Users {
         Ok(users)
     }
 
-    /// Writes the file for its owner alone, all of it or nothing.
+    /// Writes the file atomically, readable for its owner only.
     ///
     /// # Errors
-    /// The error of the system.
+    /// Returns the error of the system.
     pub fn save(&self, path: &Path) -> Result<(), String> {
         let wrong = |error: io::Error| format!("{}: {error}", path.display());
         let text = toml::to_string(self).map_err(|error| wrong(io::Error::other(error)))?;
@@ -151,16 +152,16 @@ impl Users {
         fs::rename(&beside, path).map_err(wrong)
     }
 
-    /// All names.
+    /// Returns the names of all users and tokens.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let users = self.users.iter().map(|user| &*user.name);
         users.chain(self.tokens.iter().map(|token| &*token.name))
     }
 
-    /// Adds a user, or gives one that is there another role and password.
+    /// Adds a user, or replaces the role and the password of an existing user.
     ///
     /// # Errors
-    /// If the name or the password will not do, or a token has the name.
+    /// Returns an error if the name or the password is invalid, or if a token has the name.
     pub fn set_user(&mut self, name: &str, role: Role, password: &str) -> Result<(), String> {
         check_name(name)?;
         if self.tokens.iter().any(|token| token.name == name) {
@@ -171,14 +172,14 @@ impl Users {
         }
         let password_hash = transfix::hash_password(password)?.reveal().to_owned();
         let before = self.users.iter().find(|user| user.name == name);
-        // Another password opens no other doors.
+        // A new password keeps the allowed addresses.
         let allow_from = before.map_or_else(Vec::new, |user| user.allow_from.clone());
         self.users.retain(|user| user.name != name);
         self.users.push(User { name: name.to_owned(), role, password_hash, allow_from });
         Ok(())
     }
 
-    /// Each user and token: its name, the hash of its secret, and what it may do.
+    /// Returns each user and token: name, hash of the secret, and a description of its rights.
     fn described(&self) -> impl Iterator<Item = (&str, String, String)> {
         let users = self.users.iter().map(|user| {
             let mut from = user.allow_from.join(" ");
@@ -194,10 +195,10 @@ impl Users {
         users.chain(tokens)
     }
 
-    /// Adds a token, and returns it: it stands nowhere else.
+    /// Adds a token and returns it. The token is not stored and cannot be read again.
     ///
     /// # Errors
-    /// If the name will not do or is taken, or the system has no random numbers.
+    /// Returns an error if the name is invalid or in use, or if the system has no random numbers.
     pub fn add_token(&mut self, name: &str, role: Role) -> Result<String, String> {
         check_name(name)?;
         if self.names().any(|other| other == name) {
@@ -208,7 +209,7 @@ impl Users {
         Ok(token)
     }
 
-    /// Removes a user or a token. Returns whether there was one.
+    /// Removes a user or a token. Returns true if the name existed.
     pub fn remove(&mut self, name: &str) -> bool {
         let before = self.users.len() + self.tokens.len();
         self.users.retain(|user| user.name != name);
@@ -217,10 +218,11 @@ impl Users {
     }
 }
 
-/// The fewest characters of a password.
+/// Minimum number of characters of a password.
 const PASSWORD_MIN: usize = 10;
 
-/// A name is written into logs and the audit as it is.
+/// Checks a name. Only plain characters are allowed, because logs and the audit contain names
+/// unescaped.
 fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-@".contains(c);
     if name.is_empty() || name.chars().count() > 64 || !name.chars().all(is_plain) {
@@ -231,12 +233,12 @@ fn check_name(name: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// SHA-256 in hexadecimal digits.
+/// Returns the SHA-256 of a text in hexadecimal digits.
 pub(crate) fn sha256_hex(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-/// 256 random bits in hexadecimal digits.
+/// Returns 256 random bits in hexadecimal digits.
 pub(crate) fn random_hex() -> io::Result<String> {
     let mut bytes = [0; 32];
     getrandom::fill(&mut bytes).map_err(|error| io::Error::other(error.to_string()))?;
@@ -250,11 +252,12 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// The file while a server runs: read again when it has changed, so that who was removed is out.
+/// The users file of a running server. A changed file is read again, so that removed users lose
+/// access.
 pub(crate) struct UsersFile {
     path: PathBuf,
     read: Mutex<Read>,
-    /// Whose audit has each change of the file.
+    /// Administration whose audit records each change of the file.
     admin: Option<Admin>,
 }
 
@@ -263,7 +266,7 @@ struct Read {
     users: Arc<Users>,
 }
 
-/// When and how long: another one means another content.
+/// Modification time, length and inode of the file; a different stamp means a changed file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Stamp(i64, i64, u64, u64);
 
@@ -283,22 +286,22 @@ impl UsersFile {
         Ok(file)
     }
 
-    /// Writes into the audit what has become of the file.
+    /// Writes a line about the file into the audit.
     fn note(&self, what: &str, said: &str) -> Result<(), String> {
         let Some(admin) = &self.admin else { return Ok(()) };
         let actor = Actor::new("file of users", self.path.display().to_string());
         admin.note(&actor, what, Ok(said)).map_err(|error| error.to_string())
     }
 
-    /// None that is on a disk.
+    /// Creates an empty list of users without a file.
     #[cfg(feature = "rig")]
     pub(crate) fn of_nobody() -> Self {
         let read = Read { stamp: Stamp(0, 0, 0, 0), users: Arc::default() };
         Self { path: PathBuf::new(), read: Mutex::new(read), admin: None }
     }
 
-    /// Returns the users in the file now. A file that cannot be read, or whose change the audit
-    /// does not take, lets nobody in.
+    /// Returns the present users in the file. Returns no users if the file is unreadable, or if the
+    /// audit cannot record its change.
     pub(crate) fn now(&self) -> Arc<Users> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
         let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
@@ -309,7 +312,7 @@ impl UsersFile {
             });
             let changes = changes(&read.users, &users).join(", ");
             if !changes.is_empty() && self.note("users changed", &changes).is_err() {
-                // The next look tries again.
+                // The next call retries.
                 return Arc::default();
             }
             *read = Read { stamp: now, users: Arc::new(users) };

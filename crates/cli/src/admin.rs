@@ -1,4 +1,5 @@
-//! `transfix admin`: an engine that runs, seen and steered over HTTP or FIX, and who may do that.
+//! `transfix admin`: observes and controls a running engine over HTTP or FIX, and manages its
+//! users.
 
 pub(crate) mod remote;
 mod shown;

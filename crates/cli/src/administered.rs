@@ -1,4 +1,4 @@
-//! The administration, over HTTP and FIX, of an engine that `serve` or `connect` runs.
+//! Starts the administration, over HTTP and FIX, for the engine of `serve`, `run` or `connect`.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -10,11 +10,11 @@ use transfix_admin::{AdminServer, Extras};
 use crate::events;
 use crate::show::say;
 
-/// Returns the errors that prevent a start of the administration, if they show without a start.
+/// Returns errors of the administration's settings that can be found without a start.
 pub(crate) fn errors(settings: &Settings) -> Vec<String> {
     let mut errors = Review::admin_errors(settings);
     let Some(admin) = &settings.admin else { return errors };
-    // The engine says better what a missing file needs.
+    // The engine's error for a missing file already contains the remedy.
     if !errors.iter().any(|error| error.starts_with("[admin]: users_file")) {
         let unread = Users::load(&admin.users_file).err();
         errors.extend(unread.map(|error| format!("[admin] users_file: {error}")));
@@ -22,8 +22,8 @@ pub(crate) fn errors(settings: &Settings) -> Vec<String> {
     errors
 }
 
-/// Checks, before the engine listens for counterparties, that [`start`] can succeed after it: a
-/// counterparty must not log on to a program that ends at once.
+/// Checks that [`start`] can succeed, before the engine listens. Otherwise a counterparty could log
+/// on to a program that ends at once.
 pub(crate) fn check(path: &Path, settings: &Settings) -> Result<(), String> {
     let Some(admin) = &settings.admin else { return Ok(()) };
     let mut errors = errors(settings);
@@ -39,8 +39,8 @@ pub(crate) fn check(path: &Path, settings: &Settings) -> Result<(), String> {
     if errors.is_empty() { Ok(()) } else { Err(errors.join("\n")) }
 }
 
-/// Starts it, if the settings want it, and says where it is. It ends when what is returned is
-/// dropped.
+/// Starts the administration if the settings enable it, and prints its address. Dropping the
+/// returned server stops the administration.
 pub(crate) fn start(
     path: &Path,
     settings: &Settings,

@@ -1,5 +1,5 @@
-//! `transfix audit`: what was written of operators' actions is proven to be unchanged, and what two
-//! sides of a session have kept to be the same.
+//! `transfix audit`: proves that the audit file is unchanged, and that both journals of a session
+//! contain the same messages.
 
 pub(crate) mod journals;
 
@@ -82,7 +82,7 @@ fn verify(args: &Verify) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Says what does not hold.
+/// Prints the reason why the proof failed.
 fn refused(why: &str) {
     eprintln!("transfix audit verify: {}", foreign::lines(why));
 }

@@ -17,7 +17,7 @@ pub(crate) struct Args {
     rest: Vec<OsString>,
 }
 
-/// Becomes the program: the one beside this one, or else the first in PATH.
+/// Replaces this process by `transfix-bench` from the program's own directory, or else from PATH.
 pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
     let beside = std::env::current_exe().ok().map(|own| own.with_file_name(PROGRAM));
     let in_path = std::env::var_os("PATH").unwrap_or_default();
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
     failed(&program.display().to_string(), &command.exec())
 }
 
-/// Says why a program was not started.
+/// Prints why the program was not started.
 fn failed(program: &str, error: &io::Error) -> ExitCode {
     let why = match error.kind() {
         ErrorKind::PermissionDenied => "it may not be run; look at its permissions".to_owned(),

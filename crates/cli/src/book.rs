@@ -1,5 +1,5 @@
-//! The pages of the project name verbs and options that are there, calls of a running engine show
-//! who asks, and the page "Commands" has each verb.
+//! Tests of the documentation pages. Pages name only existing verbs and options, calls to a running
+//! engine include a login, and the page "Commands" lists each verb.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// The pages for users: their names and texts.
+/// Returns the names and texts of the pages for users.
 fn pages() -> Vec<(String, String)> {
     let folders = ["", "book/src", "docs"].map(|folder| fs::read_dir(root().join(folder)));
     let entries = folders.into_iter().flat_map(Result::unwrap).map(|entry| entry.unwrap().path());
@@ -25,12 +25,12 @@ fn pages() -> Vec<(String, String)> {
 /// A call of the program in a page.
 struct Call {
     line: usize,
-    /// In a block of code, and not between backticks in text.
+    /// True in a code block, false between backticks in text.
     in_block: bool,
     words: Vec<String>,
 }
 
-/// The calls of the program in a page: in blocks of code, and in text between backticks.
+/// Finds the calls of the program in a page, in code blocks and between backticks.
 fn calls(page: &str) -> Vec<Call> {
     let (mut in_block, mut found) = (false, Vec::new());
     for (number, line) in (1..).zip(page.lines()) {
@@ -39,7 +39,7 @@ fn calls(page: &str) -> Vec<Call> {
         } else if in_block {
             let line = line.trim_start().trim_start_matches("$ ");
             let line = line.split_once("sudo -u transfix ").map_or(line, |(_, call)| call);
-            // A unit of systemd names the whole path.
+            // A systemd unit contains the full path of the program.
             let of_unit = line.strip_prefix("Exec").and_then(|rest| rest.split_once("=/usr/bin/"));
             let line = of_unit.map_or(line, |(_, call)| call);
             found.push((number, true, line));
@@ -47,7 +47,7 @@ fn calls(page: &str) -> Vec<Call> {
             found.extend(line.split('`').skip(1).step_by(2).map(|span| (number, false, span)));
         }
     }
-    // A key of a manifest and an error of the program begin so too.
+    // A key of a manifest and an error of the program start with the same text.
     let is_call = |text: &str| {
         let verb = text.strip_prefix("transfix ").and_then(|rest| rest.split(' ').next());
         verb.is_some_and(|verb| verb != "=" && !verb.ends_with(':'))
@@ -57,9 +57,9 @@ fn calls(page: &str) -> Vec<Call> {
     found.into_iter().map(call).collect()
 }
 
-/// The words of a call, up to what a shell or a reader takes for something else.
+/// Splits a call into words, up to shell operators or a comment.
 fn words(call: &str) -> Vec<String> {
-    // Two spaces, or a comment, stand before what is said about it.
+    // Two spaces or a dash separate a call from its explanation.
     let end = ["  ", " #", " >", " <", " | ", " &", " 2>", "; ", " — "];
     let end = end.iter().filter_map(|mark| call.find(mark)).min().unwrap_or(call.len());
     let (mut words, mut quote) = (vec![String::new()], None);
@@ -75,9 +75,9 @@ fn words(call: &str) -> Vec<String> {
     words
 }
 
-/// Returns the error of a call that names a missing option, command or value.
+/// Returns the error of a call with an unknown option, command or value.
 fn wrong(words: &[String]) -> Option<String> {
-    // A word in capitals stands for one that the reader puts there.
+    // A word in capitals is a placeholder.
     let is_placeholder = |word: &str| word.chars().all(|c| c.is_ascii_uppercase() || c == '.');
     if words.get(1).is_none_or(|verb| is_placeholder(verb)) {
         return None;
@@ -86,7 +86,7 @@ fn wrong(words: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand | ErrorKind::InvalidValue => {
             let error = error.to_string();
-            // Text may name an option alone.
+            // Text may name an option without its value.
             let of_reader = words[1..].iter().any(|word| is_placeholder(word))
                 || error.contains("none was supplied");
             (!of_reader || error.contains("unexpected argument")).then_some(error)
@@ -95,19 +95,19 @@ fn wrong(words: &[String]) -> Option<String> {
     }
 }
 
-/// Returns true if an engine refuses the call, because neither the call nor its page shows who
-/// asks.
+/// Returns true if an engine would refuse the call because neither the call nor its page shows a
+/// token.
 fn lacks_login(call: &Call, page: &str) -> bool {
     let has = |option: &str| call.words.iter().any(|word| word == option);
     let mut verbs = call.words[1..].iter().map(String::as_str);
     let (asks, words_of_verb) = match (verbs.next(), verbs.next()) {
-        // Health is for everybody, and users and tokens are a file.
+        // Health checks need no token, and users and tokens are stored in a local file.
         (Some("admin"), None | Some("ready" | "user" | "token" | "help")) => (false, 3),
         (Some("admin"), _) => (true, 3),
         (Some("top"), _) => (true, 2),
         _ => (false, 2),
     };
-    // In text a verb alone is its name.
+    // In text, a verb without options is only a name.
     let is_name = !call.in_block && call.words.len() == words_of_verb;
     let shows_who = has("--token-file") || has("--fix") || page.contains("TRANSFIX_ADMIN_TOKEN");
     asks && !is_name && !shows_who
@@ -172,8 +172,8 @@ fn a_call_is_found_and_judged() {
     assert_eq!(judged, [false, true, true, false, true]);
 }
 
-/// A unit has one `ExecStart`, and runs each `ExecStartPre`: a drop-in clears those of the unit
-/// first.
+/// A unit has one `ExecStart` and runs each `ExecStartPre`, so a drop-in must clear the unit's
+/// commands first.
 #[test]
 fn a_drop_in_clears_the_commands_that_it_replaces() {
     let mut drop_ins = 0;
@@ -191,7 +191,7 @@ fn a_drop_in_clears_the_commands_that_it_replaces() {
     assert!(drop_ins > 0, "no page has a drop-in");
 }
 
-/// A command that no help shows is one that nobody finds.
+/// A hidden command is not listed in any help text.
 #[test]
 fn only_the_counterparty_of_tests_is_hidden() {
     fn hidden(command: &clap::Command, path: &str) -> Vec<String> {

@@ -1,6 +1,6 @@
-//! `transfix check`: the messages of a log, a capture or a store, judged by a dictionary.
+//! `transfix check`: checks the messages of a log, a capture or a store against a dictionary.
 //!
-//! Invariant: what is said of a message names its place in the input and what would be right.
+//! Invariant: each finding names the place in the input and the remedy.
 
 pub(crate) mod explain;
 
@@ -64,7 +64,7 @@ fn names() -> PossibleValuesParser {
     PossibleValuesParser::new(Switches::NAMES)
 }
 
-/// Checks the messages and says what is wrong.
+/// Checks the messages and prints the findings.
 pub(crate) fn run(args: &Args) -> ExitCode {
     let mut checker = match Checker::new(args, BufWriter::new(io::stdout().lock())) {
         Ok(checker) => checker,
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
                 has_empty = true;
             }
             Ok(()) | Err(Failure::Enough) => {}
-            // A closed pipe (`| head`) is the reader's choice.
+            // A closed pipe (`| head`) is not an error.
             Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
                 return ExitCode::SUCCESS;
             }
@@ -105,38 +105,38 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The rules and layouts of a version.
+/// Rules and layouts of one pair of dictionaries.
 struct Version {
     rules: Rules,
-    /// By MsgType(35); the first so many types that errors were found in.
+    /// Layouts of message types with errors, by MsgType(35), at most [`LAYOUTS_MAX`].
     layouts: BTreeMap<Vec<u8>, MessageLayout>,
 }
 
 struct Checker<W> {
     out: W,
-    /// The prefix of each place, if there are several files.
+    /// Prefix of each place, used with several files.
     file: String,
     dictionaries: Dictionaries,
-    /// By the number of the pair.
+    /// Rules and layouts by the number of the pair.
     versions: BTreeMap<usize, Version>,
     switches: Switches,
     all: bool,
-    /// Values that are not shown, though they are checked.
+    /// Values to hide; hidden values are checked too.
     mask: Option<Mask>,
     index: FieldIndex,
     scratch: Scratch,
     findings: Vec<Finding>,
     messages: u64,
-    /// Messages that errors were found in.
+    /// Number of messages with errors.
     wrong: u64,
     garbled: u64,
-    /// Errors by their reason.
+    /// Number of findings by reason.
     reasons: BTreeMap<&'static str, u64>,
 }
 
 impl<W: Write> Checker<W> {
     fn new(args: &Args, out: W) -> Result<Self, String> {
-        // The user of `check` wants more findings than those that a session must refuse.
+        // `check` reports conditional fields too, although sessions do not reject them by default.
         let mut switches = Switches { conditions: true, ..Switches::default() };
         for (names, value) in [(&args.on, true), (&args.off, false)] {
             for name in names {
@@ -162,12 +162,13 @@ impl<W: Write> Checker<W> {
         })
     }
 
-    /// Returns the count of all messages so far, sound or not.
+    /// Returns the number of all messages so far, including garbled messages.
     const fn found(&self) -> u64 {
         self.messages + self.garbled
     }
 
-    /// Messages, errors, and errors by reason, the most frequent first.
+    /// Returns the number of messages and errors, and the errors by reason, the most frequent
+    /// first.
     fn summary(&self) -> String {
         let Self { messages, wrong, garbled, .. } = self;
         let mut text =
@@ -181,7 +182,7 @@ impl<W: Write> Checker<W> {
     }
 }
 
-/// A message type's layout is made anew when so many are kept.
+/// Maximum number of kept layouts; at the limit, all layouts are dropped.
 const LAYOUTS_MAX: usize = 1_024;
 
 impl Version {
@@ -197,7 +198,7 @@ impl Version {
     }
 }
 
-/// The title of a message: name, type and MsgSeqNum(34).
+/// Returns the title of a message: name, type and MsgSeqNum(34).
 fn title(message: &Message<'_>, pair: &Pair) -> String {
     let msg_type = message.msg_type();
     let name = pair.message(msg_type).map_or("?", |known| known.name.as_str());
@@ -275,13 +276,14 @@ mod tests {
         (String::from_utf8(checker.out.clone()).unwrap(), checker.summary())
     }
 
-    /// A message of FIX 4.4 as a line of a log; its CheckSum(10) is wrong.
+    /// Returns a FIX 4.4 message as a line of a log, with a wrong CheckSum(10).
     fn line(msg_type: &str, body: &str) -> String {
         let fields = format!("35={msg_type}|34=7|49=A|56=B|52=20261121-09:28:25|{body}");
         format!("8=FIX.4.4|9={}|{fields}10=000|\n", fields.len())
     }
 
-    /// The lines about the message, without its first line and the line of its CheckSum(10).
+    /// Returns the findings of the message, without the first line and the line of its
+    /// CheckSum(10).
     fn explained(msg_type: &str, body: &str) -> Vec<String> {
         let (text, _) = checked(&line(msg_type, body), true, &[]);
         let lines = text.lines().skip(2).map(|line| line.trim().to_owned());

@@ -1,7 +1,7 @@
-//! `transfix codes`: what the number of an event, an error or a reason means, and what to do.
+//! `transfix codes`: explains the number of an event, an error or a reason, and the remedy.
 //!
-//! Invariant: the meanings are those of the engine's table of events, of the code's documentation,
-//! and of the standard dictionary; none is written here.
+//! Invariant: the meanings come from the engine's event table, from the code's documentation and
+//! from the standard dictionary. This file contains none.
 
 mod standard;
 
@@ -37,10 +37,10 @@ pub(crate) struct Args {
     code: Option<String>,
 }
 
-/// The numbers that are no events. `cargo xtask docs` writes this list.
+/// Numbers of errors and reasons, without events. `cargo xtask docs` writes this list.
 const REASONS: &str = include_str!("codes/reasons.txt");
 
-/// An event or a reason, which has a number.
+/// An event, an error or a reason with its number.
 #[derive(Clone, Copy)]
 enum Known {
     Event(EventCode),
@@ -81,7 +81,7 @@ impl Known {
         }
     }
 
-    /// `event, ERROR`, or the type of an error.
+    /// Returns `event` with its levels, such as `event, ERROR`, or the type of an error.
     fn kind(&self) -> String {
         match self {
             Self::Event(code) => {
@@ -105,7 +105,7 @@ impl Known {
 
     fn explained(&self) -> String {
         let mut text = format!("{} {} ({})\n", self.number(), self.name(), self.kind());
-        // A String takes everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "meaning: {}", self.meaning());
         if let Self::Event(code) = self {
             let _ = writeln!(text, "what to do: {}", code.remedy());
@@ -114,7 +114,7 @@ impl Known {
     }
 }
 
-/// Prints the answer; fails if there is no such code.
+/// Prints the answer; fails if the code is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args.code.as_deref()) {
         Ok(text) => answered(&text),
@@ -154,7 +154,7 @@ fn answer(code: Option<&str>) -> Result<String, String> {
     Err(format!("no code has the name '{}'; {hint}", code.escape_debug()))
 }
 
-/// Below this the numbers are those of the standard.
+/// Numbers below this limit belong to the standard.
 const OURS_FROM: u64 = 100;
 
 fn numbered(number: u64, all: &[Known]) -> Result<String, String> {
@@ -170,7 +170,7 @@ fn numbered(number: u64, all: &[Known]) -> Result<String, String> {
             false => Ok(found.join("\n")),
         };
     }
-    // Numbers of one kind share their thousand.
+    // Numbers of one kind are in the same thousand.
     let alike = all.iter().filter(|known| u64::from(known.number()) / 1000 == number / 1000);
     let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
     match near {
@@ -242,7 +242,7 @@ mod tests {
         }
     }
 
-    /// A number below 100 is what Reject(3) and BusinessMessageReject(j) have.
+    /// Tests that a number below 100 is a reason of Reject(3) or BusinessMessageReject(j).
     #[test]
     fn the_reasons_of_the_standard_are_explained() {
         let answer = |code: &str| answer(Some(code)).unwrap();
@@ -263,7 +263,7 @@ mod tests {
         assert!(answer("380=3").contains("UNSUPPORTED_MESSAGE_TYPE (BusinessMessageReject(j))"));
         assert_eq!(answer("103=1"), "OrdRejReason(103)=1 UNKNOWN_SYMBOL\n");
         assert_eq!(answer("Side=1"), "Side(54)=1 BUY\n");
-        // Each reason that the engine itself gives.
+        // The engine itself gives these reasons.
         for reason in transfix::RejectReason::ALL {
             let text = answer(&format!("373={}", reason.as_u16()));
             assert!(text.contains(&format!("\nmeaning: {}\n", reason.text())), "{text}");

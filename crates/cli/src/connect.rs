@@ -99,23 +99,22 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The history of the session so far.
+/// History of the session.
 #[derive(Default)]
 struct Seen {
     was_logged_on: bool,
     is_logged_on: bool,
-    /// How the last connection ended that was logged on.
+    /// End of the last connection that was logged on.
     last_session: Option<Disconnect>,
-    /// How the last connection of all ended, with the words of the counterparty.
+    /// End of the last connection, with the counterparty's text.
     last_end: Option<(Disconnect, String)>,
-    /// Which of the destinations that connection went to.
+    /// Number of the last connection's destination; 0 = primary.
     last_destination: usize,
-    /// MsgSeqNum(34) of the first and last message that are missing below the counterparty's
-    /// Logout(5).
+    /// MsgSeqNum(34) of the first and last missing message below the counterparty's Logout(5).
     missing: Option<(u64, u64)>,
 }
 
-/// Prints what comes and goes, and wakes those who wait for it.
+/// Application of the client: prints messages and events, and wakes waiting commands.
 struct Client {
     show: Show,
     quiet: bool,
@@ -148,7 +147,7 @@ impl Application for Client {
                 });
                 self.heard.logged_on();
             }
-            // Else the message itself is on the screen.
+            // Without `--quiet`, the screen shows the message itself.
             SessionEvent::Rejected(rejected) if self.quiet => {
                 self.show.line(&format!("not taken: {rejected}"));
             }
@@ -160,13 +159,14 @@ impl Application for Client {
         if let SessionNotice::Disconnected(end) = notice {
             self.show.line(&format!("{} ended: {end}", session.id()));
             let words = end.to_string();
-            // A counterparty that says nothing may not be ready yet.
+            // A silent counterparty may not be ready yet.
             let is_silent =
                 matches!(end.reason, Disconnect::LogonUnanswered | Disconnect::LogonTimeout);
             self.heard.ended(&words, !is_silent);
             let broke = take_connection_break();
             let words = match (end.reason, broke) {
-                // A certificate of ours is refused behind the handshake, and TLS says why.
+                // The counterparty refuses the client's certificate after the handshake; the TLS
+                // error names the reason.
                 (Disconnect::LogonUnanswered, Some(error)) => format!("{error}; {words}"),
                 _ => words,
             };
@@ -194,7 +194,8 @@ impl Application for Client {
         match direction {
             Direction::Inbound => {
                 self.heard.add(frame);
-                // A Logout(5) ends the session even above a gap; its number does not count then.
+                // A Logout(5) ends the session even above a gap, and then does not consume its
+                // number.
                 let (expected, _) = session.next_numbers();
                 let missing = heard::logout_number(frame).filter(|seq| *seq > expected);
                 let missing = missing.map(|seq| (expected, seq - 1));
@@ -206,7 +207,7 @@ impl Application for Client {
     }
 }
 
-/// Where it is logged on: the destination, which of several, and the address behind a name.
+/// Describes the destination in use: address, position in the list, and resolved peer address.
 fn at(own: &SessionHandle) -> String {
     let status = own.status();
     let Some(destination) = status.destination else { return String::new() };
@@ -233,13 +234,13 @@ fn connect(
     let (begin_string, id) = (session.begin_string, session.id());
     let show = if args.quiet { Show::quiet() } else { Show::new(session, "")? };
     let (orders, next_order) = placed::placed(&session.store_path())?;
-    // Before the editor changes it.
+    // The editor changes the terminal later.
     let terminal = tcgetattr(std::io::stdin()).ok();
     let words = Arc::new(Vocabulary::new(session)?);
     let kept = Kept::read(&args.messages, &words)?;
     let situation = Arc::<Mutex<Situation>>::default();
     let mut editor = editor(&words, &situation).map_err(|error| error.to_string())?;
-    // Without a terminal the output is for a program.
+    // Without a terminal, a program reads the output.
     let prompt = if std::io::stdin().is_terminal() { "> " } else { "" };
     let sink = if prompt.is_empty() { None } else { printer(&mut editor) };
     let show = show.through(sink);
@@ -255,8 +256,8 @@ fn connect(
     let ending = Ending { addresses, engine: Arc::default(), seen, in_script };
     let mut place = ending.engine();
     let at_signal = ending.clone();
-    // In a thread of its own, since the editor may wait for a key all the while; before a session
-    // can be seen to be logged on. It waits for the engine's place.
+    // The handler runs in its own thread, because the editor may block on input. It is set before a
+    // logon can be seen, and waits until the engine is stored.
     let ended = move || at_signal.at_signal(terminal.as_ref());
     ctrlc::set_handler(ended).map_err(|error| error.to_string())?;
     administered::check(&args.settings, settings)?;
@@ -294,7 +295,7 @@ fn connect(
     Ok(ended_by_itself(&ending, failed))
 }
 
-/// The commands have ended, or one of a script has failed.
+/// Ends the program after the last command or the first failed command of a script.
 fn ended_by_itself(ending: &Ending, failed: Option<Fault>) -> ExitCode {
     ending.in_script.store(false, Ordering::Relaxed);
     if let Some(fault) = &failed {
@@ -302,14 +303,14 @@ fn ended_by_itself(ending: &Ending, failed: Option<Fault>) -> ExitCode {
     }
     let code = ending.log_out().unwrap_or_else(|| {
         loop {
-            // A signal came first: its thread ends the process.
+            // A signal came first; its thread ends the process.
             std::thread::park();
         }
     });
     failed.map_or(code, |fault| fault.exit_code())
 }
 
-/// The editor of the line, with what the Tab key offers.
+/// Creates the line editor with Tab completion.
 fn editor(
     words: &Arc<Vocabulary>,
     situation: &Arc<Mutex<Situation>>,
@@ -320,34 +321,35 @@ fn editor(
     Ok(editor)
 }
 
-/// Prints around the line that is being typed.
+/// Returns a function that prints above the line being typed.
 fn printer(editor: &mut LineEditor) -> Option<Box<dyn FnMut(String) + Send>> {
-    // A terminal that cannot is printed to as any other output.
+    // Other terminals receive plain output.
     let mut printer = editor.create_external_printer().ok()?;
     Some(Box::new(move |line| _ = printer.print(line)))
 }
 
-/// The end of the program, by command or by signal: whoever comes first has the engine.
+/// End of the program by command or by signal; the first takes the engine.
 #[derive(Clone)]
 struct Ending {
-    /// Where the counterparty is: the primary destination first.
+    /// Addresses of the counterparty, the primary destination first.
     addresses: Vec<String>,
     engine: Arc<Mutex<Option<Engine>>>,
     seen: Arc<Mutex<Seen>>,
-    /// There are commands of a script that were not done yet.
+    /// True while a script has unfinished commands.
     in_script: Arc<AtomicBool>,
 }
 
-/// How long the counterparty may take to answer our Logout(5).
+/// Maximum time for the counterparty to answer the Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
 impl Ending {
-    /// The engine, once it has started and until it is stopped.
+    /// Locks the engine, which is present between its start and its stop.
     fn engine(&self) -> MutexGuard<'_, Option<Engine>> {
         self.engine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Logs out and says what was wrong, if anything was; `None` if somebody does already.
+    /// Logs out and prints an error if the session did not end in order. Returns `None` if a logout
+    /// is already in progress.
     fn log_out(&self) -> Option<ExitCode> {
         let engine = self.engine().take()?;
         let outcomes = engine.stop(LOGOUT_TIME);
@@ -372,7 +374,8 @@ impl Ending {
         Some(ExitCode::FAILURE)
     }
 
-    /// Why there is no session: how the last connection ended, or why none has come about since.
+    /// Returns the reason of the newest failed connection attempt, or else the end of the last
+    /// connection.
     fn newest_reason(&self, seen: &Seen) -> String {
         let failed =
             |address: &String| Some(format!("{address}: {}", connection_failure(address)?));
@@ -381,7 +384,7 @@ impl Ending {
         since.or(ended).unwrap_or_default()
     }
 
-    /// Why nobody has let us log on: at each destination.
+    /// Returns the reason why each destination refused the logon.
     fn never_logged_on(&self, seen: &Seen) -> String {
         let reasons = self.addresses.iter().enumerate().map(|(n, address)| {
             let last = seen.last_end.as_ref().filter(|_| seen.last_destination == n);
@@ -392,9 +395,9 @@ impl Ending {
 
     fn not_logged_on(address: &str, last: Option<&(Disconnect, String)>) -> String {
         match (connection_failure(address), last) {
-            // It came behind the end of the last connection.
+            // The failure is newer than the end of the last connection.
             (Some(failure), _) => failure,
-            // By us, at the end of the program.
+            // The program itself ended the connection when it stopped.
             (None, Some((Disconnect::Operator | Disconnect::LoggedOut, _))) => {
                 "no answer to our Logon(A)".to_owned()
             }
@@ -403,7 +406,7 @@ impl Ending {
         }
     }
 
-    /// Logs out, and ends the process.
+    /// Logs out and ends the process.
     fn at_signal(&self, terminal: Option<&Termios>) {
         let is_cut_off = self.in_script.load(Ordering::Relaxed);
         let Some(code) = self.log_out() else { return };
@@ -411,7 +414,8 @@ impl Ending {
             eprintln!("transfix connect: a signal has ended the script before its last command");
         }
         if let Some(terminal) = terminal {
-            // The editor has made the terminal raw; a terminal that is gone needs nothing.
+            // The editor has set the terminal to raw mode. Errors are ignored, because the terminal
+            // may be closed.
             let _ = tcsetattr(std::io::stdin(), OptionalActions::Now, terminal);
         }
         events::finish();

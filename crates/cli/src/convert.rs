@@ -1,4 +1,4 @@
-//! `transfix convert`: messages to JSON and back, bit by bit, and to Parquet.
+//! `transfix convert`: converts messages to JSON and back without loss, and to Parquet.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -57,8 +57,8 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// The fields whose values are hidden. A conversion of a file must give back what went in,
-    /// unless the user wants something hidden; a store never shows its passwords here.
+    /// Returns the fields to hide. A conversion of a file hides nothing unless `--mask` is given,
+    /// so that it is lossless. A store always hides passwords.
     fn mask(&self) -> Option<Mask> {
         let is_store = self.file.is_dir() || input::is_segment(&self.file);
         (is_store || !self.mask.is_empty()).then(|| Mask::of(self.mask.iter().copied()))
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// Writes messages as JSON; answers how many were garbled.
+/// Writes messages as JSON. Returns the number of garbled messages.
 fn to_json(args: &Args) -> Result<u64, Failure> {
     let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
     let mut sink = ToJson::new(dictionaries, args.tags, BufWriter::new(io::stdout().lock()));
@@ -136,7 +136,7 @@ fn to_parquet(_: &Args) -> Result<ExitCode, Failure> {
     ))
 }
 
-/// Writes messages as JSON, and counts what is garbled.
+/// Writer of messages as JSON, which counts garbled messages.
 pub(crate) struct ToJson<W> {
     out: W,
     pub(crate) objects: Objects,
@@ -145,13 +145,13 @@ pub(crate) struct ToJson<W> {
 }
 
 impl<W: Write> ToJson<W> {
-    /// With tags instead of names if `tags`.
+    /// Creates a writer; with `tags`, the JSON has tags instead of names.
     pub(crate) fn new(dictionaries: Dictionaries, tags: bool, out: W) -> Self {
         let index = dictionaries.index();
         Self { out, objects: Objects::new(dictionaries, tags), index, garbled: 0 }
     }
 
-    /// Counts a message that is not sound, and says why.
+    /// Counts and reports a faulty message.
     pub(crate) fn judge(&mut self, found: &Found<'_>) -> Result<(), Failure> {
         match found.fault(&mut self.index) {
             Some(wrong) => self.garbled(found.place, wrong),
@@ -181,7 +181,7 @@ impl<W: Write> Sink for ToJson<W> {
     }
 }
 
-/// Reads JSON objects, and writes the messages; answers how many were left out.
+/// Reads JSON objects and writes messages. Returns the number of skipped objects.
 fn to_fix(args: &Args) -> Result<u64, Failure> {
     let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
     let mask = args.mask();

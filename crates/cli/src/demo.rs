@@ -51,15 +51,15 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Longest wait for anything that should happen at once.
+/// Longest wait for an expected event.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The venue's side of the demo: silent, the client's side is printed.
+/// The venue's application, which prints nothing because the client prints the conversation.
 struct Silent;
 
 impl Watch for Silent {}
 
-/// The client: prints the conversation while it is short, and reports what happened.
+/// The client's application, which prints messages while enabled and reports events.
 struct Client {
     show: Show,
     talks: Receiver<bool>,
@@ -108,7 +108,7 @@ impl Application for Client {
     }
 }
 
-/// The client's session under the demo's hand.
+/// The client's session, controlled by the demo.
 struct Desk {
     handle: SessionHandle,
     happened: Receiver<Happened>,
@@ -119,7 +119,7 @@ struct Desk {
 fn trade(args: &Args) -> Result<(), String> {
     let dir = std::env::temp_dir().join(format!("transfix-demo-{}", std::process::id()));
     let done = trade_in(args, &dir);
-    // Left behind, it lies in the directory for temporary files.
+    // If removal fails, the files stay in the directory for temporary files.
     let _ = std::fs::remove_dir_all(&dir);
     done
 }
@@ -223,7 +223,7 @@ impl Desk {
         self.reports(1)
     }
 
-    /// Sends orders while the relay cuts the line, and goes on until all are out.
+    /// Sends orders while the relay cuts the connection, until all orders are sent.
     fn burst(&mut self, orders: u64, relay: &relay::Relay) -> Result<(), String> {
         println!(
             "\nA burst of {orders} orders; the connection is cut in the middle of a message:\n"
@@ -234,10 +234,10 @@ impl Desk {
         relay.cut_after(orders as usize * 80);
         while self.next_order < until {
             if self.next_order.is_multiple_of(20) {
-                // Slow enough that the line is cut while orders are still being sent.
+                // The pauses stretch the burst, so that the cut happens during the burst.
                 self.pause();
             }
-            // Two sides in turn: every second order trades with the one before.
+            // Alternating sides make every second order trade with the order before.
             let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
             match self.order(side, 5, Decimal::new(30, 0)) {
                 Ok(()) => {}
@@ -261,7 +261,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Passes over what happens in the next millisecond.
+    /// Discards events for one millisecond.
     fn pause(&self) {
         let until = monotonic_ns() + 1_000_000;
         while let left @ 1.. = until.saturating_sub(monotonic_ns()) {
@@ -269,7 +269,7 @@ impl Desk {
         }
     }
 
-    /// Waits until nothing is on its way: logged on, and the numbers stand still.
+    /// Waits until the session is logged on and its sequence numbers no longer change.
     fn settle(&self) -> Result<(), String> {
         let mut before = (0, 0);
         loop {
@@ -278,7 +278,7 @@ impl Desk {
                 return Ok(());
             }
             before = numbers;
-            // Quiet for a quarter of a second, or not settled yet.
+            // Waits until no event arrives for 250 ms.
             while self.happened.recv_timeout(Duration::from_millis(250)).is_ok() {}
         }
     }

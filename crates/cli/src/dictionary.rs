@@ -1,7 +1,7 @@
-//! `transfix dictionary`: what FIX says of a message, component or field.
+//! `transfix dictionary`: describes a message, component or field of FIX.
 //!
-//! Without arguments it lists the standard dictionaries; a path instead of a name reads a venue's
-//! own file, in the layout of the QuickFIX family or FIX Orchestra.
+//! Without arguments, the verb lists the standard dictionaries. A path instead of a name reads a
+//! venue's own file, in the format of the QuickFIX family or of FIX Orchestra.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     scenario: Option<String>,
 }
 
-/// Prints the answer; fails if the dictionary or what is sought in it is unknown.
+/// Prints the answer; fails if the dictionary or the requested item is unknown.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match answer(args) {
         Ok(text) => answered(&text),
@@ -59,12 +59,12 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Why there is no answer.
+/// Reason for a missing answer.
 #[derive(Debug)]
 enum Failure {
     /// The dictionary cannot be read.
     Unreadable(String),
-    /// It does not have what is sought.
+    /// The dictionary lacks the requested item.
     Unknown(String),
 }
 
@@ -78,7 +78,7 @@ fn answer(args: &Args) -> Result<String, Failure> {
     let dictionary = match source(name).load() {
         Ok(dictionary) => dictionary,
         Err(error) => {
-            // A single word that names no dictionary may be what is sought in the usual one.
+            // A single word that names no dictionary may be an item of the default dictionary.
             let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
             let found = usual.and_then(|usual| describe(&usual, name).ok());
             let is_word = args.what.is_none() && !name.contains(['.', '/']);
@@ -99,17 +99,17 @@ fn answer(args: &Args) -> Result<String, Failure> {
     }
 }
 
-/// The dictionary of the session layer, if that has what an application's lacks.
+/// Returns the name of the session dictionary, if the item is only there.
 fn elsewhere(dictionary: &Dictionary, what: &str) -> Option<&'static str> {
     const SESSION: &str = "FIXT11";
     let session = standard(SESSION).ok()?;
     (dictionary.header().is_empty() && describe(&session, what).is_ok()).then_some(SESSION)
 }
 
-/// Where a word is looked up if no dictionary is named.
+/// Default dictionary.
 const USUAL: &str = "FIX44";
 
-/// The standard dictionaries: name, version, how much is in them.
+/// Lists the standard dictionaries: name, version, and number of messages, components and fields.
 fn list() -> Result<String, String> {
     let mut table = table(&["name", "version", "messages", "components", "fields"]);
     for name in STANDARD {
@@ -129,7 +129,7 @@ fn list() -> Result<String, String> {
     Ok(format!("{}\n", table.trim_fmt()))
 }
 
-/// The messages of a dictionary: MsgType(35) and name.
+/// Lists the messages of a dictionary: MsgType(35) and name.
 fn messages(dictionary: &Dictionary) -> String {
     let mut table = table(&["MsgType", "message"]);
     for message in dictionary.messages() {

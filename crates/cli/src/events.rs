@@ -1,8 +1,8 @@
-//! Events of the engine: on standard error, in a file, in syslog and journald, each behind a queue,
-//! so that whoever does not read them holds up nobody.
+//! Writes events of the engine to standard error, a file, syslog and journald. Each destination has
+//! a queue, so that a slow reader blocks nothing.
 //!
-//! Invariant: a thread of the engine never waits for a destination. A full queue counts the lines
-//! that it drops, and writes the count as a line once it has room again.
+//! Invariant: a thread of the engine never waits for a destination. A full queue counts the dropped
+//! lines and writes the count as a line when space is free again.
 
 mod encoded;
 mod file;
@@ -35,13 +35,13 @@ use layers::{Allowed, BoxedLayer, Encoded, FileLines};
 use queue::{Destination, Queue, Running};
 use socket::{Datagrams, Receiver};
 
-/// Selects if standard error shows the event of a message that the counterparty rejects.
+/// Selects whether standard error shows messages that the counterparty rejects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Rejects {
-    /// It is written.
+    /// The event is written.
     #[default]
     Shown,
-    /// It is not: the program shows it itself.
+    /// The event is suppressed, because the program prints the reject itself.
     Elsewhere,
 }
 
@@ -57,7 +57,7 @@ pub(crate) enum Form {
 /// Options of the command line for standard error.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OnStderr {
-    /// Everything, not only warnings.
+    /// True to write events of all levels; false to apply `stderr_level` of the settings.
     pub(crate) is_verbose: bool,
     pub(crate) rejects: Rejects,
     pub(crate) form: Option<Form>,
@@ -65,47 +65,48 @@ pub(crate) struct OnStderr {
 
 static ON_STDERR: OnceLock<OnStderr> = OnceLock::new();
 
-/// Notes what the command line says. Called before [`open`].
+/// Stores the options of the command line. Must be called before [`open`].
 pub(crate) fn note(on_stderr: OnStderr) {
     let _ = ON_STDERR.set(on_stderr);
 }
 
-/// The last events, for the console, if the program has one.
+/// The last events for the console; set only in programs with a console.
 static RING: OnceLock<EventRing> = OnceLock::new();
 
-/// Keeps the last events from the beginning on. Called before [`open`].
+/// Keeps the last events from the start on. Must be called before [`open`].
 pub(crate) fn keep() {
     let _ = RING.set(EventRing::default());
 }
 
-/// The last events, if they are kept.
+/// Returns the last events; without [`keep`], an empty ring.
 pub(crate) fn kept() -> EventRing {
     RING.get().cloned().unwrap_or_default()
 }
 
-/// Which events there are, once [`open`] has been called.
+/// Filter of events, set by [`open`].
 static FILTER: OnceLock<EventFilter> = OnceLock::new();
 
-/// Which events there are.
+/// Returns the filter of events.
 pub(crate) fn filter() -> Option<EventFilter> {
     FILTER.get().cloned()
 }
 
-/// Destinations and guards that end with the program.
+/// Destinations and guards that are closed at the end of the program.
 struct Open {
     all: Vec<Running>,
-    /// The guard of standard error.
+    /// Guard of standard error.
     _stderr: WorkerGuard,
-    /// The receiver of SIGUSR1, until a thread takes it.
+    /// Receiver of SIGUSR1, until a thread takes the receiver.
     signals: Option<Signals>,
 }
 
 static OPEN: Mutex<Option<Open>> = Mutex::new(None);
 
-/// Writes events from now on, to where the settings say; to standard error without any.
+/// Starts to write events to the destinations of the settings. Without settings, events go to
+/// standard error.
 ///
 /// # Errors
-/// A file cannot be opened, with its name.
+/// Returns an error with the file's name if a file cannot be opened.
 pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
     let of_program = EventSettings::default();
     let settings = settings.unwrap_or(&of_program);
@@ -121,24 +122,24 @@ pub(crate) fn open(settings: Option<&EventSettings>) -> Result<(), String> {
     let finest = if said.is_verbose { EventLevel::Trace } else { settings.stderr_level };
     let (finest, rejects) = (finest.into(), said.rejects);
     let stderr = stderr.with_filter(Allowed { filter: filter.clone(), finest, rejects });
-    // The console of the operator has a level of its own.
+    // The operator's console always shows the level INFO.
     let ring = RING.get().map(|ring| ring.layer().with_filter(LevelFilter::INFO));
     tracing_subscriber::registry().with(Watcher).with(others).with(stderr).with(ring).init();
     let _ = FILTER.set(filter);
-    // From now on it ends the program no more.
+    // From here on, SIGUSR1 no longer ends the program.
     let signals = RING.get().and_then(|_| Signals::new([SIGUSR1]).ok());
     *opened() = Some(Open { all, _stderr: guard, signals });
     Ok(())
 }
 
-/// The subscriber below the layers.
+/// Subscriber below the layers.
 type Base = Layered<Watcher, Registry>;
 
-/// Destinations beside standard error, as they are opened.
+/// Destinations other than standard error, while they are opened.
 struct Opening {
     all: Vec<Running>,
     layers: Vec<BoxedLayer<Base>>,
-    /// The finest level that any of them takes.
+    /// Most detailed level of any destination.
     finest: EventLevel,
 }
 
@@ -205,13 +206,14 @@ fn opened() -> MutexGuard<'static, Option<Open>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Those of the settings, which have been checked.
+/// Returns the levels of the settings, which are valid already.
 fn levels_of(settings: &EventSettings) -> EventLevels {
     let of_others = EventLevel::Info;
     settings.levels.parse().unwrap_or(EventLevels { of_others, of_parts: Vec::new() })
 }
 
-/// The settings have been read again: their levels count. Returns whether an operator's did before.
+/// Applies the levels of reloaded settings. Returns true if an operator's levels were in force
+/// before.
 pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
     let Some(filter) = FILTER.get() else { return false };
     let was_set = filter.is_set();
@@ -219,7 +221,7 @@ pub(crate) fn reload(settings: Option<&EventSettings>) -> bool {
     was_set
 }
 
-/// Begins a new file. Returns what was rolled.
+/// Begins a new event file. Returns a description of the rolled file.
 pub(crate) fn rotate() -> Result<String, String> {
     let mut count = 0;
     for running in opened().iter().flat_map(|open| &open.all) {
@@ -231,14 +233,15 @@ pub(crate) fn rotate() -> Result<String, String> {
     })
 }
 
-/// Rolls the file of events with the logs of this engine, and all of them on SIGUSR1.
+/// Registers the event file for log rotation by the administration, and rotates all logs on
+/// SIGUSR1.
 pub(crate) fn rotate_with(admin: &Admin) {
     admin.rotate_also(rotate);
     let Some(mut signals) = opened().as_mut().and_then(|open| open.signals.take()) else { return };
     let admin = admin.clone();
     let listen = move || {
         for _ in signals.forever() {
-            // The log says how it went.
+            // The log reports the result.
             drop(admin.rotate_logs(&Actor::new("signal", "SIGUSR1")));
         }
     };
@@ -247,46 +250,45 @@ pub(crate) fn rotate_with(admin: &Admin) {
     }
 }
 
-/// Writes what waits, as far as somebody takes it. Called before the process ends.
+/// Writes waiting events, with a time limit. Must be called before the process ends.
 pub(crate) fn finish() {
-    // Not while others wait for the lock: what they tell is written too.
+    // The lock is released first, because other threads may still log events.
     let open = opened().take();
     let Some(Open { all, .. }) = open else { return };
     all.into_iter().for_each(Running::end);
 }
 
-/// Reasons of the last failed connection attempts that the engine reported, by the name of the
-/// destination.
+/// Errors of the last failed connection attempts, by destination.
 static FAILURES: Mutex<BTreeMap<String, String>> = Mutex::new(BTreeMap::new());
 
-/// Why no connection to this destination could be made, as far as the engine has told since the
-/// last call of [`forget_connection_failure`].
+/// Returns the error of the last failed connection attempt to this destination since
+/// [`forget_connection_failure`].
 pub(crate) fn connection_failure(destination: &str) -> Option<String> {
     let failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
     failures.iter().find(|(name, _)| is_of(name, destination)).map(|(_, error)| error.clone())
 }
 
-/// A connection to this destination came about: what failed before is past.
+/// Forgets the failure of a destination after a successful connection.
 pub(crate) fn forget_connection_failure(destination: &str) {
     let mut failures = FAILURES.lock().unwrap_or_else(PoisonError::into_inner);
     failures.retain(|name, _| !is_of(name, destination));
 }
 
-/// Returns true if an event names this destination. Behind the address stands which of several it
-/// is.
+/// Returns true if an event names this destination. A number may follow the address if there are
+/// several destinations.
 fn is_of(name: &str, destination: &str) -> bool {
     name.split(' ').next() == Some(destination)
 }
 
-/// The reason why the last broken connection broke.
+/// Error that broke the last connection.
 static BREAK: Mutex<Option<String>> = Mutex::new(None);
 
-/// Takes the reason of a broken connection that the engine reported since the last call.
+/// Returns and clears the error of the last broken connection.
 pub(crate) fn take_connection_break() -> Option<String> {
     BREAK.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
-/// Keeps the last failure to connect, and what broke the last connection.
+/// A layer that stores the last connection errors.
 struct Watcher;
 
 impl<S: Subscriber> Layer<S> for Watcher {
@@ -306,7 +308,7 @@ impl<S: Subscriber> Layer<S> for Watcher {
     }
 }
 
-/// The fields of an event that the command line uses.
+/// Fields of an event that the command line uses.
 #[derive(Default)]
 struct Found {
     code: Option<EventCode>,

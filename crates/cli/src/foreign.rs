@@ -1,8 +1,7 @@
-//! Text of others: of counterparties, of servers, of files. This module makes such text safe for a
-//! terminal.
+//! Makes foreign text, such as text of counterparties, servers and files, safe for a terminal.
 //!
-//! Invariant: nothing that is written here has a character that a terminal obeys or hides. A value
-//! has no line break either; a text has those of its own lines.
+//! Invariant: the result has no character that a terminal interprets or hides. A value has no line
+//! breaks; a text keeps its own line breaks.
 
 use std::borrow::Cow;
 use std::fmt::{self, Display, Write as _};
@@ -10,7 +9,7 @@ use std::fmt::{self, Display, Write as _};
 use serde_json::Value;
 use transfix_codec::shown::{Shown, is_hidden};
 
-/// A value of somebody else, in one line: `\n`, `\x1B`, `\u{202E}` for what is hidden.
+/// A foreign value in one line; hidden characters become `\n`, `\x1B` or `\u{202E}`.
 pub(crate) struct Foreign<'a>(pub(crate) &'a str);
 
 impl Display for Foreign<'_> {
@@ -19,7 +18,7 @@ impl Display for Foreign<'_> {
     }
 }
 
-/// A text of lines, with values of somebody else in it: line breaks and tabs stay.
+/// Escapes a text that contains foreign values, and keeps line breaks and tabs.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let is_bad = |c: char| is_hidden(c) && !matches!(c, '\n' | '\t');
     if !text.contains(is_bad) {
@@ -28,7 +27,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     let mut plain = String::with_capacity(text.len() + 16);
     for c in text.chars() {
         match is_bad(c) {
-            // A String takes everything.
+            // Writing to a `String` never fails.
             true => _ = write!(plain, "{}", Foreign(c.encode_utf8(&mut [0; 4]))),
             false => plain.push(c),
         }
@@ -36,12 +35,12 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(plain)
 }
 
-/// JSON in lines, whose strings say what is hidden as `\u202e`.
+/// Formats JSON in lines, with hidden characters as escapes such as `\u202e`.
 pub(crate) fn json(value: &Value) -> String {
     hidden_as_json(&format!("{value:#}"))
 }
 
-/// JSON in one line.
+/// Formats JSON in one line, with hidden characters as escapes.
 pub(crate) fn json_line(value: &Value) -> String {
     hidden_as_json(&value.to_string())
 }

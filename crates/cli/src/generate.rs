@@ -1,4 +1,4 @@
-//! `transfix generate`: writes typed messages as Rust, and if wanted an application around them.
+//! `transfix generate`: writes typed messages as Rust, and on request a program that uses them.
 
 use std::fs;
 use std::io;
@@ -83,7 +83,7 @@ enum Role {
     Initiator,
 }
 
-/// Writes what is asked for.
+/// Writes the requested files.
 pub(crate) fn run(args: &Args) -> ExitCode {
     match write(args) {
         Ok(report) => answered(&report),
@@ -134,7 +134,7 @@ fn source(args: &Args, overlays: Vec<PathBuf>) -> DictionarySource {
     DictionarySource { base, scenario, overlays }
 }
 
-/// The dictionary with all that is laid over it.
+/// Reads the dictionary and applies overlays, session dictionary and extra fields.
 fn dictionary(args: &Args) -> Result<Dictionary, String> {
     let mut draft = source(args, args.overlay.clone()).draft()?;
     if let Some(session) = &args.session {
@@ -152,7 +152,8 @@ fn dictionary(args: &Args) -> Result<Dictionary, String> {
     draft.resolve().map_err(|error| error.to_string())
 }
 
-/// The overlay that says the same as `9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport`.
+/// Returns an overlay for field definitions such as `9001 VenueFlag BOOLEAN
+/// NewOrderSingle:Y,ExecutionReport`.
 fn extra_fields(fields: &[String]) -> Result<String, String> {
     let (mut defined, mut used) = (String::new(), String::new());
     for text in fields {
@@ -182,7 +183,7 @@ fn extra_fields(fields: &[String]) -> Result<String, String> {
     Ok(format!("<fix>\n <fields>\n{defined} </fields>\n <messages>\n{used} </messages>\n</fix>\n"))
 }
 
-/// As an attribute's value.
+/// Quotes a text as an XML attribute value.
 fn quoted(text: &str) -> String {
     let escaped = text.replace('&', "&amp;").replace('<', "&lt;").replace('\'', "&apos;");
     format!("'{escaped}'")
@@ -201,7 +202,7 @@ fn module(args: &Args) -> String {
     }
 }
 
-/// A program is written once: what is there may hold its author's work.
+/// Refuses to overwrite files of a program, because they may contain the author's work.
 fn refuse_to_overwrite(output: &Path, program: &[(String, String)]) -> Result<(), String> {
     let mut paths = program.iter().map(|(name, _)| output.join(name));
     match paths.find(|path| path.exists()) {

@@ -1,4 +1,4 @@
-//! Options about messages that verbs read, and how a verb ends.
+//! Options that verbs share for reading messages, and the exit codes of verbs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -15,28 +15,28 @@ pub(crate) use transfix_text::input::{
     parse, read, shown, store, store_beside,
 };
 
-/// The input cannot be read, or a setting is wrong: says so, and ends with 2.
+/// Prints an error of the input or the settings. Returns exit code 2.
 pub(crate) fn failed(error: &str) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(error));
     ExitCode::from(2)
 }
 
-/// Writes an answer to the standard output.
+/// Writes an answer to standard output.
 pub(crate) fn answered(text: &str) -> ExitCode {
     match io::stdout().write_all(foreign::lines(text).as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
-        // A closed pipe (`| head`) is the reader's choice.
+        // A closed pipe (`| head`) is not an error.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => failed(&format!("cannot write: {error}")),
     }
 }
 
-/// Says why nothing more was read, if that is an error, and gives the exit code.
+/// Prints the error of a failed run, if any, and returns the exit code.
 pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
     match done {
         Ok(code) => code,
         Err(Failure::Enough) => ExitCode::SUCCESS,
-        // A closed pipe (`| head`) is the reader's choice.
+        // A closed pipe (`| head`) is not an error.
         Err(Failure::Write(error)) if error.kind() == io::ErrorKind::BrokenPipe => {
             ExitCode::SUCCESS
         }
@@ -85,13 +85,13 @@ pub(crate) struct Masking {
 }
 
 impl Masking {
-    /// The fields whose values are hidden; `None` if everything is shown.
+    /// Returns the fields to hide; `None` to show everything.
     pub(crate) fn mask(&self) -> Option<Mask> {
         (!self.unmasked).then(|| Mask::of(self.mask.iter().copied()))
     }
 }
 
-/// Reads a tag.
+/// Parses a tag.
 pub(crate) fn tag(text: &str) -> Result<Tag, String> {
     let number = text.parse().ok().filter(|number| *number > 0);
     number.map(Tag).ok_or_else(|| "write the number of a tag, such as 1".to_owned())
@@ -124,11 +124,11 @@ impl From<Delimiter> for input::Delimiter {
     }
 }
 
-/// The values of MsgType(35) that these words of `--type` stand for. A note on the standard error
-/// names a type that no dictionary has.
+/// Returns the MsgType(35) values for the words of `--type`. Prints a note for a type that no
+/// dictionary has.
 ///
 /// # Errors
-/// If no dictionary has a message of that name.
+/// Returns an error if no dictionary has a message of this name.
 pub(crate) fn msg_types(
     words: &[String],
     dictionaries: &mut Dictionaries,

@@ -1,7 +1,7 @@
-//! `transfix logs`: a search in logs, captures and journals, of this engine and of others.
+//! `transfix logs`: searches logs, captures and journals of this and other engines.
 //!
-//! Invariant: a message that is left out because nothing tells enough of it is counted, and said at
-//! the end; so is what is damaged.
+//! Invariant: messages that are skipped for lack of data, and damaged messages, are counted and
+//! reported at the end.
 
 mod sought;
 mod tables;
@@ -119,10 +119,10 @@ struct Forms {
     gaps: bool,
 }
 
-/// Between two looks at files that are followed.
+/// Interval between two checks of followed files.
 const POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
 
-/// Searches.
+/// Runs the search.
 pub(crate) fn run(args: &Args) -> ExitCode {
     ended(match () {
         () if args.forms.gaps => gaps(args),
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     })
 }
 
-/// The dictionaries, and what is sought.
+/// Returns the dictionaries and the query.
 fn asked(args: &Args) -> Result<(Dictionaries, Query), Failure> {
     let mut known = args.dictionary.load().map_err(Failure::Read)?;
     let query = args.sought.query(&mut known).map_err(Failure::Read)?;
@@ -166,16 +166,16 @@ fn search(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&report, matches > 0))
 }
 
-/// Waits; returns whether somebody still reads the standard output.
+/// Waits for the poll interval. Returns false if standard output is closed.
 fn is_read_on() -> bool {
     let stdout = io::stdout();
     let mut ends = [PollFd::new(&stdout, PollFlags::empty())];
-    // A signal ends the wait early, and no harm is done.
+    // A signal ends the wait early, without harm.
     let _ = poll(&mut ends, Some(&POLL));
     !ends[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL)
 }
 
-/// The form in which messages are shown.
+/// Returns the output form of messages.
 fn form(args: &Args, known: &mut Dictionaries) -> Result<Form, Failure> {
     let Forms { full, raw, csv, json, count, .. } = &args.forms;
     Ok(match () {
@@ -209,7 +209,7 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
     let mut report = report();
     let sources = sources(args, &mut report);
     let mut order = Order::new(id, query, (known, args.masking.mask()), report);
-    // Without another form it is a table.
+    // By default, an order is shown as a table.
     if !matches!(form, Form::Readable { one_line: true, .. }) {
         let known = args.dictionary.load().map_err(Failure::Read)?;
         order.show_by(Show::new(Vec::new(), form, known, args.masking.mask()))?;
@@ -273,7 +273,7 @@ fn latency(args: &Args) -> Result<ExitCode, Failure> {
     Ok(code(&found.report, found.answered > 0))
 }
 
-/// Writes a text, and what is to be said below a first line.
+/// Writes a text, and the report below a first line.
 fn tell(
     text: &[u8],
     first: Option<&str>,
@@ -295,12 +295,12 @@ fn code(report: &Report, is_good: bool) -> ExitCode {
     }
 }
 
-/// A report that says at once what cannot be read.
+/// Creates a report that prints unreadable input at once.
 pub(crate) fn report() -> Report {
     Report::telling(|text| _ = failed(text))
 }
 
-/// Says what is reported, below a first line.
+/// Prints the report below a first line.
 pub(crate) fn say(report: &Report, first: Option<&str>) {
     let mut err = io::stderr().lock();
     if let Some(first) = first {

@@ -1,4 +1,4 @@
-//! `transfix`: one program to try, run and test FIX sessions. One file per verb.
+//! `transfix`: one program to try, run and test FIX sessions. Each verb has its own file.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
@@ -117,19 +117,19 @@ fn main() -> ExitCode {
         return code;
     }
     let cli = Cli::parse();
-    // `connect` shows what the counterparty rejects on its screen.
+    // `connect` prints rejected messages on its screen.
     let rejects = match cli.verb {
         Verb::Connect(_) if !cli.verbose => Rejects::Elsewhere,
         _ => Rejects::Shown,
     };
     events::note(OnStderr { is_verbose: cli.verbose, rejects, form: cli.events });
     let opened = match cli.verb {
-        // These open what their settings say.
+        // These verbs open the destinations of their settings.
         Verb::Connect(_) | Verb::Serve(_) | Verb::Run(_) => {
             events::keep();
             Ok(())
         }
-        // The counterparty for tests has a log file of its own; the benchmarks are another program.
+        // The counterparty for tests has its own log file, and the benchmarks are another program.
         Verb::Peer(_) | Verb::Bench(_) => Ok(()),
         _ => events::open(None),
     };

@@ -1,7 +1,8 @@
-//! `transfix migrate`: settings of QuickFIX as settings of ours, with a report of each key.
+//! `transfix migrate`: converts settings of QuickFIX to settings of Transfix, with a report of each
+//! key.
 //!
-//! Invariant: no file is overwritten without `--force`, and if one of them may not be, none is
-//! written.
+//! Invariant: no file is overwritten without `--force`. If one file must not be overwritten, none
+//! is written.
 
 use std::fs;
 use std::io::{self, Write};
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return failed(&error.to_string()),
     };
     let written = write(args, &migration);
-    // The report is needed most where something went wrong.
+    // The report is printed after an error too, because it explains the error.
     if args.report.is_none() || written.is_err() {
         let _ = io::stderr().write_all(lines(&migration.report()).as_bytes());
     }
@@ -110,9 +111,9 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Writes all files, or none. Without a session there are no settings to write.
+/// Writes all files or none. Without a session, no settings are written.
 fn write(args: &Args, migration: &Migration) -> Result<(), String> {
-    // An overlay that is there already has the same text: other settings may name it too.
+    // An existing overlay has the same text, and other settings may name it too.
     let overlays = migration.overlays().iter().filter(|overlay| !overlay.path.exists());
     let overlays = overlays.map(|o| (o.path.clone(), o.text.clone()));
     let out = args.out.iter().filter(|_| !migration.is_empty());
@@ -128,7 +129,8 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
         // A missing file is created; a file that appeared meanwhile is not overwritten.
         let mut options = fs::OpenOptions::new();
         options.write(true).create_new(!args.force).create(true).truncate(args.force);
-        // A password is for the engine's user alone; so `transfix settings check` wants it.
+        // A file with a password is readable for its owner only, as `transfix settings check`
+        // requires.
         if text.contains("password = \"") {
             options.mode(0o600);
         }
@@ -138,7 +140,7 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
     Ok(())
 }
 
-/// No file is written twice, and none over the one that is read.
+/// Checks that no file is written twice and that the input is not overwritten.
 fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
     let whole = |path: &Path| {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -158,7 +160,7 @@ fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
     Ok(())
 }
 
-/// Imports the stores, or says that they can be.
+/// Imports the stores, or reports that they can be imported.
 fn stores(args: &Args, migration: &Migration) -> ExitCode {
     let mut code = ExitCode::SUCCESS;
     for found in migration.stores() {

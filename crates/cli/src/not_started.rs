@@ -1,4 +1,4 @@
-//! Why a session did not start: whose fault it is, and so the exit code.
+//! Errors at the start of a session, with their exit codes.
 
 use std::process::ExitCode;
 
@@ -7,16 +7,16 @@ use transfix::EngineError;
 use crate::foreign;
 use crate::input::failed;
 
-/// Why a session did not start.
+/// Reason why a session did not start.
 pub(crate) enum NotStarted {
     /// The settings are wrong.
     Settings(String),
-    /// The machine, the network, or a store.
+    /// The machine, the network or a store failed.
     Other(String),
 }
 
 impl NotStarted {
-    /// Says it, and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn exit(self, verb: &str) -> ExitCode {
         match self {
             Self::Settings(error) => failed(&error),

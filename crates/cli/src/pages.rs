@@ -1,4 +1,4 @@
-//! Pages about the program: completions for shells, manual pages, the build.
+//! Information about the program: shell completions, manual pages, build details.
 
 use std::fs;
 use std::io::{ErrorKind, Write as _};
@@ -61,7 +61,8 @@ const fn built() -> &'static str {
     }
 }
 
-/// How the program was built, if it is asked with `--version --verbose`.
+/// Prints build details if the arguments are `--version --verbose`. Returns `None` for other
+/// arguments.
 pub(crate) fn version() -> Option<ExitCode> {
     let args: Vec<_> = std::env::args_os().skip(1).collect();
     let has = |names: &[&str]| args.iter().any(|arg| names.iter().any(|name| arg == *name));

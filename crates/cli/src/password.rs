@@ -1,4 +1,4 @@
-//! `transfix password`: the hash of a password, for the settings of an acceptor.
+//! `transfix password`: hashes a password for the settings of an acceptor.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::process::ExitCode;
@@ -39,7 +39,7 @@ pub(crate) fn run(_: &Args) -> ExitCode {
     }
 }
 
-/// Asks for a password, or takes it from standard input.
+/// Prompts for a password, or reads it from standard input.
 pub(crate) fn read() -> Result<String, String> {
     let mut password = String::new();
     if io::stdin().is_terminal() {

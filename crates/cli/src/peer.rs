@@ -1,6 +1,6 @@
-//! `transfix peer`: a counterparty for tests, driven by lines and reporting events as JSON.
+//! `transfix peer`: a counterparty for tests, controlled by lines, which reports events as JSON.
 //!
-//! Options, commands and events are those of bench/peers/README.md.
+//! bench/peers/README.md describes the options, commands and events.
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -58,10 +58,11 @@ fn begin_string(text: &str) -> Result<BeginString, String> {
     BeginString::parse(text.as_bytes()).ok_or_else(|| format!("{text} is no BeginString(8)"))
 }
 
-/// One line of JSON, flushed.
+/// Writes one line of JSON and flushes it.
 fn emit(event: serde_json::Value) {
     let mut out = std::io::stdout().lock();
-    // A reader that is gone ends the program by closing standard input too.
+    // Write errors are ignored; a reader that exits also closes standard input, which ends the
+    // program.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }
 
@@ -70,7 +71,7 @@ fn emit_message(event: &str, frame: &[u8]) {
     emit(serde_json::json!({ "event": event, "msg": shown }));
 }
 
-/// The messages between the commands and the application.
+/// Application of the peer: reports messages and answers orders.
 struct Peer {
     answers: bool,
     answer_changes: Receiver<bool>,
@@ -128,7 +129,8 @@ impl Application for Peer {
             return emit_message("in", frame);
         }
         if let Ok(message) = Message::parse(frame, &mut self.index, CheckSumPolicy::Ignore) {
-            // Also what is sent again: it may have got its number when the connection was gone.
+            // Resent messages are reported too, because they may have been stored without a
+            // connection.
             if message.msg_type().is_application() {
                 emit_message("sent", frame);
             }
@@ -183,7 +185,7 @@ const fn name_of(role: Role) -> &'static str {
     }
 }
 
-/// A session under command.
+/// A session with the commands that control it.
 struct Commander {
     handle: SessionHandle,
     begin_string: BeginString,
@@ -235,7 +237,7 @@ fn play(args: &Args) -> Result<(), String> {
             }
         }
     }
-    // It may have none.
+    // The session may not be connected.
     let _ = commander.handle.operate(&Action::Disconnect {});
     Ok(())
 }
@@ -247,7 +249,7 @@ impl Commander {
         let handle = &self.handle;
         let do_all = |actions: &[Action]| {
             let done = actions.iter().try_for_each(|action| handle.operate(action));
-            // A connection that is gone already is no fault of the command.
+            // A connection that has already ended is not an error of the command.
             match (done, actions.last()) {
                 (Err(OperateError::NotConnected), Some(Action::Disconnect {})) => Ok(()),
                 (done, _) => done.map_err(|error| error.to_string()),
@@ -275,7 +277,7 @@ impl Commander {
                 Ok(())
             }
             ["state"] => {
-                // Waits for the end of the turn, of which the numbers are to be.
+                // Waits for the end of the session's turn, so that the numbers are current.
                 drop(handle.store_failure());
                 let (next_in, next_out) = handle.next_numbers();
                 let logged_on = handle.is_logged_on();
@@ -301,7 +303,7 @@ impl Commander {
                 {
                     Ok(Sent::Stored(seq)) => self.show_stored(seq),
                     Ok(_) => {}
-                    // A Logon(A) is under way, or bytes wait: its end is an event.
+                    // A Logon(A) is in progress, or the queue is full; an event reports the end.
                     Err(SendError::NotLoggedOn | SendError::WouldBlock { .. }) => {
                         let _ = self.events.recv_timeout(Duration::from_millis(1));
                         continue;
@@ -314,7 +316,8 @@ impl Commander {
         Ok(())
     }
 
-    /// A message stored without a connection does not pass `on_wire`.
+    /// Reports a message stored without a connection, because such a message does not pass
+    /// `on_wire`.
     fn show_stored(&self, seq: u64) {
         if let Ok(Some(frame)) = self.handle.sent_message(seq) {
             emit_message("sent", &frame);

@@ -1,4 +1,4 @@
-//! `transfix play`: plays scripts of the test client, and says which of them hold.
+//! `transfix play`: runs scripts of the test client and reports which scripts succeed.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // Before the first is played.
+    // All scripts are opened before the first script runs.
     for script in &args.scripts {
         if let Err(error) = std::fs::File::open(script) {
             return failed(&format!("{}: {error}", script.display()));
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     ExitCode::from(worst)
 }
 
-/// Plays a script. Returns the exit code of its client.
+/// Runs a script. Returns the exit code of its client.
 fn play(args: &Args, script: &Path) -> Result<u8, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let client = Command::new(program)

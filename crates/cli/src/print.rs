@@ -1,6 +1,6 @@
-//! `transfix print`: messages with the names of the dictionary.
+//! `transfix print`: prints messages with the names of the dictionary.
 //!
-//! Invariant: a message that is damaged is shown as far as it can be, and said to be.
+//! Invariant: a damaged message is printed as far as possible, and marked as damaged.
 
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::path::PathBuf;
@@ -78,8 +78,8 @@ impl Color {
         self.palette_for(io::stdout().is_terminal(), wants_none)
     }
 
-    /// Returns the palette for an output that is a terminal or not, and for a user who refuses
-    /// colours or not.
+    /// Returns the palette. `is_terminal` states whether the output is a terminal, `wants_none`
+    /// whether the user disables colors.
     const fn palette_for(self, is_terminal: bool, wants_none: bool) -> &'static Palette {
         match self {
             Self::Always => &Palette::ANSI,
@@ -134,7 +134,7 @@ fn unknown(name: &str, dictionaries: &mut Dictionaries) -> String {
 }
 
 impl Selection {
-    /// Looks up the fields and messages that are written by name.
+    /// Looks up fields and messages by name.
     fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<printer::Selection, String> {
         let mut fields = Vec::new();
         for Condition { name, value } in &self.conditions {
@@ -164,7 +164,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     end(printer, args.summary, done)
 }
 
-/// Prints what `read` gives to the printer.
+/// Prints the messages that `read` passes to the printer.
 pub(crate) fn print(
     dictionary: &Choice,
     (one_line, summary): (bool, bool),
@@ -181,7 +181,7 @@ pub(crate) fn print(
     end(printer, summary, done)
 }
 
-/// Prints all files; one that cannot be read does not keep the others from it.
+/// Prints all files; an unreadable file does not stop the others.
 fn files(args: &Args, printer: &mut Printer<impl Write>) -> Result<(), Failure> {
     let (mask, delimiter) = (args.masking.mask(), args.delimiter.map(Into::into));
     let mut unreadable = Vec::new();
@@ -200,7 +200,7 @@ fn files(args: &Args, printer: &mut Printer<impl Write>) -> Result<(), Failure> 
     }
 }
 
-/// Prints what stands at the end, and says how it went.
+/// Prints the summary and the report, and returns the exit code.
 fn end(mut printer: Printer<impl Write>, has_summary: bool, done: Result<(), Failure>) -> ExitCode {
     let done = done.and_then(|()| {
         if has_summary {

@@ -1,6 +1,5 @@
-//! `transfix run`: a gateway without an application of its own. Messages go from session to
-//! session by the rules of a file, to programs of any language by a Unix socket, into files and out
-//! of them.
+//! `transfix run`: a gateway without its own application. Rules of a file route messages between
+//! sessions, programs at a Unix socket, and files.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -70,7 +69,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// Reads the settings and the routes.
 ///
 /// # Errors
-/// All that is wrong with the settings, or else all that is wrong with the routes.
+/// Returns all errors of the settings, or else all errors of the routes.
 fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
     let settings = Settings::load_or_all_errors(&args.settings);
     let mut settings =
@@ -88,11 +87,11 @@ fn read(args: &Args) -> Result<(Settings, Routes), Vec<String>> {
     Ok((settings, routes))
 }
 
-/// The file of routes that is taken if it is there.
+/// Default file of routes, used if it exists.
 const ROUTES: &str = "routes.toml";
 
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
-    // Before the engine starts: no signal is lost.
+    // Signals are caught before the engine starts, so that none is lost.
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
     administered::check(&args.settings, &settings)?;
@@ -108,10 +107,10 @@ fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotSta
     orderly
 }
 
-/// Goes over to what both files say now.
+/// Applies the present settings and routes.
 ///
 /// # Errors
-/// All that is wrong with them; then nothing has changed.
+/// Returns all errors of both files; then nothing has changed.
 fn reload(
     args: &Args,
     engine: &mut Engine,

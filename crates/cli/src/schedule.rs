@@ -1,4 +1,4 @@
-//! `transfix schedule`: the next windows of each session of a settings file.
+//! `transfix schedule`: prints the next windows of each session of a settings file.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -67,7 +67,7 @@ fn answer(args: &Args, settings: &Settings) -> Result<String, String> {
     all.map(|session| describe(args, session, from)).collect()
 }
 
-/// When the session opens or closes next, in one line.
+/// Describes the next opening or closing of the session, in one line.
 pub(crate) fn next(session: &SessionSettings, from: Timestamp) -> Result<String, String> {
     let Some(settings) = &session.schedule else {
         return Ok("always open".to_owned());
@@ -108,12 +108,12 @@ fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<S
         let [open_utc, close_utc] = ends.map(|moment| moment.to_string()[..17].to_owned());
         table.add_row([open, close, open_utc, close_utc, lasts(window)]);
     }
-    // A String takes everything.
+    // Writing to a `String` never fails.
     let _ = writeln!(text, "{table}\n");
     Ok(text)
 }
 
-/// `8 h 30 min`.
+/// Formats a duration, such as `8 h 30 min`.
 fn lasts(window: Interval) -> String {
     let seconds = window.close.since(window.open) / 1_000_000_000;
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);

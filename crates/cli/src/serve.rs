@@ -1,5 +1,5 @@
-//! `transfix serve`: the small matching venue, from a settings file, until Ctrl-C or SIGTERM. On
-//! SIGHUP it goes over to what the file says then.
+//! `transfix serve`: runs the small matching venue from a settings file until Ctrl-C or SIGTERM.
+//! SIGHUP reloads the settings file.
 
 mod dynamic;
 
@@ -55,10 +55,10 @@ pub(crate) struct Args {
     quiet: bool,
 }
 
-/// Prints what the venue sees.
+/// Prints the messages and events of the venue.
 struct Printer {
     show: Show,
-    /// Bounds the lines about connections.
+    /// Limits the lines about connections.
     lines: Bounded,
 }
 
@@ -67,7 +67,7 @@ impl Printer {
         Self { show, lines: Bounded::default() }
     }
 
-    /// Prints a line that whoever can connect may cause.
+    /// Prints a line that any client can cause, in a limited number.
     fn bounded(&mut self, text: String) {
         if let Some(line) = self.lines.line(transfix::clock::monotonic_ns(), text) {
             self.show.line(&line);
@@ -114,7 +114,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
-    // Before the engine starts: no signal is lost.
+    // Signals are caught before the engine starts, so that none is lost.
     let asked = Asked::listen()?;
     events::open(settings.events.as_ref())?;
     administered::check(&args.settings, &settings)?;
@@ -123,7 +123,7 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
         venues.push(venue(session, Ids::new(start, n), args.quiet)?);
     }
     venues.reverse();
-    // Sessions are asked for in the order of the file.
+    // The engine requests the applications in the order of the file.
     let engine = Engine::start(&settings, |_| match venues.pop() {
         Some(venue) => venue,
         None => unreachable!("there is a venue for each session"),
@@ -137,8 +137,8 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     steer(&args.settings, (engine, settings), asked, go_over, application)
 }
 
-/// Lets the engine run until somebody wants the end. `go_over` reads the settings file again,
-/// `application` makes those of sessions that operators add.
+/// Runs the engine until a stop is requested. `go_over` applies the changed settings file, and
+/// `application` creates the applications of added sessions.
 pub(crate) fn steer(
     path: &Path,
     (mut engine, mut settings): (Engine, Settings),
@@ -170,16 +170,16 @@ pub(crate) fn steer(
             other => dynamic::carry_out((&mut engine, &mut settings), other, &mut application),
         };
         match by {
-            // The audit has it already.
+            // The audit has recorded the request already.
             Some(request) => request.answer(act()),
-            // The log says what is wrong.
+            // The log reports errors.
             None => drop(admin.audited(&signal, &action, act)),
         }
         asked.is_busy.store(false, Ordering::Release);
     }
     say("stopping");
     supervisor(&[NotifyState::Stopping]);
-    // The operator who asked for the stop gets an answer.
+    // The operator who requested the stop receives an answer first.
     drop(console);
     let mut orderly = true;
     for outcome in engine.stop(LOGOUT_TIME) {
@@ -189,10 +189,10 @@ pub(crate) fn steer(
     Ok(orderly)
 }
 
-/// Goes over to what the settings file says now. Returns what was done.
+/// Applies the present settings file. Returns a description of the changes.
 ///
 /// # Errors
-/// All that is wrong with it; then nothing has changed.
+/// Returns all errors of the file; then nothing has changed.
 fn reloaded(
     (engine, settings): (&mut Engine, &mut Settings),
     go_over: &mut impl FnMut(&mut Engine, &Settings) -> Result<(Settings, String), Vec<String>>,
@@ -223,10 +223,10 @@ fn reloaded(
     done
 }
 
-/// How long counterparties have to answer a Logout(5).
+/// Maximum time for counterparties to answer a Logout(5).
 pub(crate) const LOGOUT_TIME: Duration = Duration::from_secs(10);
 
-/// Tells systemd how far it is, if that has started the program.
+/// Reports the program's state to systemd, if systemd started the program.
 fn supervisor(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
         tracing::warn!(%error, "systemd is not told how far the program is");
@@ -240,12 +240,12 @@ enum Wish {
     Reload,
     /// The request of an operator.
     Asked(Request),
-    /// The end.
+    /// Stop of the program.
     Stop,
 }
 
-/// Signals, which a thread of its own takes: who wants the end while a reload or a logout goes on
-/// is told that it has been heard.
+/// Queue of signals and operators' requests. A thread receives the signals, so that a stop during a
+/// reload or logout is acknowledged at once.
 pub(crate) struct Asked {
     wishes: Receiver<Wish>,
     to: Sender<Wish>,
@@ -264,8 +264,8 @@ impl Asked {
         let has_terminal = stdin().is_terminal();
         let listen = move || {
             for signal in signals.forever() {
-                // A terminal that has been closed is none any more: that is what the signal says
-                // then.
+                // After the terminal is closed, standard input is no terminal; SIGHUP then means a
+                // stop.
                 let is_closed = has_terminal && !stdin().is_terminal();
                 let is_reload = signal == SIGHUP && !is_closed;
                 let wish = if is_reload { Wish::Reload } else { Wish::Stop };
@@ -282,18 +282,18 @@ impl Asked {
         Ok(Self { wishes, to, later: VecDeque::new(), is_busy })
     }
 
-    /// Takes what operators ask of the program, too.
+    /// Adds the requests of operators to the queue.
     fn take_requests(&self, admin: &Admin) {
         let to = self.to.clone();
-        // At the end nobody takes it, and who asks is told so.
+        // If the program is ending, the send fails and the operator receives an error.
         admin.take_requests(move |request| drop(to.send(Wish::Asked(request))));
     }
 
-    /// Returns the next request: the end, if it is among the requests.
+    /// Returns the next request; a stop comes before other requests.
     fn next(&mut self) -> Wish {
         self.later.extend(self.wishes.try_iter());
         if self.later.is_empty() {
-            // The sender is here.
+            // `self` holds a sender, so the receive never fails.
             self.later.extend(self.wishes.recv());
             self.later.extend(self.wishes.try_iter());
         }
@@ -306,12 +306,12 @@ impl Asked {
     }
 }
 
-/// Errors of a reload, each in a line. A reader that does not read them blocks nothing.
+/// Reports the errors of a reload as events, so that a slow reader blocks nothing.
 fn complain<'a>(why: impl Iterator<Item = &'a str>) {
     why.for_each(|why| tracing::error!("reload: {why}"));
 }
 
-/// Where counterparties are waited for.
+/// Prints the listening addresses.
 pub(crate) fn say_where(engine: &Engine) {
     for address in engine.listening() {
         let with = if engine.listens_with_tls(*address) { " with TLS" } else { "" };
@@ -319,10 +319,10 @@ pub(crate) fn say_where(engine: &Engine) {
     }
 }
 
-/// Goes over to what the settings file says now.
+/// Applies the present settings file.
 ///
 /// # Errors
-/// All that is wrong with it; then nothing has changed.
+/// Returns all errors of the file; then nothing has changed.
 fn reload(
     args: &Args,
     engine: &mut Engine,
@@ -338,7 +338,8 @@ fn reload(
     let mut shows: Vec<_> = shows.map_err(one)?.into_iter().map(Some).collect();
     let done = engine.reload(from, &to, LOGOUT_TIME, |id| {
         let n = to.sessions.iter().position(|session| session.id() == *id);
-        // A session that could not begin with its new settings begins with the old settings.
+        // A session that failed to start with its new settings is started again with its old
+        // settings.
         let first = n.and_then(|n| Some((&to.sessions[n], shows.get_mut(n)?.take()?)));
         let old = || from.sessions.iter().find(|session| session.id() == *id);
         let (session, show) = match first {
@@ -360,7 +361,7 @@ fn reload(
     Ok((done.settings, said))
 }
 
-/// Says what a reload has done, and what it could not.
+/// Prints the changes and the failures of a reload.
 pub(crate) fn tell(done: &Reloaded) {
     let has_failed = |id: &SessionId| done.failed.iter().any(|(failed, _)| failed == id);
     let mut changes = done.changes.clone();

@@ -1,4 +1,4 @@
-//! `transfix settings`: what a settings file may have, has, and has wrong.
+//! `transfix settings`: checks, shows and explains settings files.
 
 mod show;
 
@@ -111,7 +111,7 @@ fn check(check: &Check) -> ExitCode {
         Ok(settings) => {
             let review = Review::of(&settings);
             (errors, warnings) = (review.errors, review.warnings);
-            // Only the administration can read its file of users.
+            // Only the administration can read its users file.
             let of_admin = administered::errors(&settings);
             let new = of_admin.into_iter().filter(|error| !errors.contains(error));
             errors.extend(new.collect::<Vec<_>>());
@@ -125,7 +125,7 @@ fn check(check: &Check) -> ExitCode {
             }
         }
         Err(found) => {
-            // A file that cannot be read gives an error without a line.
+            // An unreadable file gives a single error without a line.
             if let [error] = &found[..]
                 && error.line().is_none()
             {
@@ -151,12 +151,12 @@ fn check(check: &Check) -> ExitCode {
     if is_good { done } else { ExitCode::FAILURE }
 }
 
-/// The sessions with each schedule, and its next window.
+/// Groups the sessions by the next window of their schedule.
 fn opens(settings: &Settings) -> String {
     let now = clock::now().utc;
     let mut alike: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for session in &settings.sessions {
-        // A schedule that is wrong is an error of the file.
+        // An invalid schedule is reported as an error of the file.
         let next = schedule::next(session, now).unwrap_or_default();
         alike.entry(next).or_default().push(session.id().to_string());
     }
@@ -166,7 +166,7 @@ fn opens(settings: &Settings) -> String {
             2 => " and 1 other".to_owned(),
             n => format!(" and {} others", n - 1),
         };
-        // A String takes everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(text, "{}{others}: {next}", ids[0]);
         text
     })

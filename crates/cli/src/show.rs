@@ -1,4 +1,5 @@
-//! Messages for the console: one line each, with names from the dictionaries of their session.
+//! Prints messages to the console, one line each, with names from the dictionaries of their
+//! session.
 
 use std::io::Write;
 
@@ -8,30 +9,30 @@ use transfix_text::print::{self, Palette};
 
 use crate::foreign;
 
-/// Prints a line for the user, whoever has written a part of it.
+/// Prints a line for the user, with foreign text made safe.
 pub(crate) fn say(text: &str) {
     // A closed pipe is no reason to stop trading.
     let _ = writeln!(std::io::stdout(), "{}", foreign::lines(text));
 }
 
-/// Bounds lines that a counterparty can make come again and again.
+/// Rate limit for lines that a counterparty can cause.
 ///
-/// Invariant: the number of lines grows with time, not with the connections.
+/// Invariant: the number of lines grows with time, not with the number of connections.
 #[derive(Debug, Default)]
 pub(crate) struct Bounded {
-    /// When as many lines as ever may be printed again.
+    /// Monotonic time at which [`Self::AT_ONCE`] lines may be printed again, in nanoseconds.
     full_at_ns: u64,
     left_out: u64,
 }
 
 impl Bounded {
-    /// Lines that are printed at once.
+    /// Number of lines that may be printed at once.
     const AT_ONCE: u64 = 20;
-    /// Time after which one more may be.
+    /// Time after which one more line may be printed, in nanoseconds.
     const ONE_MORE_NS: u64 = 10_000_000_000;
 
-    /// Returns the text to print for this line, or `None` if there were too many lines. Says how
-    /// many were left out before.
+    /// Returns the line to print, with the number of suppressed lines before it. Returns `None` if
+    /// the limit is exceeded.
     pub(crate) fn line(&mut self, now_ns: u64, text: String) -> Option<String> {
         let full_at_ns = self.full_at_ns.max(now_ns) + Self::ONE_MORE_NS;
         if full_at_ns > now_ns + Self::AT_ONCE * Self::ONE_MORE_NS {
@@ -46,43 +47,43 @@ impl Bounded {
     }
 }
 
-/// `1 message`, `2 messages`.
+/// Formats a count, such as `1 message` or `2 messages`.
 pub(crate) fn count(n: u64, what: &str) -> String {
     if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }
 
 /// Prints frames as `12:34:56.789 -> NewOrderSingle(D) seq 5 CLIENT->VENUE  ClOrdID=1 …`.
 pub(crate) struct Show {
-    /// The session's own; `None` if frames are not shown.
+    /// Dictionaries of the session; `None` to print no frames.
     dictionaries: Option<SessionDictionaries>,
     index: FieldIndex,
     prefix: &'static str,
     mask: Mask,
-    /// Prints around the line that is being typed; standard output if there is none.
+    /// Function that prints above the line being typed; `None` for standard output.
     sink: Option<Box<dyn FnMut(String) + Send>>,
 }
 
 impl Show {
-    /// Shows the messages of this session; `prefix` stands before each line.
+    /// Creates a printer of the session's messages; `prefix` starts each line.
     pub(crate) fn new(session: &SessionSettings, prefix: &'static str) -> Result<Self, String> {
         let dictionaries = session.dictionaries()?;
         let (index, mask) = (dictionaries.index(), session.mask());
         Ok(Self { dictionaries: Some(dictionaries), index, prefix, mask, sink: None })
     }
 
-    /// Shows lines of text only, and needs no dictionaries for it.
+    /// Creates a printer of plain lines only, which needs no dictionaries.
     pub(crate) fn quiet() -> Self {
         let (index, mask) = (FieldIndex::default(), Mask::default());
         Self { dictionaries: None, index, prefix: "", mask, sink: None }
     }
 
-    /// Prints through `sink` from now on.
+    /// Sets the function that prints the lines.
     pub(crate) fn through(mut self, sink: Option<Box<dyn FnMut(String) + Send>>) -> Self {
         self.sink = sink;
         self
     }
 
-    /// One line for one frame.
+    /// Prints one line for a frame.
     pub(crate) fn frame(&mut self, now: Timestamp, direction: Direction, frame: &[u8]) {
         let Some(dictionaries) = &mut self.dictionaries else { return };
         let mut line = String::new();
@@ -90,7 +91,7 @@ impl Show {
         match Message::parse(&frame, &mut self.index, CheckSumPolicy::Ignore) {
             Ok(message) => {
                 let [session, application] = dictionaries.of_message(&message);
-                // A String takes everything.
+                // Writing to a `String` never fails.
                 let _ =
                     print::one_line(&message, [&session, &application], &Palette::PLAIN, &mut line);
             }
@@ -100,7 +101,7 @@ impl Show {
         self.line(&format!("{} {arrow} {line}", &now.to_string()[9..21]));
     }
 
-    /// One line of plain text.
+    /// Prints one line of plain text.
     pub(crate) fn line(&mut self, text: &str) {
         if let Some(sink) = &mut self.sink {
             return sink(format!("{}{}\n", self.prefix, foreign::lines(text)));

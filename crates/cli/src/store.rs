@@ -1,7 +1,7 @@
-//! `transfix store`: what the stores of sessions hold, and what an operator may do to one.
+//! `transfix store`: shows stores of sessions, and changes a store on an operator's request.
 //!
-//! Invariant: only `set-next` and `queue --clear` change an existing store, and only while nobody
-//! has it open.
+//! Invariant: only `set-next` and `queue --clear` change an existing store, and only while no
+//! process has the store open.
 
 mod export;
 mod health;
@@ -83,7 +83,7 @@ pub(crate) fn import_found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     import::found(dialect, found)
 }
 
-/// The directory, if it is one of a store.
+/// Returns the path if it is the directory of a store.
 fn existing(path: &Path) -> Result<&Path, String> {
     if path.is_file() {
         let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -111,7 +111,7 @@ fn existing(path: &Path) -> Result<&Path, String> {
 
 /// Returns the remedy for a store of which only the lock file is left.
 fn gone(dir: &Path) -> Option<String> {
-    // Before the first segment is in its place, the file is empty.
+    // The lock file is empty until the first segment is complete.
     let is_noted = std::fs::metadata(dir.join("lock")).is_ok_and(|found| found.len() > 0);
     (is_noted && !holds_store(dir)).then(|| {
         let dir = dir.display();
@@ -124,7 +124,7 @@ fn gone(dir: &Path) -> Option<String> {
     })
 }
 
-/// A file or the standard output.
+/// Opens a new file, or standard output without a path.
 fn output(path: Option<&PathBuf>) -> Result<Box<dyn Write>, String> {
     let Some(path) = path else { return Ok(Box::new(BufWriter::new(io::stdout().lock()))) };
     match std::fs::File::create_new(path) {
@@ -138,7 +138,7 @@ fn say(text: impl Display) -> Result<(), Failure> {
     Ok(writeln!(io::stdout(), "{}", foreign::lines(&text.to_string()))?)
 }
 
-/// Reports why the request is refused, and returns exit code 1.
+/// Prints the reason of a refusal and returns exit code 1.
 fn refused(why: impl Display) -> ExitCode {
     let _ = writeln!(io::stderr(), "transfix: {}", foreign::lines(&why.to_string()));
     ExitCode::FAILURE
@@ -148,7 +148,7 @@ fn moment(time_ns: u64) -> Timestamp {
     Timestamp(i64::try_from(time_ns).unwrap_or(i64::MAX))
 }
 
-/// `17 bytes`, `1.5 MiB`.
+/// Formats a size, such as `17 bytes` or `1.5 MiB`.
 fn size(bytes: u64) -> String {
     let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
     let unit = units.into_iter().find(|(_, shift)| bytes >> shift > 0);

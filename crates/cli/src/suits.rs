@@ -1,4 +1,4 @@
-//! Which verbs run the sessions of a settings file, and why another one does not.
+//! Determines which verbs can run the sessions of a settings file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) enum Runner {
 }
 
 impl Runner {
-    /// All of them; the last one runs whatever sessions there are.
+    /// All verbs; the last verb runs any sessions.
     const ALL: [Self; 3] = [Self::Serve, Self::Connect, Self::Run];
 
     const fn verb(self) -> &'static str {
@@ -24,7 +24,7 @@ impl Runner {
         }
     }
 
-    /// Why it does not run these sessions, and which verb does.
+    /// Returns the reason why this verb cannot run the sessions, with the verbs that can.
     pub(crate) fn refuses(self, path: &Path, settings: &Settings) -> Option<String> {
         let shown = path.display();
         let why = match self {
@@ -40,7 +40,7 @@ impl Runner {
     }
 }
 
-/// The calls that run these sessions, as far as it depends on who they are.
+/// Returns the commands that can run these sessions, judged by roles and number of sessions.
 pub(crate) fn suited(path: &Path, settings: &Settings) -> Vec<String> {
     let suits = |runner: &Runner| match runner {
         Runner::Serve => not_served(settings).is_none(),

@@ -1,4 +1,4 @@
-//! `transfix tls check`: what a counterparty's TLS shows, and the first thing that is wrong.
+//! `transfix tls check`: shows the certificates of a counterparty and the first TLS error.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -71,7 +71,7 @@ struct Check {
     timeout: u64,
 }
 
-/// An address with a port, which is all that can be said before the name is looked up.
+/// Checks the syntax of `host:port`; the name is resolved later.
 fn address(text: &str) -> Result<String, String> {
     let Some((host, port)) = text.rsplit_once(':') else {
         return Err(format!("it has no port; write host:port, such as {text}:4001"));
@@ -144,7 +144,7 @@ fn describe(text: &mut String, n: usize, certificate: &Certificate) {
     let _ = writeln!(text, "   fingerprint  sha256:{sha256}");
 }
 
-/// A moment in UTC; those beyond 2262 have no name here.
+/// Formats a time in UTC, up to the year 2262.
 fn moment(unix_s: i64) -> String {
     match unix_s.checked_mul(1_000_000_000) {
         Some(ns) => Timestamp(ns).to_string()[..17].to_owned(),

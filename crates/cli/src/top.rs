@@ -1,4 +1,4 @@
-//! `transfix top`: the sessions of an engine that runs, as a table that lives.
+//! `transfix top`: shows a live table of an engine's sessions.
 
 use std::collections::HashMap;
 use std::io::{self, IsTerminal as _, stdout};
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args) -> ExitCode {
-    // Errors are reported before the screen is taken.
+    // Errors are printed before the terminal switches to the full screen.
     let first = match args.to.sessions() {
         Ok(sessions) => sessions,
         Err(error) => return error.exit(),
@@ -59,26 +59,26 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// The result of a look: all sessions and details of the chosen session, or an error.
+/// Result of a poll: all sessions and the details of the selected session, or an error.
 type Look = Result<(Vec<Value>, Value), String>;
 
-/// The identity of the session that is chosen.
+/// Identity of the selected session.
 type Chosen = Arc<Mutex<Option<String>>>;
 
-/// Looks from time to time, in a thread of its own: a slow engine does not hold up the keys.
+/// Polls the engine in a separate thread, so that a slow engine does not block the keyboard.
 fn looks(args: &Args, chosen: Chosen) -> io::Result<Receiver<Look>> {
     let (to, looks) = channel();
     let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
     let look = move || {
         let sessions = engine.sessions()?;
         let id = chosen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        // One that has gone meanwhile is in the table no more.
+        // If the session is gone, the details stay empty.
         let more = id.and_then(|id| engine.session(&id).ok()).unwrap_or_default();
         Ok((sessions, more))
     };
     let thread = std::thread::Builder::new().name("looks".to_owned());
     thread.spawn(move || {
-        // Nobody sends: it is a wait that ends with the program.
+        // The channel has no messages; each receive waits for the interval.
         let (_stop, pause) = channel::<()>();
         while pause.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             if to.send(look().map_err(|error: Failure| error.to_string())).is_err() {
@@ -89,7 +89,7 @@ fn looks(args: &Args, chosen: Chosen) -> io::Result<Receiver<Look>> {
     Ok(looks)
 }
 
-/// Columns, by which the table may be sorted.
+/// Columns of the table, also the sort keys.
 const COLUMNS: [&str; 10] = [
     "session",
     "state",
@@ -103,11 +103,11 @@ const COLUMNS: [&str; 10] = [
     "silent",
 ];
 
-/// The content of the screen.
+/// State of the screen.
 #[derive(Default)]
 struct Screen {
     sessions: Vec<Seen>,
-    /// Counts of the last look, for rates.
+    /// Counters of the last poll, for rates.
     before: HashMap<String, Counts>,
     error: Option<String>,
     filter: String,
@@ -115,11 +115,11 @@ struct Screen {
     only_problems: bool,
     sort: Option<usize>,
     chosen: TableState,
-    /// The session that was chosen at the last look.
+    /// Details of the session that was selected at the last poll.
     more: Value,
 }
 
-/// Counts of a session at a moment.
+/// Counters of a session at one time.
 #[derive(Clone, Copy, Default)]
 struct Counts {
     at_ns: u64,
@@ -128,13 +128,13 @@ struct Counts {
     bytes: u64,
 }
 
-/// A session as it is shown.
+/// A session as a table row.
 struct Seen {
     cells: [String; COLUMNS.len()],
-    /// By which it is sorted.
+    /// Sort keys of the numeric columns.
     keys: [f64; COLUMNS.len()],
     has_problem: bool,
-    /// The last end of a connection, in words.
+    /// Text about the last end of a connection.
     end: String,
 }
 
@@ -182,13 +182,13 @@ fn text(value: &Value) -> String {
     }
 }
 
-/// The same in one line that no terminal obeys.
+/// Returns the value as one line that is safe for a terminal.
 fn shown(value: &Value) -> String {
     Foreign(&text(value)).to_string()
 }
 
 impl Screen {
-    /// Takes over what was seen.
+    /// Updates the screen with the sessions of a poll.
     fn see(&mut self, sessions: &[Value], now_ns: u64) {
         let mut before = std::mem::take(&mut self.before);
         self.sessions = sessions
@@ -209,7 +209,7 @@ impl Screen {
             .collect();
     }
 
-    /// Does what a key says; `true` for the end.
+    /// Handles a key. Returns `true` for the end of the program.
     fn key(&mut self, key: KeyCode) -> bool {
         if self.is_typing {
             match key {
@@ -244,7 +244,7 @@ impl Screen {
         false
     }
 
-    /// The sessions that are shown, in their order: problems first, or by a column.
+    /// Returns the visible sessions in order: problems first, or by the sort column.
     fn rows(&self) -> Vec<&Seen> {
         let filter = self.filter.to_lowercase();
         let is_shown = |one: &&Seen| {
@@ -265,7 +265,7 @@ impl Screen {
         self.rows().get(self.chosen.selected()?).map(|one| one.cells[0].clone())
     }
 
-    /// The times of the chosen session by stage, if they were seen already.
+    /// Returns the latency of the selected session by stage, if already polled.
     fn times(&self) -> Vec<Row<'static>> {
         let id = self.chosen_id();
         if id.is_none() || self.more["id"].as_str() != id.as_deref() {
@@ -344,7 +344,7 @@ impl Screen {
     }
 }
 
-/// The table of the times of a session.
+/// Returns the table of a session's latency.
 fn stages(times: Vec<Row<'static>>) -> Table<'static> {
     let header = ["stage", "count", "p50 µs", "p99 µs", "p99.9 µs", "max µs", ""];
     let widths = [16, 12, 10, 10, 10, 10, 8].map(Constraint::Length);

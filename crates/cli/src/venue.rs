@@ -15,55 +15,56 @@ use transfix_store::journal;
 
 use book::{Answer, Book, Event, Ids, Order};
 
-/// Sees what the venue sees, for printing and counting.
+/// Observer of the venue's events, for printing and counting.
 pub(crate) trait Watch: Send {
-    /// A message came in or went out.
+    /// Called for each received or sent message.
     fn message(&mut self, direction: transfix::Direction, frame: &[u8]) {
         let _ = (direction, frame);
     }
 
-    /// The book was rebuilt from the journal.
+    /// Called after the book was rebuilt from the journal.
     fn recovered(&mut self, id: &SessionId, orders: u64) {
         let _ = (id, orders);
     }
 
-    /// The book could not be rebuilt, and no orders are taken.
+    /// Called if the book could not be rebuilt; orders are rejected then.
     fn not_recovered(&mut self, id: &SessionId, why: &str) {
         let _ = (id, why);
     }
 
-    /// The session logged on, over a connection whose other end is `peer`.
+    /// Called after a logon from the address `peer`.
     fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
         let _ = (id, peer);
     }
 
-    /// The session ended its connection.
+    /// Called after the end of a connection.
     fn ended(&mut self, id: &SessionId, why: Disconnect) {
         let _ = (id, why);
     }
 }
 
-/// The application of one session of the venue.
+/// Application of one session of the venue.
 pub(crate) struct Venue<W> {
     book: Book,
-    /// Messages that the book is made of, in order: MsgSeqNum(34) and the message.
+    /// Messages from which the book was built, in order: MsgSeqNum(34) and the message.
     taken: Vec<(u64, Vec<u8>)>,
     watch: W,
-    /// The journal that the book is still to be rebuilt from, before any order is taken.
+    /// Journal from which the book must be rebuilt before orders are accepted.
     unread: Option<PathBuf>,
 }
 
 impl<W: Watch> Venue<W> {
-    /// A venue with an empty book.
+    /// Creates a venue with an empty book.
     pub(crate) fn new(ids: Ids, watch: W) -> Self {
         Self { book: Book::new(ids), taken: Vec::new(), watch, unread: None }
     }
 
-    /// A venue whose book is rebuilt from the orders that its session's journal holds; needs
+    /// Creates a venue and rebuilds its book from the orders in the session's journal; requires
     /// `keep_inbound` in the settings. A session without a journal has an empty book. Resting
-    /// orders have the OrderID(37)s that were reported of them, if the journal has the reports.
-    /// From a journal that cannot be read it is rebuilt at the next logon: the engine lets nobody
-    /// log on before it has opened the store.
+    /// orders keep their reported OrderID(37), if the journal contains the reports.
+    ///
+    /// If the journal is unreadable, the book is rebuilt at the next logon. At that time the engine
+    /// has opened the store.
     pub(crate) fn recover(id: &SessionId, store_path: PathBuf, ids: Ids, watch: W) -> Self {
         let mut venue = Self::new(ids, watch);
         venue.unread = Some(store_path);
@@ -71,7 +72,7 @@ impl<W: Watch> Venue<W> {
         venue
     }
 
-    /// Rebuilds the book, if that is still to be done.
+    /// Rebuilds the book, if still pending.
     fn read_journal(&mut self, id: &SessionId) {
         let Some(path) = self.unread.take() else { return };
         match self.rebuild(&path) {
@@ -99,7 +100,7 @@ impl<W: Watch> Venue<W> {
             let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Ignore);
             let Ok(message) = message else { continue };
             if direction == journal::Direction::Inbound {
-                // The answers are in the journal already.
+                // The journal already contains the answers.
                 let _ = self.take(stored.seq, &message);
             } else if let (Ok(id), Ok(order_id)) =
                 (message.text(tag::CL_ORD_ID), message.text(tag::ORDER_ID))
@@ -111,13 +112,14 @@ impl<W: Watch> Venue<W> {
         Ok(())
     }
 
-    /// Takes a message into the book.
+    /// Applies a message to the book.
     fn take(&mut self, seq: u64, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
         self.taken.push((seq, message.bytes().to_vec()));
         self.book.take(message)
     }
 
-    /// Makes the book anew without the last messages, from this MsgSeqNum(34) on: they come again.
+    /// Rebuilds the book without the messages from this MsgSeqNum(34) on, because they will arrive
+    /// again.
     fn undo(&mut self, from: u64) {
         while self.taken.pop_if(|(seq, _)| *seq >= from).is_some() {}
         let mut book = self.book.successor();
@@ -131,7 +133,7 @@ impl<W: Watch> Venue<W> {
         self.book = book;
     }
 
-    /// Orders taken so far.
+    /// Returns the number of orders so far, accepted or rejected.
     pub(crate) const fn orders(&self) -> u64 {
         self.book.orders()
     }
@@ -191,7 +193,7 @@ impl<W: Watch> Application for Venue<W> {
     }
 }
 
-/// OrdStatus(39) and ExecType(150) of the version.
+/// Returns OrdStatus(39) and ExecType(150) for the version.
 const fn status(order: &Order, event: Event, begin_string: BeginString) -> (u8, u8) {
     let status = match event {
         Event::New => b'0',
@@ -238,7 +240,7 @@ pub(crate) fn execution_report(
         Event::Trade { quantity, price } => (quantity, price),
         _ => (0, Decimal::new(0, 0)),
     };
-    // Required in each report up to FIX 4.1.
+    // FIX 4.0 and 4.1 require LastQty(32) and LastPx(31) in each report.
     if last_qty > 0 || begin_string < BeginString::Fix42 {
         body.int(tag::LAST_QTY, last_qty).decimal(tag::LAST_PX, last_px);
     }
@@ -300,11 +302,11 @@ mod tests {
         assert_eq!(lost.len(), 3, "{lost:?}");
         venue.undo(8);
         let again = take(&mut venue, 8, sold);
-        // The trade of the resting order, under the id that was reported of it.
+        // The trade of the resting order keeps the reported OrderID(37).
         assert_eq!((&again[1].0, again[1].1, again[1].2), (&first[0].0, lost[1].1, 0));
         assert_eq!(again[2].1, lost[2].1);
         assert!(matches!(again[0].1, Event::New), "{again:?}");
-        // Nothing undone: nothing changes.
+        // An undo without affected messages changes nothing.
         venue.undo(9);
         let more = take(&mut venue, 9, "11=c|55=EU|54=2|38=5|40=2|44=30|");
         assert_eq!((more.len(), more[0].2), (1, 5));

@@ -1,4 +1,4 @@
-// The actions on a session, and the roles that they need.
+// Actions on a session, and the roles that they need.
 
 import { ask as request, may, sessionPath } from "/api.js";
 import { ask } from "/dialog.js";
@@ -7,7 +7,7 @@ import { soon } from "/live.js";
 
 const NUMBER = { type: "number" };
 
-// The engine says itself what is dangerous: a test compares this list with it.
+// The engine decides which actions are dangerous; a test compares this list with the engine's list.
 export const ACTIONS = [
   { name: "log_on", dangerous: false, group: "Connection", label: "Log on",
     says: "Lets the session be connected; an initiator tries at once." },
@@ -55,7 +55,7 @@ export const ACTIONS = [
 
 export const neededRole = (isDangerous) => (isDangerous ? "administrator" : "operator");
 
-// Does it, and tells how it went. Throws what the server says.
+// Performs an action and shows the result. Throws the server's error.
 export async function act(id, label, body) {
   await request(`${sessionPath(id)}/actions`, { body });
   say(`Done: ${label} for ${id}`);
@@ -86,7 +86,8 @@ async function begin(id, action) {
   });
 }
 
-// The actions as groups of buttons. Those that the role does not allow are off, and it is said why.
+// Returns the actions as groups of buttons. Buttons without the required role are disabled, with
+// the reason in a paragraph.
 export function actionButtons(id) {
   const groups = Map.groupBy
     ? Map.groupBy(ACTIONS, (action) => action.group)
@@ -111,7 +112,7 @@ export function actionButtons(id) {
   return el("div", { class: "actions" }, why, nodes);
 }
 
-// Logs the session out and forgets it. Its store stays.
+// Returns the button that logs the session out and removes it. The session's store stays.
 export function removeButton(id) {
   const isOff = !may("administrator");
   const remove = async ({ text }) => {

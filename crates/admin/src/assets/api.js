@@ -1,6 +1,6 @@
-// Asks the server. Every answer that is no success becomes a Problem.
+// Requests to the server. Every unsuccessful answer becomes a Problem.
 
-// Why a request was not done. Status 0: the server has not answered.
+// Reason why a request failed. Status 0: the server did not answer.
 export class Problem extends Error {
   constructor(status, text, code, retryAfter) {
     super(text);
@@ -9,7 +9,7 @@ export class Problem extends Error {
     this.retryAfter = retryAfter;
   }
 
-  // The text with the numbers that support will ask for.
+  // Error text with the numbers that support needs.
   get full() {
     const numbers = [];
     if (this.code) numbers.push(`code ${this.code}`);
@@ -21,13 +21,13 @@ export class Problem extends Error {
 const WAIT_MS = 70_000;
 const RANKS = ["viewer", "operator", "administrator"];
 
-// The user who is logged in: name, role, csrf.
+// Logged-in user: name, role, csrf.
 export let me = null;
 
 // Returns true if the user may do actions that need this role.
 export const may = (role) => me !== null && RANKS.indexOf(me.role) >= RANKS.indexOf(role);
 
-// Called when the server no longer knows who we are.
+// Called when the server no longer accepts the login.
 let expired = () => {};
 export const onExpired = (what) => (expired = what);
 

@@ -1,4 +1,4 @@
-// Begins: who is logged in, the frame of the page, and which page is open.
+// Entry point: checks the login, builds the frame of the page, and opens the requested view.
 
 import { logOut, me, onExpired, whoAmI } from "/api.js";
 import * as audit from "/audit.js";
@@ -33,7 +33,7 @@ function showTitle() {
   document.title = `${problems > 0 ? `(${problems}) ` : ""}${title} · Transfix`;
 }
 
-// Opens what stands behind the # of the address.
+// Opens the view that the address names after the #.
 function go() {
   if (!me) return;
   close?.();
@@ -63,7 +63,7 @@ function go() {
   }
 }
 
-// Shows the state of the connection to the server in the line at the top.
+// Shows the state of the connection to the server in the top line.
 function showStatus(node, alert) {
   const { problem, since, last } = live.health;
   problems = [...live.sessions.values()].filter((one) => one.problem).length;
@@ -106,7 +106,7 @@ async function leave() {
   try {
     await logOut();
   } catch {
-    // The server is gone, or knows us no longer.
+    // The server is unreachable, or no longer accepts the login.
   }
   toLogin("You are logged out.");
 }

@@ -1,11 +1,12 @@
-// The actions of users: an action a row, with the session before and after it.
+// Actions of users: one action a row, with the session's state before and after.
 
 import { ask } from "/api.js";
 import { el, labelled, mark, row, setText, table } from "/dom.js";
 import { dateTime, number } from "/format.js";
 import { page } from "/keys.js";
 
-// Joins the two lines of each action. What has no end is under way, or its process was killed.
+// Joins the two lines of each action. An action without an end is in progress, or its process was
+// killed.
 export function joined(lines) {
   const actions = new Map();
   for (const line of lines) {
@@ -66,6 +67,6 @@ function line({ begun, end }) {
   null, HEADS);
 }
 
-// "state=Active next_in=3", one value a line.
+// Shows a text such as "state=Active next_in=3", one value a line.
 const state = (text) => el("span", { class: "mono small" },
   (text ?? "").split(/ (?=\w+=)/).map((part) => el("span", { class: "block" }, part)));

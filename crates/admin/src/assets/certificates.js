@@ -1,10 +1,10 @@
-// The certificates that the engine shows, those that end first at the top.
+// Certificates of the engine, those that expire first at the top.
 
 import { ask } from "/api.js";
 import { el, mark, row, setText, table } from "/dom.js";
 import { number } from "/format.js";
 
-// The mark for the days that are left.
+// Returns the mark for the remaining days.
 export function standing(days) {
   if (days < 0) return mark("bad", `✕ ended ${number(-days)} d ago`);
   if (days <= 7) return mark("bad", `⚠ ${number(days)} d left`);

@@ -1,18 +1,18 @@
-// The meaning of each event, and the remedy: the text that `transfix codes` prints.
+// Meaning and remedy of each event, the text that `transfix codes` prints.
 
 import { ask } from "/api.js";
 import { el } from "/dom.js";
 
 const known = new Map();
 
-// Asks the program once: its codes never change while it runs.
+// Reads the codes once, because they never change while the program runs.
 export async function readCodes() {
   if (known.size) return;
   const answer = await ask("/events/codes");
   for (const one of answer.codes) known.set(one.code, one);
 }
 
-// The line below an event; null for an event without a number.
+// Returns the line below an event; null for an event without a number.
 export function explanation(code) {
   const found = known.get(code);
   return found

@@ -1,14 +1,14 @@
-// Asks for values, and for a name to be typed before something dangerous.
+// Dialogs that ask for values. A dangerous action requires the session's name to be typed.
 
 import { el, labelled } from "/dom.js";
 import { Problem } from "/api.js";
 
-// Shows a form. `does(values)` is called with what was written; what it throws is shown, and the
-// form stays. Resolves to whether it was done.
+// Shows a form. Calls `does(values)` with the typed values; an error of `does` is shown, and the
+// form stays open. Resolves to true if `does` succeeded.
 export function ask({ title, says, fields = [], confirm, button, isDangerous, does }) {
   return new Promise((resolve) => {
     const inputs = fields.map((field) => {
-      // A field of the type "number" would hide from us what it does not take.
+      // A field of type "number" would hide rejected input from the script.
       const input = el("input", { name: field.name, required: field.required,
         inputmode: field.type === "number" ? "numeric" : null, value: field.value ?? "",
         autocomplete: "off", spellcheck: "false" });

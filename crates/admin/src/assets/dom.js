@@ -1,6 +1,7 @@
-// Makes elements. Text goes in as text alone: nothing here takes HTML.
+// Creates elements. Text is only inserted as text, never as HTML.
 
-// An element with attributes, listeners (functions whose names begin with "on") and children.
+// Creates an element with attributes, listeners (functions with names that begin with "on") and
+// children.
 export function el(tag, attributes, ...children) {
   const node = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes ?? {})) {
@@ -13,7 +14,7 @@ export function el(tag, attributes, ...children) {
   return node;
 }
 
-// Sets the text of a node only if it is another one: the browser has nothing to do then.
+// Sets the text of a node only if the text differs, which saves work in the browser.
 export function setText(node, text) {
   const wanted = text === null || text === undefined ? "" : String(text);
   if (node.textContent !== wanted) node.textContent = wanted;
@@ -21,7 +22,7 @@ export function setText(node, text) {
 
 let count = 0;
 
-// A label and its input. Returns both.
+// Creates a label with its input. Returns both.
 export function labelled(label, input, note) {
   input.id ||= `field-${++count}`;
   const parts = [el("label", { for: input.id }, label), input];
@@ -33,7 +34,7 @@ export function labelled(label, input, note) {
   return el("div", { class: "field" }, ...parts);
 }
 
-// A list of names and values. Returns the node and a function that sets a value.
+// Creates a list of names and values. Returns the node and a function that sets a value.
 export function facts(names) {
   const values = new Map();
   const node = el("dl", { class: "facts" }, names.map(([key, name]) => {
@@ -44,7 +45,7 @@ export function facts(names) {
   return [node, (key, text) => setText(values.get(key), text)];
 }
 
-// A table in a frame that scrolls by itself if the page is narrow.
+// Creates a table in a frame that scrolls if the page is narrow.
 export function table(label, heads, rows, kind) {
   const head = el("tr", null, heads.map((text) => el("th", { scope: "col" }, text)));
   const body = el("tbody", null, rows);
@@ -53,20 +54,21 @@ export function table(label, heads, rows, kind) {
     body];
 }
 
-// A row of texts or nodes. With the names of the columns, a narrow page shows it as a card.
+// Creates a row of texts or nodes. With the names of the columns, a narrow page shows the row as a
+// card.
 export function row(cells, attributes, heads) {
   return el("tr", attributes, cells.map((cell, n) =>
     el("td", heads ? { "data-name": heads[n] } : null, el("div", null, cell ?? ""))));
 }
 
-// A mark that says something in words, not by its colour alone.
+// Creates a mark that has a text as well as a color.
 export function mark(kind, text) {
   return el("span", { class: `mark ${kind}` }, text);
 }
 
 let saying = null;
 
-// Tells what was done or went wrong, also to screen readers.
+// Shows a result or an error, also to screen readers.
 export function say(text, kind = "good") {
   const place = document.getElementById("said");
   if (!place) return;
@@ -74,6 +76,6 @@ export function say(text, kind = "good") {
   place.replaceChildren(el("div", { class: `said ${kind}` }, el("span", null, text),
     el("button", { type: "button", class: "plain", "aria-label": "Dismiss",
       onclick: () => place.replaceChildren() }, "×")));
-  // An error stays until it has been read.
+  // An error stays visible; only a success disappears.
   if (kind === "good") saying = setTimeout(() => place.replaceChildren(), 8000);
 }

@@ -1,4 +1,4 @@
-// The engine as a whole: its health, reload, new files of logs, and stop.
+// The engine as a whole: health, reload, log rotation and stop.
 
 import { ask as request, may } from "/api.js";
 import { ask } from "/dialog.js";

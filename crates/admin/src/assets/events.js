@@ -1,4 +1,4 @@
-// The events of the engine, as they happen.
+// Live events of the engine.
 
 import { ask, may, me, whoAmI } from "/api.js";
 import { explanation, readCodes } from "/codes.js";
@@ -7,7 +7,7 @@ import { clockTime, number } from "/format.js";
 import { page } from "/keys.js";
 import { soon } from "/live.js";
 
-// How many are kept, and how many are in the page.
+// Number of kept events, and of events in the page.
 const KEPT = 2000;
 const SHOWN = 300;
 const LEVELS = { INFO: 0, WARN: 1, ERROR: 2 };
@@ -49,7 +49,7 @@ export function open(main, rest, query) {
       (isPaused ? ` · paused, ${number(waiting.length)} more wait` : ""));
   }
 
-  // Takes what has come since the last picture, in one go.
+  // Adds all events since the last update to the list.
   function flush() {
     frame = null;
     if (isPaused || isOver) return tell();
@@ -81,7 +81,7 @@ export function open(main, rest, query) {
     source.onopen = () => catchUp().catch(() => {});
     source.onmessage = (message) => {
       const event = JSON.parse(message.data);
-      // A program that was started anew counts from 1.
+      // A restarted program counts from 1 again.
       if (event.n < (events.at(-1)?.n ?? 0) - KEPT) events = [];
       waiting.push(event);
       later();
@@ -92,12 +92,12 @@ export function open(main, rest, query) {
       if (isOver) return;
       tell("The stream has ended; trying again");
       soon();
-      // Tells whether we are still known: if not, the log-in comes.
+      // Checks the login; if the login has ended, the login form appears.
       await whoAmI().catch(() => {});
       if (!isOver && me) setTimeout(() => !isOver && follow(), 2000);
     };
   }
-  // Without explanations the events are shown all the same.
+  // Without explanations, the events are shown anyway.
   readCodes().catch(() => {}).then(() => !isOver && follow());
 
   return () => {
@@ -107,7 +107,7 @@ export function open(main, rest, query) {
   };
 }
 
-// Which events the program tells at all; an administrator may set it.
+// Levels of the program's events, which an administrator may set.
 function levels() {
   const isOff = !may("administrator");
   const field = el("input", { type: "text", id: "event-levels", maxlength: 2048, disabled: isOff,
@@ -128,7 +128,7 @@ function levels() {
       setText(said, `✕ ${problem.full ?? problem.message}`);
     }
   } }, labelled("The program tells", field), set, said);
-  // A program that does not say it has none of this.
+  // A program without an event filter shows no levels.
   ask("/events/levels").then(show).catch(() => form.remove());
   return form;
 }

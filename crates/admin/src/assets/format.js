@@ -1,11 +1,11 @@
-// Numbers, times and spans for people. All times are UTC.
+// Formats numbers, times and durations for people. All times are UTC.
 
 const whole = new Intl.NumberFormat("en", { maximumFractionDigits: 0 });
 
 export const number = (value) =>
   (value === null || value === undefined ? "–" : whole.format(value));
 
-// Few digits, whatever the size.
+// Formats a rate with few digits, whatever its size.
 export function rate(value) {
   if (value === null || value === undefined) return "–";
   if (value === 0) return "0";
@@ -38,7 +38,7 @@ export function nanoseconds(ns) {
   return `${(ns / 1e9).toPrecision(3)} s`;
 }
 
-// 2026-11-25T02:18:14.123456Z as a date and a time of day.
+// Formats a time such as 2026-11-25T02:18:14.123456Z as a date or a time of day.
 export const clockTime = (at) => (at ? at.slice(11, 23) : "–");
 export const dateTime = (at) => (at ? `${at.slice(0, 10)} ${at.slice(11, 19)}` : "–");
 
@@ -66,7 +66,7 @@ const TYPES = {
   BE: "UserRequest", BF: "UserResponse", n: "XMLnonFIX",
 };
 
-// Name and value of MsgType(35), as Logon(A).
+// Formats MsgType(35) with its name, such as Logon(A).
 export const msgType = (value) => (TYPES[value] ? `${TYPES[value]}(${value})` : `(${value})`);
 
 const STATUSES = {
@@ -77,7 +77,7 @@ const STATUSES = {
 
 const SIDES = { 1: "buy", 2: "sell", 5: "sell short" };
 
-// The fields of a message as pairs. A value may have a "|" that no TAG= follows.
+// Splits a message into pairs of tag and value. A value may contain a "|" without a following TAG=.
 export function fields(text) {
   const parts = text.replace(/\|$/, "").split(/\|(?=\d+=)/);
   return parts.map((part) => {
@@ -86,7 +86,7 @@ export function fields(text) {
   });
 }
 
-// Describes the order of a message in one line.
+// Describes a message of an order in one line.
 export function story(message) {
   const values = new Map(fields(message.text).reverse());
   const said = [];

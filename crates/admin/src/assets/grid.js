@@ -1,12 +1,12 @@
-// A table of thousands of rows: only those in view are in the page, and they are changed in place.
+// A table for thousands of rows. Only visible rows are in the page, and are updated in place.
 //
-// A column has a name, one or two keys to sort by, and `fill(row)`, which returns its upper text,
-// its lower text and a class. The arrows move a mark; the grid itself keeps the focus.
+// A column has a name, one or two sort keys, and `fill(row)`, which returns the upper text, the
+// lower text and a class. The arrow keys move the active row; the grid itself keeps the focus.
 
 import { el, setText } from "/dom.js";
 
-// How long the order of rows is kept after the last movement, so that none slips away under the
-// pointer.
+// Time without sorting after the last pointer movement or scroll, so that no row moves away under
+// the pointer.
 const HOLD_MS = 2500;
 
 export class Grid {
@@ -68,7 +68,7 @@ export class Grid {
     this.held = performance.now() + HOLD_MS;
   }
 
-  // Takes all rows that pass the filter.
+  // Shows these rows, which have passed the filter.
   show(rows) {
     this.rows = rows;
     this.arrange(false);
@@ -83,7 +83,7 @@ export class Grid {
       decorated.sort(([a, x], [b, y]) => direction * compare(a, b) || byText(x.id, y.id));
       this.order = decorated.map(([, row]) => row);
     } else {
-      // The same order: those that are gone leave, new ones follow at the end.
+      // The order is kept: removed rows disappear, and new rows follow at the end.
       const now = new Map(this.rows.map((row) => [row.id, row]));
       const kept = [];
       for (const { id } of this.order) {

@@ -1,4 +1,4 @@
-// The keyboard: what works everywhere, and lists through which arrows go.
+// Keyboard: global keys, and lists with arrow keys.
 
 import { el } from "/dom.js";
 
@@ -14,7 +14,7 @@ const KEYS = [
 const isTyping = (target) =>
   target.matches?.("input:not([type=checkbox]), select, textarea, [contenteditable]");
 
-// Handlers of the page that is open: filter() and back().
+// Handlers of the open page: filter() and back().
 export const page = { filter: null, back: null };
 
 export function showKeys() {
@@ -32,7 +32,7 @@ export function showKeys() {
 
 document.addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
-  // A dialog has its own keys.
+  // A dialog handles its own keys.
   if (document.querySelector("dialog[open]")) return;
   if (event.key === "Escape") {
     const { target } = event;
@@ -55,7 +55,7 @@ document.addEventListener("keydown", (event) => {
   }
 });
 
-// Lets arrows go through the children of `list` that match, with one of them in the tab order.
+// Lets arrow keys move through the children of `list` that match, with one child in the tab order.
 export function roving(list, selector, open) {
   const all = () => [...list.querySelectorAll(selector)];
   const enter = (node) => {
@@ -85,7 +85,7 @@ export function roving(list, selector, open) {
     const node = event.target.closest(selector);
     if (node && !event.target.closest("a, button")) open(node);
   });
-  // After rows were added or taken away.
+  // Called after rows were added or removed.
   return () => {
     const nodes = all();
     if (!nodes.some((node) => node.tabIndex === 0)) nodes[0]?.setAttribute("tabindex", "0");

@@ -1,4 +1,4 @@
-// The state of all sessions, asked for once a second and handed to each view.
+// State of all sessions, polled once a second and passed to each view.
 
 import { ask } from "/api.js";
 
@@ -6,9 +6,9 @@ const FAST_MS = 1000;
 const SLOW_MS = 5000;
 const HIDDEN_MS = 15000;
 
-// The sessions by identity, each with its rates.
+// Sessions by identity, each with its rates.
 export const sessions = new Map();
-// How it goes: when an answer came last, and what is wrong since.
+// State of polling: the time of the last answer, and the present problem.
 export const health = { last: 0, problem: null, since: 0, now: 0 };
 
 const listeners = new Set();
@@ -16,7 +16,7 @@ let timer = null;
 let running = false;
 let generation = 0;
 
-// Calls `listener` after every answer or failure. Returns what ends it.
+// Calls `listener` after every answer or failure. Returns a function that removes the listener.
 export function listen(listener, isFast = false) {
   const entry = { listener, isFast };
   listeners.add(entry);
@@ -38,7 +38,7 @@ export function stop() {
   Object.assign(health, { last: 0, problem: null, since: 0 });
 }
 
-// Asks at once, after an action.
+// Polls soon after an action.
 export const soon = () => running && schedule(100);
 
 function schedule(ms) {
@@ -70,7 +70,7 @@ async function poll() {
   const took = performance.now() - begun;
   const isFast = [...listeners].some((entry) => entry.isFast);
   const every = document.hidden ? HIDDEN_MS : isFast ? FAST_MS : SLOW_MS;
-  // Over a slow line the server is not asked again before the line had a rest.
+  // On a slow connection, the pause is as long as the request took.
   schedule(health.problem ? 2000 : Math.max(every - took, took, 100));
 }
 
@@ -89,11 +89,11 @@ function take({ now, now_ns, sessions: all }) {
 
 const COUNTED = ["messages_in", "messages_out", "bytes_in", "bytes_out"];
 
-// Per second, since the answer before; counts that have begun again say nothing yet.
+// Returns rates per second since the previous answer; counters that restarted have no rate yet.
 export function rates(before, session, now_ns) {
   if (!before) return {};
   const seconds = (now_ns - before.now_ns) / 1e9;
-  // Two answers that lie close say less than the one before.
+  // Two answers within 0.4 s are less exact than the previous rates.
   if (seconds < 0.4) return before.rates;
   const found = {};
   for (const name of COUNTED) {

@@ -1,9 +1,9 @@
-// The log-in.
+// The login form.
 
 import { logIn } from "/api.js";
 import { el, labelled } from "/dom.js";
 
-// Shows the form; calls `done` when somebody is logged in.
+// Shows the form; calls `done` after a login.
 export function show(place, why, done) {
   const name = el("input", { name: "name", autocomplete: "username", required: true,
     autocapitalize: "none", spellcheck: "false" });

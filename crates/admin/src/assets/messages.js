@@ -1,4 +1,4 @@
-// Messages of a session: the last ones as they come, a search, one message, the life of an order.
+// Messages of a session: the last messages live, a search, one message, the messages of an order.
 
 import { ask, sessionPath } from "/api.js";
 import { el, labelled, mark, setText } from "/dom.js";
@@ -61,7 +61,7 @@ export function open(main, id, query) {
     const keys = new Set();
     const nodes = [];
     for (const [n, message] of found.messages.entries()) {
-      // A search may find the same twice: by its time, way and number it is one.
+      // A search may return a message twice; time, direction and number identify a message.
       const key = `${message.at} ${message.direction} ${message.seq ?? message.note} ${marked[n]}`;
       keys.add(key);
       if (!shown.has(key)) {
@@ -73,7 +73,7 @@ export function open(main, id, query) {
       shown.get(key).node.remove();
       shown.delete(key);
     }
-    // The newest first. Rows that are there stay where they are, and so keep the focus.
+    // The newest message comes first. Existing rows are not moved, so they keep the focus.
     let next = body.firstChild;
     for (const node of nodes.reverse()) {
       if (node === next) next = next.nextSibling;
@@ -100,7 +100,7 @@ export function open(main, id, query) {
 // Returns true if the list leaves out no message, so that a missing number is a gap.
 const isComplete = (wanted) => !["msg_type", "field", "text", "order"].some((name) => wanted[name]);
 
-// Returns the marks of each message: gaps, messages that were sent again, rejects.
+// Returns the marks of each message: gaps, resent messages, rejects.
 export function marks(messages, areAll) {
   const last = {};
   return messages.map((message) => {
@@ -115,7 +115,8 @@ export function marks(messages, areAll) {
     if (areAll && last[direction] !== undefined && seq > last[direction] + 1) {
       const [from, to] = [last[direction] + 1, seq - 1];
       const which = from === to ? from : `${from}–${to}`;
-      // Administrative and rejected inbound messages are not kept: a missing one is no gap.
+      // Administrative and rejected inbound messages are not stored, so a missing inbound number is
+      // no gap.
       found.push(direction === "in" ? ["plain", `${which} not kept`] : ["warn", `gap: ${which}`]);
     }
     if (message.msg_type === "2") {
@@ -147,7 +148,7 @@ function line(message, marked, isStory) {
     el("td", { class: "bytes mono" }, shortened(isStory ? story(message) : message.text)));
 }
 
-// A message of a megabyte must not fill the list; it opens in full.
+// Shortens a long message for the list; the dialog shows the whole message.
 function shortened(text) {
   const [most, length] = [2000, text.length];
   return length > most ? `${text.slice(0, most)} … (${number(length)} characters)` : text;
@@ -191,7 +192,7 @@ function searchForm(wanted, search, base) {
   return { node, focus: () => inputs.text.focus() };
 }
 
-// One message: its names as a tree beside its bytes.
+// Shows one message: its names as a tree beside its bytes.
 async function showMessage(id, message) {
   const tree = el("div", { class: "tree" }, el("p", { class: "note" }, "Asking for the names …"));
   const parts = fields(message.text);
@@ -232,7 +233,7 @@ async function showMessage(id, message) {
   }
 }
 
-// An object is a list of names, a group a list of its entries.
+// Returns an object as a list of names, and a group as a list of its entries.
 function branch(value) {
   const items = Object.entries(value).map(([name, inner]) => {
     if (Array.isArray(inner)) {

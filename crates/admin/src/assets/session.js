@@ -1,4 +1,4 @@
-// The page of one session: what it is now, what can be done to it, and its messages.
+// The page of one session: its state, its actions and its messages.
 
 import { actionButtons, act, removeButton } from "/actions.js";
 import { ask as request, may, sessionPath } from "/api.js";
@@ -11,7 +11,7 @@ import { page } from "/keys.js";
 import { problemOf } from "/sessions.js";
 
 const EVERY_MS = 1000;
-// How many rates a curve shows.
+// Number of rates in a curve.
 const POINTS = 120;
 
 export function open(main, [id, part], query) {
@@ -36,7 +36,7 @@ export function open(main, [id, part], query) {
   };
 }
 
-// Asks for the session about once a second. Returns what ends it.
+// Polls the session about once a second. Returns a function that ends the polling.
 function poll(id, standing, show) {
   let [timer, isOver, before] = [null, false, null];
   async function once() {
@@ -70,7 +70,7 @@ function showStanding(node, session) {
   }
   if (!session.enabled) parts.push(mark("warn", "logged out by an operator"));
   const text = parts.map((part) => part.textContent ?? part).join(" ");
-  // Told anew only if it has changed, so that a screen reader does not repeat it.
+  // The text is only replaced if it has changed, so that a screen reader does not repeat it.
   if (node.dataset.text === text) return;
   node.dataset.text = text;
   node.replaceChildren(...parts.flatMap((part) => [part, " "]));
@@ -80,7 +80,7 @@ function card(title, ...children) {
   return el("section", { class: "card", "aria-label": title }, el("h2", null, title), ...children);
 }
 
-// All counts but those of messages and bytes, which are shown as rates.
+// All counters except messages and bytes, which are shown as rates.
 const COUNTS = [["logons", "Logons"], ["logons_refused", "Logons refused"],
   ["disconnects", "Ends of connections"], ["refused", "Connections refused"],
   ["rejects_in", "Reject(3) received"], ["rejects_out", "Reject(3) sent"],
@@ -144,7 +144,7 @@ function overview(main, id) {
   };
 }
 
-// Puts texts into rows, and leaves those alone that are there already.
+// Replaces the rows only if the texts have changed.
 function showRows(body, rows, none) {
   const wanted = JSON.stringify(rows);
   if (body.dataset.shown === wanted) return;
@@ -179,7 +179,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const LABELS = { messages_in: "Messages/s in", messages_out: "Messages/s out",
   bytes_in: "Bytes/s in", bytes_out: "Bytes/s out" };
 
-// A number with a curve of the last two minutes. The curve is for the eye alone.
+// Creates a number with a curve of the last two minutes. The curve is hidden from screen readers.
 function curve(name) {
   const svg = document.createElementNS(SVG, "svg");
   svg.setAttribute("viewBox", `0 0 ${POINTS - 1} 32`);

@@ -1,4 +1,4 @@
-// All sessions: a table with those that have a problem first.
+// The table of all sessions, those with a problem first.
 
 import { el, setText } from "/dom.js";
 import { bytes, number, rate, span, STATES } from "/format.js";
@@ -6,14 +6,14 @@ import { Grid } from "/grid.js";
 import { page } from "/keys.js";
 import { age, health, listen, sessions } from "/live.js";
 
-// How bad a problem is: the least first.
+// Severity of a problem; the lowest rank is the most severe.
 const RANK = { store: 0, callback: 1, "not logged on": 2, "sending held": 3,
   "slow consumer": 4, latency: 5 };
 const rank = (session) => (session.problem ? RANK[session.problem] ?? 6 : session.enabled ? 8 : 7);
 
 const PROBLEMS = { store: "store failed", latency: "slower than usual" };
 
-// The problem of a session, in words.
+// Returns the problem of a session as text.
 export const problemOf = (session) => (session.problem === "callback"
   ? `${session.held_up_by} does not return` : PROBLEMS[session.problem] ?? session.problem);
 
@@ -83,7 +83,7 @@ const searched = (s) =>
   `${s.id} ${s.role} ${STATES[s.state]} ${s.problem ?? ""} ${s.last_end?.reason ?? ""} ` +
   `${s.last_end?.text ?? ""} ${s.peer ?? ""} ${s.enabled ? "" : "logged out"}`.toLowerCase();
 
-// The last choices, for a user who comes back.
+// Last choices of the user, restored when the page is opened again.
 const kept = { filter: "", only: false, sort: { key: "problem", direction: 1 }, active: null,
   scroll: 0 };
 

@@ -1,4 +1,4 @@
-// The settings in force: each with its value and its origin.
+// Settings in force, each with its value and its origin.
 
 import { ask } from "/api.js";
 import { el, labelled, mark, row, setText, table } from "/dom.js";
@@ -7,7 +7,7 @@ import { page } from "/keys.js";
 import { listen, sessions } from "/live.js";
 
 const HEADS = ["Of", "Table", "Key", "Value", "From"];
-// Rows in the page at once.
+// Maximum number of rows in the page.
 const ROWS_MAX = 2000;
 
 export function open(main) {
@@ -50,7 +50,7 @@ export function open(main) {
 
   async function load() {
     try {
-      // An empty text: no session, the engine alone.
+      // An empty text requests only the settings of the engine.
       const answer = await ask(`/settings?session=${encodeURIComponent(session.value.trim())}`);
       if (isOver) return;
       parts = answer.parts;
@@ -60,7 +60,7 @@ export function open(main) {
     }
   }
 
-  // The names, once they are known.
+  // The names of the sessions are added when they are known.
   const end = listen(() => {
     if (list.childElementCount === sessions.size) return;
     list.replaceChildren(...[...sessions.keys()].map((value) => el("option", { value })));

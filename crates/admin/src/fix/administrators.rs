@@ -1,4 +1,4 @@
-//! The state that all administrators share, and their logons.
+//! Shared state of all administrators, and their logons.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::refusals::Refusals;
 use crate::throttle::{Throttle, Wait};
 use crate::users::{NOBODY, Role, User, UsersFile};
 
-/// The state that all administrators share.
+/// Shared state of all administrators.
 pub(crate) struct Administrators {
     pub(crate) admin: Admin,
     pub(crate) refusals: Arc<Refusals>,
@@ -30,7 +30,7 @@ pub(super) struct Known {
     password_hash: String,
 }
 
-/// The address of somebody whose address is not known.
+/// Returns the address of the peer, or 0.0.0.0 if the address is unknown.
 fn source(peer: Option<SocketAddr>) -> IpAddr {
     peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.ip())
 }
@@ -39,14 +39,15 @@ impl Administrators {
     /// Returns the user of this name and password.
     ///
     /// # Errors
-    /// The text for a user who is refused.
+    /// Returns the text of the Logout(5) for a refused user.
     pub(super) fn log_on(
         &self,
         (name, password): (&str, &str),
         peer: Option<SocketAddr>,
     ) -> Result<Known, String> {
         let from = source(peer);
-        // Where the user has logged in before, its engine holds up who has failed there.
+        // At a source with an earlier login of the user, the engine of the administrators delays
+        // failed clients.
         if let Wait::Refused(left) = self.throttle.wait(from, name, clock::monotonic_ns()) {
             let seconds = left.as_secs() + 1;
             return Err(format!("too many wrong passwords; try again in {seconds} s"));

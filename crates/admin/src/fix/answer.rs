@@ -1,4 +1,4 @@
-//! The answer to an administrator: a result code, words, and data.
+//! The answer to an administrator: a result code, a description, and data.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use transfix::AdminError;
 
 use crate::fix::xml::{Writer, escaped};
 
-/// How a command ended, as `ResultCode` of the answer has it.
+/// Result of a command: `ResultCode` of the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ResultCode {
-    /// 0: it is done.
+    /// 0: the command succeeded.
     Done,
-    /// 1: there is no such command, or this program cannot do it.
+    /// 1: the command does not exist, or this program does not support it.
     NotImplemented,
-    /// 3: there is no such session.
+    /// 3: the session does not exist.
     UnknownSession,
-    /// 6: it failed for a reason of ours.
+    /// 6: the command failed because of an internal error.
     InternalError,
-    /// 7: it was refused.
+    /// 7: the command was refused.
     Rejected,
-    /// 9: what was asked makes no sense.
+    /// 9: the command or a parameter is invalid.
     InvalidParameter,
 }
 
 impl ResultCode {
-    /// The number.
+    /// Returns the number of the code.
     #[must_use]
     pub const fn as_u8(self) -> u8 {
         match self {
@@ -39,29 +39,29 @@ impl ResultCode {
     }
 }
 
-/// Why a command is not done.
+/// Reason why a command was not performed.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Refused {
-    /// The result code.
+    /// Result code of the answer.
     pub code: ResultCode,
-    /// The words.
+    /// Reason as text.
     pub why: String,
 }
 
 impl Refused {
-    /// Not done, with this code, for this reason.
+    /// Creates a refusal with this code and reason.
     #[must_use]
     pub fn new(code: ResultCode, why: impl Into<String>) -> Self {
         Self { code, why: why.into() }
     }
 
-    /// The request makes no sense.
+    /// Creates a refusal with [`ResultCode::InvalidParameter`].
     #[must_use]
     pub fn invalid(why: impl Into<String>) -> Self {
         Self::new(ResultCode::InvalidParameter, why)
     }
 
-    /// It is refused.
+    /// Creates a refusal with [`ResultCode::Rejected`].
     #[must_use]
     pub fn rejected(why: impl Into<String>) -> Self {
         Self::new(ResultCode::Rejected, why)
@@ -74,7 +74,7 @@ impl fmt::Display for Refused {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Formats the error as `Display` does, because an error that `main` returns is printed by `Debug`.
 impl fmt::Debug for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -95,23 +95,23 @@ impl From<AdminError> for Refused {
     }
 }
 
-/// The result of a command that was carried out.
+/// Result of a successful command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Said {
-    /// Elements, as XML.
+    /// XML elements of the answer.
     pub data: String,
-    /// Words.
+    /// Description as text.
     pub description: String,
 }
 
 impl Said {
-    /// Words alone.
+    /// Creates a result with a description only.
     #[must_use]
     pub fn words(description: impl Into<String>) -> Self {
         Self { data: String::new(), description: description.into() }
     }
 
-    /// Elements, as XML, that are well formed.
+    /// Creates a result with well-formed XML elements.
     #[must_use]
     pub fn data(xml: impl Into<String>) -> Self {
         Self { data: xml.into(), description: String::new() }
@@ -122,7 +122,7 @@ impl Said {
     }
 }
 
-/// The whole answer as XML.
+/// Returns the whole answer as XML.
 pub(super) fn response(request_id: Option<i64>, outcome: &Result<Said, Refused>) -> String {
     let (code, description, data) = match outcome {
         Ok(said) => (ResultCode::Done, &said.description, &*said.data),

@@ -1,4 +1,4 @@
-//! One administrator: its Logon(A), its commands, its end.
+//! The session of one administrator, from its Logon(A) to its end.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -19,10 +19,10 @@ use crate::fix::request::Element;
 use crate::fix::xml::parse;
 use crate::users::Role;
 
-/// The longest answer, in bytes of XML.
+/// Longest answer, in bytes of XML.
 const ANSWER_MAX: usize = 16 << 20;
 
-/// The session of an administrator.
+/// Application of an administrator's session.
 pub(crate) struct Administrator {
     administrators: Arc<Administrators>,
     known: Option<Known>,
@@ -34,7 +34,7 @@ impl Administrator {
         Self { administrators, known: None, peer: None }
     }
 
-    /// Returns RequestID of the command, and the answer to a message.
+    /// Performs the command of a message. Returns the RequestID and the outcome.
     fn answer(
         &self,
         received: &Message<'_>,
@@ -55,7 +55,7 @@ impl Administrator {
         carry_out(&self.administrators, session.id(), (xml, monitoring_id), asks)
     }
 
-    /// Returns the user of the session, and the role of the user.
+    /// Returns the user of the session and the user's role.
     fn actor(&self) -> Result<(Actor, Role), Refused> {
         let out = || Refused::rejected("you are no user any more");
         let known = self.known.as_ref().ok_or_else(out)?;
@@ -65,7 +65,7 @@ impl Administrator {
     }
 }
 
-/// Carries out a command, and returns its RequestID and the answer.
+/// Performs a command. Returns its RequestID and the outcome.
 pub(super) fn carry_out(
     administrators: &Administrators,
     session: &SessionId,
@@ -171,7 +171,7 @@ impl Application for Administrator {
             tracing::warn!(session = %session.id(), %error, "an administrator is not answered");
         }
         if self.known.is_none() || self.actor().is_err() {
-            // The Logout(5) is all that may still be said.
+            // A session without a valid user receives only the Logout(5).
             session.logout("you are no user any more");
         }
         Ok(())

@@ -1,7 +1,7 @@
-//! Administrators who are there: when each has asked last, and what each has subscribed to.
+//! Logged-on administrators: their last request and their subscription.
 //!
-//! Invariant: nothing is looked at while nobody is there; sessions are looked at only while
-//! somebody has subscribed. An administrator has one subscription at most.
+//! Invariant: nothing is polled without administrators, and sessions are polled only while a
+//! subscription exists. An administrator has at most one subscription.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -14,19 +14,19 @@ use crate::fix::listed::{Listed, write_list};
 use crate::fix::message;
 use crate::fix::xml::Writer;
 
-/// Time between two looks at sessions for those who have subscribed.
+/// Interval between two polls of sessions for subscriptions.
 const LOOK: Duration = Duration::from_millis(250);
-/// Time between two looks for those who are idle.
+/// Interval between two checks for idle administrators.
 const IDLE_LOOK: Duration = Duration::from_secs(5);
 
-/// How long the end waits for commands under way.
+/// Maximum time that a shutdown waits for running commands.
 const ANSWERS_MAX: Duration = Duration::from_secs(5);
 
-/// A wish to hear of what becomes of sessions.
+/// A subscription to the states of sessions.
 pub(super) struct Subscription {
     pub(super) request_id: Option<i64>,
     pub(super) monitoring_id: Option<String>,
-    /// The sessions and states that the administrator knows.
+    /// Sessions and states that the administrator has received.
     pub(super) listed: Listed,
 }
 
@@ -39,12 +39,12 @@ struct Present {
 #[derive(Default)]
 struct State {
     present: BTreeMap<String, Present>,
-    /// Commands that are not answered yet.
+    /// Number of commands without an answer.
     asking: usize,
     is_over: bool,
 }
 
-/// A command, until it is answered.
+/// A running command; dropping this value marks the command as answered.
 pub(super) struct Asking<'a>(&'a Attendance);
 
 impl Drop for Asking<'_> {
@@ -54,7 +54,7 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Administrators who are there.
+/// The logged-on administrators.
 #[derive(Default)]
 pub(crate) struct Attendance {
     state: Mutex<State>,
@@ -66,19 +66,19 @@ impl Attendance {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Somebody has logged on.
+    /// Adds an administrator after the logon.
     pub(super) fn enters(&self, handle: SessionHandle) {
         let (key, asked_ns) = (handle.id().to_string(), clock::monotonic_ns());
         self.lock().present.insert(key, Present { handle, asked_ns, subscription: None });
         self.changed.notify_all();
     }
 
-    /// Somebody has gone, and the subscription with it.
+    /// Removes an administrator with the subscription.
     pub(super) fn leaves(&self, id: &SessionId) {
         self.lock().present.remove(&id.to_string());
     }
 
-    /// Somebody asks for something, and is answered when what this returns is dropped.
+    /// Records a command of an administrator. Drop the returned value when the command is answered.
     pub(super) fn asks(&self, id: &SessionId) -> Asking<'_> {
         let mut state = self.lock();
         if let Some(present) = state.present.get_mut(&id.to_string()) {
@@ -88,7 +88,7 @@ impl Attendance {
         Asking(self)
     }
 
-    /// Takes a subscription; it replaces one that is there.
+    /// Sets the subscription of an administrator and replaces an existing subscription.
     pub(super) fn subscribe(
         &self,
         id: &SessionId,
@@ -103,28 +103,29 @@ impl Attendance {
         Ok(())
     }
 
-    /// Ends a subscription. Returns whether there was one.
+    /// Ends a subscription. Returns true if a subscription existed.
     pub(super) fn unsubscribe(&self, id: &SessionId) -> bool {
         let mut state = self.lock();
         let present = state.present.get_mut(&id.to_string());
         present.is_some_and(|present| present.subscription.take().is_some())
     }
 
-    /// Waits until all commands are answered, but not for ever: who asks for the stop gets its
-    /// answer.
+    /// Waits until all commands are answered, at most [`ANSWERS_MAX`]. The administrator who stops
+    /// the program receives an answer in this time.
     pub(super) fn wait_for_answers(&self) {
         let is_asking = |state: &mut State| state.asking > 0;
-        // A command without an answer by then never gets one.
+        // A command without an answer by now never receives an answer.
         let _ = self.changed.wait_timeout_while(self.lock(), ANSWERS_MAX, is_asking);
     }
 
-    /// Lets [`Attendance::watch`] return.
+    /// Makes [`Attendance::watch`] return.
     pub(super) fn close(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
-    /// Tells of sessions and logs out who is idle, until [`Attendance::close`].
+    /// Sends changes of sessions to subscribers and logs out idle administrators, until
+    /// [`Attendance::close`].
     pub(super) fn watch(&self, admin: &Admin, idle: Option<Duration>) {
         let mut state = self.lock();
         while !state.is_over {
@@ -148,7 +149,7 @@ impl Attendance {
             drop(state);
             for handle in idle {
                 tracing::info!(session = %handle.id(), "an idle administrator is logged out");
-                // One that has gone meanwhile is out.
+                // The action fails if the administrator has disconnected meanwhile.
                 let _ = handle.operate(&Action::LogOut {
                     text: "idle for too long; log on again".to_owned(),
                 });
@@ -160,7 +161,7 @@ impl Attendance {
         }
     }
 
-    /// Tells those who have subscribed what is other than they know.
+    /// Sends each subscriber the changes since the last sent list.
     fn tell(&self, admin: &Admin) {
         let now = Listed::of(admin);
         let mut state = self.lock();
@@ -180,7 +181,7 @@ impl Attendance {
         drop(state);
         for (key, handle, xml, id) in news {
             let fill = |body: &mut transfix::Body<'_>| message::write(body, &xml, id.as_deref());
-            // Changes that cannot be sent now are sent at the next look.
+            // Changes that cannot be sent now are sent at the next poll.
             if handle.send(message::TYPE, fill).is_ok() {
                 let mut state = self.lock();
                 let present = state.present.get_mut(&key);
@@ -192,7 +193,7 @@ impl Attendance {
     }
 }
 
-/// Those who have asked nothing for so long, and have no subscription.
+/// Returns administrators without a subscription whose last request is at least `idle` ago.
 fn who_is_idle(state: &State, idle: Duration) -> Vec<SessionHandle> {
     let now_ns = clock::monotonic_ns();
     let quiet = |one: &&Present| one.subscription.is_none() && is_idle(one.asked_ns, now_ns, idle);
@@ -203,7 +204,7 @@ fn is_idle(asked_ns: u64, now_ns: u64, idle: Duration) -> bool {
     Duration::from_nanos(now_ns.saturating_sub(asked_ns)) >= idle
 }
 
-/// So that a thread and many sessions have it.
+/// Attendance shared by a thread and many sessions.
 pub(crate) type SharedAttendance = Arc<Attendance>;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The commands that there are, who may give them, and what they are made of.
+//! Built-in commands, their required roles and their parameters.
 
 use crate::fix::administrators::Administrators;
 use crate::fix::answer::{Refused, ResultCode, Said};
@@ -10,14 +10,14 @@ use crate::users::Role;
 
 type Run = fn(&Given<'_>) -> Result<Said, Refused>;
 
-/// A command that is built in.
+/// A built-in command.
 struct Command {
     name: &'static str,
     role: Role,
     about: &'static str,
-    /// True if it has the parameters that name a session.
+    /// True if the command has the parameters that name a session.
     of_session: bool,
-    /// Its other parameters; a star stands behind those that it needs.
+    /// Other parameters; a trailing star marks required parameters.
     parameters: &'static [&'static str],
     run: Run,
 }
@@ -217,7 +217,7 @@ const COMMANDS: &[Command] = &[
     ),
 ];
 
-/// Commands of other engines that this engine does not have.
+/// Commands of other engines that this engine does not support.
 const ABSENT: &[&str] = &[
     "AdaptersList",
     "AverageReceivedStat",
@@ -246,10 +246,10 @@ const ABSENT: &[&str] = &[
     "UpdateCalendar",
 ];
 
-/// The role that a command needs.
+/// Returns the role that a command needs.
 ///
 /// # Errors
-/// If there is no such command.
+/// Returns an error if the command does not exist.
 pub(super) fn role_of(administrators: &Administrators, name: &str) -> Result<Role, Refused> {
     let built_in = || COMMANDS.iter().find(|command| command.name == name);
     let role = administrators.own.role(name).or_else(|| built_in().map(|command| command.role));
@@ -262,7 +262,7 @@ pub(super) fn role_of(administrators: &Administrators, name: &str) -> Result<Rol
     })
 }
 
-/// Does a command that is built in.
+/// Runs a built-in command.
 pub(super) fn run(given: &Given<'_>) -> Result<Said, Refused> {
     let name = given.element.name();
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {

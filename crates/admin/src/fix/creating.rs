@@ -1,4 +1,4 @@
-//! Commands that make sessions and forget them: the program that has the engine is asked.
+//! Commands that create and remove sessions, by requests to the program that runs the engine.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::fix::operating::{completed, farewell};
 use crate::fix::request::{Element, version};
 use crate::fix::xml::Writer;
 
-/// `CreateInitiator`.
+/// Runs `CreateInitiator`.
 pub(super) fn initiator(given: &Given<'_>) -> Result<Said, Refused> {
     let address = destination(given.element)?;
     let mut session = made(given, Role::Initiator, &address)?;
@@ -24,11 +24,11 @@ pub(super) fn initiator(given: &Given<'_>) -> Result<Said, Refused> {
     create(given, session)
 }
 
-/// `CreateAcceptor`: it listens where the sessions of the engine do.
+/// Runs `CreateAcceptor`. The session listens at the address of the first acceptor.
 pub(super) fn acceptor(given: &Given<'_>) -> Result<Said, Refused> {
     let all = given.admin().handles();
     let like = all.iter().find(|handle| handle.settings().role == Role::Acceptor);
-    // Sessions whose settings have the same text listen at one address, also with port 0.
+    // Sessions with the same address text in their settings share one listener, even with port 0.
     let address = match (like, given.admin().listening().first()) {
         (Some(like), _) => like.settings().address.clone(),
         (None, Some(bound)) => bound.to_string(),
@@ -38,7 +38,7 @@ pub(super) fn acceptor(given: &Given<'_>) -> Result<Said, Refused> {
     create(given, session)
 }
 
-/// `host:port` of an element with RemoteHost and RemotePort.
+/// Returns `host:port` from RemoteHost and RemotePort of an element.
 fn destination(element: Element<'_>) -> Result<String, Refused> {
     let host = element.required("RemoteHost")?;
     let port = element.required("RemotePort")?;
@@ -49,7 +49,7 @@ fn destination(element: Element<'_>) -> Result<String, Refused> {
     Ok(if is_v6 { format!("[{host}]:{number}") } else { format!("{host}:{number}") })
 }
 
-/// The settings of a session that is wanted.
+/// Returns the settings of the session to create.
 fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings, Refused> {
     let element = given.element;
     let (ours, theirs) = (element.required("SenderCompID")?, element.required("TargetCompID")?);
@@ -71,7 +71,8 @@ fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings,
     if begin_string == BeginString::Fixt11 {
         session.protocol.default_appl_ver_id = appl_ver_id.map(transfix::ApplVerId);
     }
-    // Where the others of the engine have theirs, and with the door of those at its address.
+    // The new session uses the store directory of the other sessions, and the TLS settings of the
+    // acceptors at its address.
     at_home(&mut session, given.admin());
     if let Some(extra) = element.child("ExtraSessionParams") {
         for one in extra.children() {
@@ -81,7 +82,7 @@ fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings,
     Ok(session)
 }
 
-/// Parameters that say how other engines work, and that nothing here depends on.
+/// Parameters of other engines that have no effect in this engine.
 const PASSED_OVER: &[&str] = &[
     "MaxMessagesAmountInBunch",
     "SocketOpPriority",
@@ -94,7 +95,7 @@ const PASSED_OVER: &[&str] = &[
     "ClientType",
 ];
 
-/// Takes over one of ExtraSessionParams.
+/// Applies one parameter of ExtraSessionParams.
 fn parameter(
     session: &mut SessionSettings,
     extra: Element<'_>,
@@ -142,9 +143,9 @@ fn parameter(
         "DisableTCPBuffer" => session.socket.tcp_nodelay = flag()?,
         "SSL" if is_initiator && flag()? => session.tls = Some(TlsSettings::default()),
         "EncryptMethod" if text == "NONE" => {}
-        // Switched off, these parameters match this engine.
+        // `false` changes nothing; an acceptor keeps the TLS settings of its address.
         "EnableMessageRejecting" | "SSL" | "IgnoreSeqNumTooLowAtLogon" if !flag()? => {}
-        // They are set once the session is there.
+        // `create` sets the sequence numbers after the session is added.
         "InSeqNum" | "OutSeqNum" => {}
         _ if PASSED_OVER.contains(&name) => {}
         _ => return Err(Refused::invalid(format!("{name} is no parameter that is taken"))),
@@ -171,7 +172,7 @@ fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> 
     }))
 }
 
-/// Asks the program to forget a session. Without a Logout(5) its connection ends before.
+/// Asks the program to remove a session. Without `SendLogout`, the connection is closed first.
 fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Result<String, Refused> {
     let (sends_logout, text) = farewell;
     if !sends_logout && given.admin().handle(id).is_some_and(|handle| handle.is_logged_on()) {
@@ -181,14 +182,14 @@ fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Resul
     given.request(remove)
 }
 
-/// `Delete`.
+/// Runs `Delete`.
 pub(super) fn delete(given: &Given<'_>) -> Result<Said, Refused> {
     let handle = given.element.session(given.admin())?;
     let removed = forget(given, handle.id(), &farewell(given)?)?;
     Ok(Said::words(format!("{}: {removed}", completed(given).description)))
 }
 
-/// `DeleteAll`. Sessions of administrators are none of the engine's, and stay in any case.
+/// Runs `DeleteAll`. Sessions of administrators belong to another engine and always stay.
 pub(super) fn delete_all(given: &Given<'_>) -> Result<Said, Refused> {
     match given.element.text("Exclude") {
         None | Some("CURRENT_ADMIN_SESSION" | "ALL_ADMIN_SESSIONS") => {}

@@ -1,4 +1,4 @@
-//! A command as it is carried out: who gives it, and of what.
+//! A command with its administrator and its parameters.
 
 use transfix::{Actor, Admin, EngineAction, SessionId};
 
@@ -7,10 +7,10 @@ use crate::fix::answer::Refused;
 use crate::fix::attendance::Attendance;
 use crate::fix::request::Element;
 
-/// A command that is given.
+/// A command to run.
 pub(super) struct Given<'a> {
     pub(super) administrators: &'a Administrators,
-    /// The session of the administrator.
+    /// Session of the administrator.
     pub(super) session: &'a SessionId,
     pub(super) actor: &'a Actor,
     pub(super) element: Element<'a>,
@@ -24,7 +24,7 @@ impl Given<'_> {
         &self.administrators.admin
     }
 
-    /// Asks the program for what only it can do. Returns what it says.
+    /// Sends a request to the program. Returns the program's answer.
     pub(super) fn request(&self, action: EngineAction) -> Result<String, Refused> {
         let place = self.administrators.limits.request(&action);
         let _place = place.map_err(|busy| Refused::rejected(busy.to_string()))?;

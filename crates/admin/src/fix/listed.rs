@@ -1,4 +1,4 @@
-//! Lists of sessions: as they were at a moment, and what has become of them since.
+//! Lists of sessions, and the changes between two lists.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::fix::session_data::{SessionSummary, identity};
 use crate::fix::xml::Writer;
 use crate::shown::moment;
 
-/// Sessions as they were at a moment, in the order of their identities.
+/// Snapshot of all sessions, ordered by identity.
 #[derive(Clone, Default)]
 pub(super) struct Listed(BTreeMap<String, (SessionId, SessionSummary)>);
 
@@ -26,7 +26,7 @@ impl Listed {
         self.0.values().map(|(id, standing)| (id, *standing))
     }
 
-    /// Returns the sessions that are new, changed or gone since `before`.
+    /// Returns the sessions that were added, changed or removed since `before`.
     pub(super) fn changes<'l>(
         &'l self,
         before: &'l Self,
@@ -46,7 +46,7 @@ impl Listed {
     }
 }
 
-/// `SessionsListData` with these sessions, and what has become of each.
+/// Writes `SessionsListData` with these sessions and the change of each.
 pub(super) fn write_list<'l>(
     all: impl Iterator<Item = (&'l SessionId, &'static str, SessionSummary)>,
     xml: &mut Writer,

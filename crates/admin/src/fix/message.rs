@@ -1,18 +1,18 @@
-//! XMLnonFIX(n), the message that commands and answers come in.
+//! XMLnonFIX(n), the message of commands and answers.
 
 use transfix::{Body, Message, Tag, tag};
 
-/// Its MsgType(35).
+/// MsgType(35) of XMLnonFIX(n).
 pub(super) const TYPE: &str = "n";
-/// MonitoringRequestId(9207), by which administrators know the answer again.
+/// MonitoringRequestId(9207), which matches an answer to its command.
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
-/// The longest MonitoringRequestId(9207), in bytes.
+/// Longest MonitoringRequestId(9207), in bytes.
 const ID_MAX: usize = 256;
 
-/// MonitoringRequestId(9207) of a message.
+/// Returns MonitoringRequestId(9207) of a message.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Returns the reason if the field is invalid.
 pub(super) fn monitoring_id<'m>(message: &Message<'m>) -> Result<Option<&'m str>, String> {
     let Some(id) = message.raw(MONITORING_REQUEST_ID) else { return Ok(None) };
     let id = std::str::from_utf8(id).ok().filter(|id| id.len() <= ID_MAX);

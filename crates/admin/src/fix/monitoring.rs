@@ -1,4 +1,4 @@
-//! Commands that look: lists, snapshots, figures. None waits for a session.
+//! Commands that read: lists, snapshots, counters. No command waits for a session.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::fix::session_data::{figures as write_figures, has_ended_well, identit
 use crate::fix::session_data::{params as write_params, status as write_status};
 use crate::fix::xml::Writer;
 
-/// How much of a session is shown.
+/// Level of detail of a session.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum View {
     Status,
@@ -32,7 +32,7 @@ fn view(element: Element<'_>) -> Result<View, Refused> {
     }
 }
 
-/// `SessionsList`.
+/// Runs `SessionsList`.
 pub(super) fn list(given: &Given<'_>) -> Result<Said, Refused> {
     let subscribe = |listed: Listed| {
         let subscription = Subscription {
@@ -72,7 +72,7 @@ fn sessions(listed: &Listed) -> Said {
     Said::written(xml)
 }
 
-/// `SessionsSnapshot`.
+/// Runs `SessionsSnapshot`.
 pub(super) fn snapshot(given: &Given<'_>) -> Result<Said, Refused> {
     let of_all = view(given.element)?;
     let mut of_some = BTreeMap::new();
@@ -114,22 +114,22 @@ fn of_one(given: &Given<'_>, name: &str, write: Write) -> Result<Said, Refused> 
     Ok(Said::written(xml))
 }
 
-/// `SessionStatus`.
+/// Runs `SessionStatus`.
 pub(super) fn status(given: &Given<'_>) -> Result<Said, Refused> {
     of_one(given, "SessionStatusData", write_status)
 }
 
-/// `SessionParams`.
+/// Runs `SessionParams`.
 pub(super) fn params(given: &Given<'_>) -> Result<Said, Refused> {
     of_one(given, "SessionParamsData", write_params)
 }
 
-/// `SessionStat`.
+/// Runs `SessionStat`.
 pub(super) fn figures(given: &Given<'_>) -> Result<Said, Refused> {
     of_one(given, "SessionStatData", write_figures)
 }
 
-/// `GeneralSessionsStat`.
+/// Runs `GeneralSessionsStat`.
 pub(super) fn general(given: &Given<'_>) -> Result<Said, Refused> {
     let all = given.admin().handles();
     let all: Vec<(SessionHandle, SessionStatus)> =
@@ -173,7 +173,7 @@ const fn processed(status: &SessionStatus) -> u64 {
     status.counters.messages_in + status.counters.messages_out
 }
 
-/// A sum over all sessions, or of the one that is named.
+/// Writes a counter of the named session, or the sum over all sessions.
 fn total(
     given: &Given<'_>,
     (outer, inner): (&str, &str),
@@ -189,17 +189,17 @@ fn total(
     Ok(Said::written(xml))
 }
 
-/// `ReceivedStat`.
+/// Runs `ReceivedStat`.
 pub(super) fn received(given: &Given<'_>) -> Result<Said, Refused> {
     total(given, ("ReceivedStatData", "ReceivedMessages"), |status| status.counters.messages_in)
 }
 
-/// `SentStat`.
+/// Runs `SentStat`.
 pub(super) fn sent(given: &Given<'_>) -> Result<Said, Refused> {
     total(given, ("SentStatData", "SentMessages"), |status| status.counters.messages_out)
 }
 
-/// `ProceedStat`.
+/// Runs `ProceedStat`.
 pub(super) fn proceed(given: &Given<'_>) -> Result<Said, Refused> {
     total(given, ("ProceedStatData", "ProceedMessages"), processed)
 }

@@ -1,4 +1,4 @@
-//! Commands that act on a session, or on the program.
+//! Commands that act on a session or on the program.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -7,41 +7,41 @@ use transfix::{Action, EngineAction, State};
 use crate::fix::answer::{Refused, Said};
 use crate::fix::given::Given;
 
-/// `ToBackup completed`, and the like.
+/// Returns the description of a successful command, such as `ToBackup completed`.
 pub(super) fn completed(given: &Given<'_>) -> Said {
     Said::words(format!("{} completed", given.element.name()))
 }
 
-/// Does this to the session that is named.
+/// Performs an action on the named session.
 fn act(given: &Given<'_>, action: &Action) -> Result<Said, Refused> {
     let handle = given.element.session(given.admin())?;
     given.admin().act(given.actor, handle.id(), action)?;
     Ok(completed(given))
 }
 
-/// `Heartbeat`.
+/// Runs `Heartbeat`.
 pub(super) fn heartbeat(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::Heartbeat {})
 }
 
-/// `TestRequest`.
+/// Runs `TestRequest`.
 pub(super) fn test_request(given: &Given<'_>) -> Result<Said, Refused> {
     let id = given.element.required("TestReqID")?.to_owned();
     act(given, &Action::TestRequest { id })
 }
 
-/// `StartSession`.
+/// Runs `StartSession`.
 pub(super) fn start(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::LogOn {})
 }
 
-/// The words of our Logout(5), and whether there is to be one.
+/// Returns `SendLogout`, and `LogoutReason` for the Text(58) of the Logout(5).
 pub(super) fn farewell(given: &Given<'_>) -> Result<(bool, String), Refused> {
     let text = given.element.text("LogoutReason").unwrap_or_default().to_owned();
     Ok((given.element.flag("SendLogout")?.unwrap_or(false), text))
 }
 
-/// `StopSession`.
+/// Runs `StopSession`.
 pub(super) fn stop(given: &Given<'_>) -> Result<Said, Refused> {
     let (sends_logout, text) = farewell(given)?;
     if !sends_logout {
@@ -53,17 +53,17 @@ pub(super) fn stop(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::LogOut { text })
 }
 
-/// `ToBackup`.
+/// Runs `ToBackup`.
 pub(super) fn to_backup(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::ConnectTo { destination: 1 })
 }
 
-/// `ToPrimary`.
+/// Runs `ToPrimary`.
 pub(super) fn to_primary(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::ConnectTo { destination: 0 })
 }
 
-/// `ChangeSeqNum`.
+/// Runs `ChangeSeqNum`.
 pub(super) fn change_numbers(given: &Given<'_>) -> Result<Said, Refused> {
     let next_in = given.element.number("InSeqNum")?;
     let next_out = given.element.number("OutSeqNum")?;
@@ -73,7 +73,7 @@ pub(super) fn change_numbers(given: &Given<'_>) -> Result<Said, Refused> {
     act(given, &Action::SetNumbers { next_in, next_out })
 }
 
-/// `ResetSeqNum`: at once if the session is logged on, otherwise by its next Logon(A).
+/// Runs `ResetSeqNum`: resets at once if the session is logged on, otherwise at its next Logon(A).
 pub(super) fn reset_numbers(given: &Given<'_>) -> Result<Said, Refused> {
     let handle = given.element.session(given.admin())?;
     match handle.is_logged_on() {
@@ -82,18 +82,18 @@ pub(super) fn reset_numbers(given: &Given<'_>) -> Result<Said, Refused> {
     }
 }
 
-/// Fields of a message that are the session's, or its framing.
+/// Tags that the session sets in each message, including framing fields.
 const OF_THE_SESSION: &[&str] =
     &["8", "9", "34", "35", "43", "49", "50", "52", "56", "57", "97", "122", "142", "143", "10"];
 
-/// `SendMessage`: the message is in Base64, or is written with `|` behind each field.
+/// Runs `SendMessage`. The message is Base64, or plain text with `|` after each field.
 pub(super) fn send(given: &Given<'_>) -> Result<Said, Refused> {
     let text = given.element.required("Message")?;
     let (msg_type, fields) = message(text).map_err(Refused::invalid)?;
     act(given, &Action::Send { msg_type, fields })
 }
 
-/// Its MsgType(35), and the fields that are not the session's.
+/// Returns MsgType(35), and the fields that the session does not set.
 fn message(text: &str) -> Result<(String, String), String> {
     let plain = match text.contains('=') && text.contains('|') {
         true => text.replace('|', "\u{1}"),
@@ -125,12 +125,12 @@ fn of_program(given: &Given<'_>, action: EngineAction) -> Result<Said, Refused> 
     Ok(Said::words(given.request(action)?))
 }
 
-/// `ReloadConfig`.
+/// Runs `ReloadConfig`.
 pub(super) fn reload(given: &Given<'_>) -> Result<Said, Refused> {
     of_program(given, EngineAction::Reload)
 }
 
-/// `StopServer`.
+/// Runs `StopServer`.
 pub(super) fn stop_server(given: &Given<'_>) -> Result<Said, Refused> {
     of_program(given, EngineAction::Stop)
 }

@@ -1,4 +1,4 @@
-//! Commands of the program itself, beside those that there are.
+//! Commands of the program, in addition to the built-in commands.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -10,29 +10,29 @@ use transfix::{Actor, Admin};
 use crate::fix::answer::{Refused, ResultCode, Said};
 use crate::users::Role;
 
-/// The arguments of a command of the program.
+/// Arguments of a command of the program.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct OwnRequest<'a> {
-    /// The whole XML of the administrator: well formed, with neither DTD nor entities.
+    /// Whole XML of the command: well formed, without DTD and entities.
     pub xml: &'a str,
-    /// The administrator, for [`Admin::act`].
+    /// Administrator who sends the command, for [`Admin::act`].
     pub actor: &'a Actor,
-    /// The role of the administrator.
+    /// Role of the administrator.
     pub role: Role,
-    /// The administration of the engine: what is done by it is in the audit.
+    /// Administration of the engine; the audit records its actions.
     pub admin: &'a Admin,
 }
 
-/// A command of the program. A closure is one.
+/// A command of the program; a closure can be a command.
 ///
-/// It is called in a thread of the administration, and other administrators are served meanwhile.
-/// A panic is answered with the result code 6.
+/// The administration calls the command in one of its threads and serves other administrators
+/// meanwhile. A panic is answered with result code 6.
 pub trait OwnCommand: Send + Sync {
-    /// Does it, and says what there is to say.
+    /// Performs the command and returns the answer.
     ///
     /// # Errors
-    /// [`Refused`]: why it was not done.
+    /// Returns [`Refused`] with the reason.
     fn run(&self, request: &OwnRequest<'_>) -> Result<Said, Refused>;
 }
 
@@ -76,9 +76,8 @@ impl fmt::Debug for OwnCommands {
 }
 
 impl OwnCommands {
-    /// Adds a command: the name of its element, the role that it needs, and what it does, in words
-    /// for the command `Help`. One of that name that is there already, also of those that are
-    /// built in, gives way.
+    /// Adds a command with its element name, its required role, and its description for the command
+    /// `Help`. The new command replaces an existing or built-in command of the same name.
     pub fn add(
         &mut self,
         name: impl Into<String>,
@@ -90,12 +89,12 @@ impl OwnCommands {
         self.all.insert(name.into(), own);
     }
 
-    /// The role that a command needs, if there is one of this name.
+    /// Returns the role that a command needs, if the command exists.
     pub(super) fn role(&self, name: &str) -> Option<Role> {
         self.all.get(name).map(|own| own.role)
     }
 
-    /// Names, roles and words of all.
+    /// Returns name, role and description of each command.
     pub(super) fn about(&self) -> impl Iterator<Item = (&str, Role, &str)> {
         self.all.iter().map(|(name, own)| (&**name, own.role, &*own.about))
     }

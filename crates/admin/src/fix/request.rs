@@ -1,11 +1,11 @@
-//! A command as an administrator writes it: an element, its parameters, the session that it names.
+//! The XML of a command: an element, its parameters, and the named session.
 
 use roxmltree::Node;
 use transfix::{Admin, BeginString, SessionHandle};
 
 use crate::fix::answer::{Refused, ResultCode};
 
-/// An element of a command.
+/// An XML element of a command.
 #[derive(Clone, Copy)]
 pub(super) struct Element<'x>(Node<'x, 'x>);
 
@@ -26,7 +26,8 @@ impl<'x> Element<'x> {
         self.0.children().filter(Node::is_element).map(Self)
     }
 
-    /// Only parameters of these names stand here, each once.
+    /// Checks that all parameters have one of these names and that none is repeated, except
+    /// SessionView.
     pub(super) fn only(self, names: &[&str]) -> Result<(), Refused> {
         for (n, child) in self.children().enumerate() {
             let name = child.name();
@@ -51,7 +52,7 @@ impl<'x> Element<'x> {
         self.children().filter(move |child| child.name() == name)
     }
 
-    /// The text of a parameter, without blanks around it; nothing if it is empty.
+    /// Returns the trimmed text of a parameter, or `None` if the text is empty.
     pub(super) fn text(self, name: &str) -> Option<&'x str> {
         self.child(name).map(Self::own_text).filter(|text| !text.is_empty())
     }
@@ -65,7 +66,7 @@ impl<'x> Element<'x> {
         self.text(name).ok_or_else(missing)
     }
 
-    /// A whole number above 0.
+    /// Returns a parameter as a whole number above 0.
     pub(super) fn number(self, name: &str) -> Result<Option<u64>, Refused> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
@@ -74,7 +75,7 @@ impl<'x> Element<'x> {
         number.map(Some).ok_or_else(wrong)
     }
 
-    /// A switch as XML Schema has it.
+    /// Returns a parameter as a boolean in the notation of XML Schema.
     pub(super) fn flag(self, name: &str) -> Result<Option<bool>, Refused> {
         match self.text(name) {
             None => Ok(None),
@@ -86,7 +87,7 @@ impl<'x> Element<'x> {
         }
     }
 
-    /// The session that this names.
+    /// Returns the session that the parameters name.
     pub(super) fn session(self, admin: &Admin) -> Result<SessionHandle, Refused> {
         let (ours, theirs) = (self.required("SenderCompID")?, self.required("TargetCompID")?);
         let qualifier = self.text("SessionQualifier").unwrap_or_default();
@@ -119,12 +120,12 @@ impl<'x> Element<'x> {
 pub(super) const SESSION: &[&str] =
     &["SenderCompID", "TargetCompID", "SessionQualifier", "Version"];
 
-/// A version as administrators write it, that of the session layer.
+/// Returns the session version of a version name.
 fn begin_string(text: &str) -> Result<BeginString, Refused> {
     version(text).map(|(session, _)| session)
 }
 
-/// A version as administrators write it: that of the session layer, and DefaultApplVerID(1137).
+/// Returns the session version and DefaultApplVerID(1137) of a version name, such as `FIX50SP2`.
 pub(super) fn version(text: &str) -> Result<(BeginString, Option<u8>), Refused> {
     let plain = text.replace('.', "").to_ascii_uppercase();
     Ok(match &*plain {
@@ -143,7 +144,7 @@ pub(super) fn version(text: &str) -> Result<(BeginString, Option<u8>), Refused> 
     })
 }
 
-/// The versions that there are, and what is said of each.
+/// Supported versions, each with a description.
 pub(super) const VERSIONS: [(&str, &str); 8] = [
     ("FIX40", "FIX 4.0"),
     ("FIX41", "FIX 4.1"),

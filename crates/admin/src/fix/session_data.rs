@@ -1,4 +1,4 @@
-//! Data of a session: its status, its parameters, its figures.
+//! Data of a session as XML: status, parameters, counters.
 
 use transfix::{
     BeginString, Disconnect, Durability, Role, SessionHandle, SessionId, SessionStatus, State,
@@ -8,7 +8,7 @@ use transfix::{
 use crate::fix::xml::Writer;
 use crate::shown::{is_open, moment};
 
-/// Where a session stands, in the words of administrators: one word, and the group that it is in.
+/// State of a session as administrators see it: a status and the group of the status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct SessionSummary {
     pub(super) status: &'static str,
@@ -44,25 +44,25 @@ fn disconnected(handle: &SessionHandle, status: &SessionStatus) -> (&'static str
     }
 }
 
-/// SenderCompID, TargetCompID, and the qualifier if there is one.
+/// Writes SenderCompID, TargetCompID, and the qualifier if set.
 pub(super) fn identity(id: &SessionId, xml: &mut Writer) {
     xml.leaf("SenderCompID", &id.sender_comp_id).leaf("TargetCompID", &id.target_comp_id);
     xml.some("SessionQualifier", Some(&id.qualifier).filter(|text| !text.is_empty()));
 }
 
-/// How far a session is and who is at its other end.
+/// Writes the status, the destination in use, and the last sequence numbers.
 pub(super) fn status(handle: &SessionHandle, xml: &mut Writer) {
     let status = handle.status();
     SessionSummary::of(handle, &status).write(xml);
     let of_several = handle.settings().role == Role::Initiator;
     let at = handle.destination().filter(|_| of_several);
     xml.some("BackupState", at.map(|at| if at == 0 { "PRIMARY" } else { "BACKUP" }));
-    // The last numbers that were used.
+    // InSeqNum and OutSeqNum are the last used sequence numbers.
     xml.leaf("InSeqNum", status.next_num_in.saturating_sub(1));
     xml.leaf("OutSeqNum", status.next_num_out.saturating_sub(1));
 }
 
-/// How a session was made.
+/// Writes the settings of a session.
 pub(super) fn params(handle: &SessionHandle, xml: &mut Writer) {
     let (settings, status) = (handle.settings(), handle.status());
     let is_initiator = settings.role == Role::Initiator;
@@ -83,7 +83,7 @@ pub(super) fn params(handle: &SessionHandle, xml: &mut Writer) {
     }
 }
 
-/// The parts of `host:port`.
+/// Splits `host:port`.
 fn host_and_port(address: &str) -> Option<(String, String)> {
     let (host, port) = address.rsplit_once(':')?;
     Some((host.trim_matches(['[', ']']).to_owned(), port.to_owned()))
@@ -141,7 +141,7 @@ pub(super) fn figures(handle: &SessionHandle, xml: &mut Writer) {
     xml.leaf("NumOfRejectedMessages", counters.rejects_out + counters.business_rejects_out);
 }
 
-/// Returns true if a connection ended as both sides wanted it.
+/// Returns true if a connection ended by an exchange of Logout(5).
 pub(super) const fn has_ended_well(reason: &Disconnect) -> bool {
     matches!(reason, Disconnect::LoggedOut)
 }

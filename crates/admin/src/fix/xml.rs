@@ -1,22 +1,22 @@
-//! XML of administrators: read within bounds, and written.
+//! XML of administrators: a bounded parser and a writer.
 //!
-//! Invariant: what is read is small, flat, and has neither a DTD nor entities of its own.
+//! Invariant: accepted XML is small and flat, and has neither a DTD nor its own entities.
 
 use std::fmt::{Display, Write as _};
 
 use roxmltree::{Document, Node, ParsingOptions};
 
-/// The longest XML that is read, in bytes.
+/// Longest accepted XML, in bytes.
 pub(super) const XML_MAX: usize = 64 << 10;
-/// The most elements, texts and comments of it.
+/// Maximum number of nodes (elements, texts and comments).
 const NODES_MAX: u32 = 1_000;
-/// How deep elements may stand in each other.
+/// Maximum nesting depth of elements.
 const DEPTH_MAX: usize = 16;
 
-/// Reads XML.
+/// Parses XML.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// Returns the reason if the XML is invalid or exceeds a limit.
 pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, String> {
     if text.len() > XML_MAX {
         return Err(format!("the XML has {} bytes; write {XML_MAX} at most", text.len()));
@@ -32,8 +32,7 @@ pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, String> {
     }
 }
 
-/// A text as it stands between two tags or in an attribute. Characters that no XML may have are
-/// replaced.
+/// Escapes a text for an element or an attribute. Characters that XML forbids are replaced.
 pub(super) fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
@@ -50,19 +49,19 @@ pub(super) fn escaped(text: &str) -> String {
     safe
 }
 
-/// Elements, as they are written one behind the other.
+/// A writer of XML elements.
 #[derive(Debug, Default)]
 pub(super) struct Writer(String);
 
 impl Writer {
-    /// `<name>value</name>`.
+    /// Writes `<name>value</name>`.
     pub(super) fn leaf(&mut self, name: &str, value: impl Display) -> &mut Self {
         let value = escaped(&value.to_string());
         let _ = write!(self.0, "<{name}>{value}</{name}>");
         self
     }
 
-    /// The same, if there is a value.
+    /// Writes `<name>value</name>` if there is a value.
     pub(super) fn some(&mut self, name: &str, value: Option<impl Display>) -> &mut Self {
         if let Some(value) = value {
             self.leaf(name, value);
@@ -70,7 +69,7 @@ impl Writer {
         self
     }
 
-    /// An element that has others.
+    /// Writes an element with child elements.
     pub(super) fn within(&mut self, name: &str, fill: impl FnOnce(&mut Self)) -> &mut Self {
         let _ = write!(self.0, "<{name}>");
         fill(self);

@@ -321,7 +321,7 @@ fn ended(text: Answer) -> ExitCode {
     }
 }
 
-/// Asks, and shows the answer.
+/// Requests a path and formats the answer.
 fn shown(to: &To, path: &str, show: impl FnOnce(&Value) -> String) -> Answer {
     let answer = to.json("GET", path, None)?;
     Ok(if to.json { foreign::json(&answer) + "\n" } else { show(&answer) })
@@ -366,7 +366,7 @@ fn asked(to: &To, path: &str, body: &Value) -> Answer {
     Ok(said(&to.json("POST", path, Some(body))?))
 }
 
-/// The answer of the program as a line of text.
+/// Returns the program's answer as one line.
 fn said(done: &Value) -> String {
     format!("{}\n", done["said"].as_str().unwrap_or("done"))
 }
@@ -395,7 +395,7 @@ fn messages(args: &Messages) -> String {
 fn events(args: &Events) -> ExitCode {
     let mut last = 0;
     loop {
-        // Also those that happened while nobody listened.
+        // The kept events include events that happened between two streams.
         let goes_on = kept_events(args, &mut last).and_then(|goes_on| match goes_on {
             true if args.follow => coming_events(args, &mut last),
             _ => Ok(false),
@@ -408,7 +408,7 @@ fn events(args: &Events) -> ExitCode {
     }
 }
 
-/// Shows an event; `false` if nobody reads any more.
+/// Prints an event. Returns `false` if standard output is closed.
 fn show_event(args: &Events, event: &Value) -> bool {
     let line = match args.to.json {
         true => foreign::json_line(event) + "\n",
@@ -417,7 +417,7 @@ fn show_event(args: &Events, event: &Value) -> bool {
     stdout().write_all(line.as_bytes()).is_ok()
 }
 
-/// Those behind the last one that was shown.
+/// Prints the kept events after the event `last`. Returns `false` if standard output is closed.
 fn kept_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
     let mut path = format!("/api/events?limit={}&after={last}", args.limit);
     if let Some(session) = &args.session {
@@ -433,7 +433,8 @@ fn kept_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
     Ok(true)
 }
 
-/// Those that happen, until the engine ends the answer, as it does now and then.
+/// Prints events as they happen, until the engine closes the stream. Returns `false` if standard
+/// output is closed.
 fn coming_events(args: &Events, last: &mut u64) -> Result<bool, Failure> {
     let mut answer = args.to.ask("GET", "/api/events/stream", None, None)?;
     for line in BufReader::new(answer.body_mut().as_reader()).lines() {

@@ -1,4 +1,4 @@
-//! Answers as tables and lines.
+//! Formats answers as tables and lines.
 
 use comfy_table::{Table, presets};
 use serde_json::Value;
@@ -20,7 +20,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-/// A time without the fraction of its second.
+/// Formats a time without fractions of a second.
 fn second(value: &Value) -> String {
     let text = text(value);
     text.split_once('.').map_or(text.clone(), |(second, _)| format!("{second}Z"))
@@ -67,7 +67,7 @@ pub(super) fn session(one: &Value) -> String {
         }
     }
     for (name, value) in one["counters"].as_object().into_iter().flatten() {
-        // The administration over FIX has some of them alone.
+        // Over FIX, some counters are null.
         if !value.is_null() {
             shown.add_row([name.clone(), text(value)]);
         }

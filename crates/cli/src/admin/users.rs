@@ -1,4 +1,4 @@
-//! The file of users and tokens.
+//! Commands for the file of users and tokens.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -139,7 +139,7 @@ fn remove(args: &Remove) -> ExitCode {
     if found { code } else { ExitCode::FAILURE }
 }
 
-/// Reads the file, changes it, writes it, and says what was done.
+/// Reads the file, changes and writes it, and prints the result.
 fn changed(
     path: &Path,
     makes: bool,

@@ -1,5 +1,5 @@
-//! `transfix audit journals`: the proof that nothing was lost or doubled, for `demo` and for tests:
-//! the journals of both sides of a session, compared message by message.
+//! `transfix audit journals`: compares the journals of both sides of a session, message by message.
+//! The comparison proves that no message was lost or duplicated; `demo` and tests use it too.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -49,20 +49,20 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 /// Application messages of one direction: MsgSeqNum(34) and the fields of the body.
 type Messages = Vec<(u64, Vec<u8>)>;
 
-/// The messages of both journals.
+/// Messages of both journals.
 pub(crate) struct Audit {
     orders: Direction,
     reports: Direction,
 }
 
-/// One direction: what one side sent and what the other side got.
+/// Messages of one direction, as sent and as received.
 struct Direction {
     sent: Messages,
     received: Messages,
 }
 
 impl Audit {
-    /// Reads both journals; the sessions must keep their inbound messages.
+    /// Reads both journals. The sessions must keep inbound messages.
     pub(crate) fn of(client_store: &Path, venue_store: &Path) -> Result<Self, String> {
         let (orders_sent, reports_received) = read(client_store)?;
         let (reports_sent, orders_received) = read(venue_store)?;
@@ -72,13 +72,13 @@ impl Audit {
         })
     }
 
-    /// Messages that the client has sent.
+    /// Returns the number of messages that the client has sent.
     pub(crate) const fn orders(&self) -> usize {
         self.orders.sent.len()
     }
 
-    /// Holds if the messages of the client were each received once and in order, and those of the
-    /// venue likewise. Errors show stars in place of masked values.
+    /// Checks that each message of both directions was received once and in order. Errors show
+    /// stars in place of masked values.
     pub(crate) fn check(&self, mask: &Mask) -> Result<(), String> {
         for (name, direction) in
             [("client to venue", &self.orders), ("venue to client", &self.reports)]
@@ -130,7 +130,7 @@ impl fmt::Display for Audit {
     }
 }
 
-/// Application messages sent and received.
+/// Reads the sent and received application messages of a journal.
 fn read(store: &Path) -> Result<(Messages, Messages), String> {
     let (mut sent, mut received) = (Vec::new(), Vec::new());
     let mut index = FieldIndex::default();
@@ -149,7 +149,7 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
     Ok((sent, received))
 }
 
-/// All but what a resend changes: the session layer's own fields.
+/// Returns MsgType(35) and the fields of a message that a resend does not change.
 fn body(message: &Message<'_>) -> Vec<u8> {
     let mut body = [b"35=", message.msg_type().as_bytes(), b"\x01"].concat();
     for (n, field) in message.fields().enumerate() {

@@ -1,4 +1,4 @@
-//! Says what is wrong with a message, and what would be right.
+//! Explains the errors of a message and their remedies.
 
 use std::fmt::Write as _;
 
@@ -10,25 +10,25 @@ use transfix_dictionary::{Conditional, DataType, Field, Flat, Member};
 
 use crate::input::{Pair, Wrong};
 
-/// The data that an explanation of findings needs.
+/// Data for the explanation of findings.
 pub(crate) struct Explain<'e, 'm> {
     pub(crate) message: &'e Message<'m>,
     pub(crate) pair: &'e Pair,
-    /// `None` if the dictionary has no such message.
+    /// Layout of the message; `None` if the dictionary lacks the message.
     pub(crate) layout: Option<&'e MessageLayout>,
-    /// All that is said of the message.
+    /// All findings of the message.
     pub(crate) findings: &'e [Finding],
-    /// Values that are not shown.
+    /// Values to hide.
     pub(crate) mask: Option<&'e Mask>,
 }
 
 /// Longest value that is shown whole, in characters.
 const VALUE_MAX: usize = 40;
-/// Codes that are listed before they are only counted.
+/// Maximum number of listed codes; further codes are only counted.
 const CODES_MAX: usize = 12;
 
 impl Explain<'_, '_> {
-    /// One line: the field, the reason, and what would be right.
+    /// Returns one line: the field, the reason and the remedy.
     pub(crate) fn finding(&self, finding: &Finding) -> String {
         let reject = finding.reject;
         let mut text = self.subject(finding);
@@ -40,7 +40,7 @@ impl Explain<'_, '_> {
         text
     }
 
-    /// The field that is to blame, with its value if it is there.
+    /// Returns the wrong field, with its value if present.
     fn subject(&self, finding: &Finding) -> String {
         let reason = finding.reject.reason;
         if reason == RejectReason::InvalidMsgType {
@@ -60,13 +60,13 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Where the field stands, if it begins with no valid tag.
+    /// Returns the position of the field if the field has no valid tag.
     fn malformed_at(&self, finding: &Finding) -> Option<usize> {
         let is_tag = finding.reject.reason == RejectReason::InvalidTagNumber;
         finding.at.filter(|at| is_tag && self.message.tags().get(*at) == Some(&Tag(0)))
     }
 
-    /// The value as far as it may be seen.
+    /// Returns the value of a field, masked if secret.
     fn value(&self, field: &codec::Field<'_>) -> String {
         let msg_type = self.message.msg_type();
         match self.mask.is_some_and(|mask| mask.hides(msg_type, field.tag)) {
@@ -75,7 +75,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// `Side(54)`, or the tag alone.
+    /// Returns name and tag, such as `Side(54)`, or the tag alone.
     fn name(&self, tag: Tag) -> String {
         match self.pair.field(tag.0) {
             Some(field) => format!("{}({tag})", field.name),
@@ -129,7 +129,7 @@ impl Explain<'_, '_> {
         if let Some(field) = field {
             let _ = write!(text, ", {} {}", article(field.data_type), field.data_type);
         }
-        // In a group the entry's first field stands for the entry.
+        // In a group, the first field of the entry identifies the entry.
         if let Some((at, field)) = finding.at.and_then(|at| Some((at, self.message.at(at)?))) {
             let value = self.value(&field);
             let name = self.name(field.tag);
@@ -149,7 +149,7 @@ impl Explain<'_, '_> {
         let is_meant = |rule: &&Conditional| {
             finding.reject.tag == Some(Tag(rule.tag))
                 && rule.group.is_some() == finding.at.is_some()
-                // Which entry a condition is about is not looked up again.
+                // Conditions within a group are not evaluated again.
                 && (rule.group.is_some() || rule.condition.holds(&value))
         };
         known.conditions.iter().find(is_meant).map(|rule| &*rule.says)
@@ -181,7 +181,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// Where a field belongs that has no place where it stands.
+    /// Explains where a misplaced field belongs.
     fn unplaced(&self, tag: Tag, finding: &Finding) -> String {
         let known = self.pair.message(self.message.msg_type());
         let Some(group) = known.and_then(|known| group_of(&known.members, tag.0)) else {
@@ -196,7 +196,7 @@ impl Explain<'_, '_> {
         format!("it stands only in an entry of {}", self.name(Tag(group)))
     }
 
-    /// The form of a value; for a Length field that has it, what it should say.
+    /// Explains the form of a value. For a Length field, states the real length of its data field.
     fn form(&self, finding: &Finding, field: &Field) -> String {
         let next = finding.at.and_then(|at| Some((self.message.at(at)?, self.message.at(at + 1)?)));
         let Pair { session, application } = self.pair;
@@ -214,7 +214,7 @@ impl Explain<'_, '_> {
         }
     }
 
-    /// How the group is built wrong that the finding is about.
+    /// Explains the structural error of the finding's group.
     fn group_fault(&self, finding: &Finding) -> String {
         let Some(layout) = self.layout else { return String::new() };
         let groups = self.message.tags().iter().filter_map(|tag| Some((*tag, layout.group(*tag)?)));
@@ -230,7 +230,7 @@ impl Explain<'_, '_> {
     }
 }
 
-/// Returns the right BodyLength(9) or CheckSum(10), where only that value is wrong.
+/// Returns the correct BodyLength(9) or CheckSum(10), if only this value is wrong.
 pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
     let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
     let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
@@ -249,18 +249,18 @@ pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
         }
         Wrong::Garbled(_) | Wrong::Cut | Wrong::Delimiter { .. } => return String::new(),
     };
-    // A value that is right already is not the fault.
+    // If the value is already correct, the error lies elsewhere.
     if is { String::new() } else { format!("; {right} would be right") }
 }
 
-/// `10=ddd` and the delimiter.
+/// Length of `10=ddd` and the delimiter, in bytes.
 const TRAILER_LEN: usize = 7;
 
 const fn is_of_group(reason: RejectReason) -> bool {
     matches!(reason, RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup)
 }
 
-/// The count of the innermost group that has the field.
+/// Returns the NumInGroup tag of the innermost group that contains the field.
 fn group_of(members: &[Member], tag: u32) -> Option<u32> {
     Flat::of(members).find_map(|member| {
         let entry = member.group?;
@@ -269,7 +269,7 @@ fn group_of(members: &[Member], tag: u32) -> Option<u32> {
     })
 }
 
-/// A value as text, cut if it is long.
+/// Returns a value as text, shortened to [`VALUE_MAX`] characters.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let mut shown: String = text.chars().take(VALUE_MAX).flat_map(char::escape_debug).collect();
@@ -279,7 +279,7 @@ fn shown(value: &[u8]) -> String {
     shown
 }
 
-/// The codes of a field, with their names.
+/// Lists the codes of a field with their names.
 fn codes(field: &Field) -> String {
     let mut text = "use ".to_owned();
     for (n, code) in field.codes.iter().take(CODES_MAX).enumerate() {

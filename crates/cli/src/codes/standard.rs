@@ -1,5 +1,5 @@
-//! The codes of the standard: the reasons of Reject(3) and BusinessMessageReject(j), and those of
-//! any other field.
+//! Codes of the standard: reasons of Reject(3) and BusinessMessageReject(j), and the codes of other
+//! fields.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;
@@ -7,11 +7,11 @@ use std::sync::LazyLock;
 use transfix::RejectReason;
 use transfix_dictionary::{self as dictionary, Dictionary, Field, nearest};
 
-/// The dictionary with the codes of all versions.
+/// Dictionary with the codes of all versions.
 const NAME: &str = "FIXLatest";
 
-/// The fields whose codes a bare number may be: the message that has the field, and what else in
-/// the message leads to the cause.
+/// Fields whose codes a bare number may mean: the tag, the message with the field, and the fields
+/// that lead to the cause.
 const REASONS: [(u32, &str, &str); 2] = [
     (
         373,
@@ -26,7 +26,7 @@ const REASONS: [(u32, &str, &str); 2] = [
     ),
 ];
 
-/// Read where it is needed, and once.
+/// Returns the dictionary, which is read once on first use.
 pub(super) fn dictionary() -> Result<&'static Dictionary, String> {
     static READ: LazyLock<Result<Dictionary, String>> =
         LazyLock::new(|| dictionary::standard(NAME).map_err(|error| error.to_string()));
@@ -40,7 +40,7 @@ pub(super) struct Code<'d> {
 }
 
 impl<'d> Code<'d> {
-    /// Returns whether the code has this value or name.
+    /// Returns true if the code has this value or name.
     pub(super) fn is(&self, wanted: &str) -> bool {
         self.code.value == wanted || self.code.name.eq_ignore_ascii_case(wanted)
     }
@@ -49,13 +49,14 @@ impl<'d> Code<'d> {
         &self.code.name
     }
 
-    /// The message that has it as a reason, and what to do.
+    /// Returns the message that uses the code as a reason, and the remedy.
     fn reason(&self) -> Option<(&'static str, &'static str)> {
         let mut reasons = REASONS.into_iter();
         reasons.find(|(tag, ..)| *tag == self.field.tag).map(|(_, of, remedy)| (of, remedy))
     }
 
-    /// `SessionRejectReason(373)=5 VALUE_IS_INCORRECT (Reject(3))`.
+    /// Returns the code as one line, such as `SessionRejectReason(373)=5 VALUE_IS_INCORRECT
+    /// (Reject(3))`.
     pub(super) fn line(&self) -> String {
         let (Field { name, tag, .. }, code) = (self.field, self.code);
         let of = self.reason().map(|(of, _)| format!(" ({of})")).unwrap_or_default();
@@ -67,7 +68,7 @@ impl<'d> Code<'d> {
         let is_it = |reason: &RejectReason| reason.as_u16().to_string() == self.code.value;
         let given =
             RejectReason::ALL.iter().find(|reason| self.field.tag == REASONS[0].0 && is_it(reason));
-        // Writing to a `String` cannot fail.
+        // Writing to a `String` never fails.
         if let Some(reason) = given {
             let _ = writeln!(text, "meaning: {}", reason.text());
         }
@@ -78,17 +79,17 @@ impl<'d> Code<'d> {
     }
 }
 
-/// The reasons of Reject(3) and BusinessMessageReject(j).
+/// Returns the reasons of Reject(3) and BusinessMessageReject(j).
 pub(super) fn reasons() -> Result<impl Iterator<Item = Code<'static>>, String> {
     let dictionary = dictionary()?;
     let fields = REASONS.into_iter().filter_map(|(tag, ..)| dictionary.field(tag));
     Ok(fields.flat_map(|field| field.codes.iter().map(move |code| Code { field, code })))
 }
 
-/// The code of the field of this name or tag.
+/// Explains a code of the field with this name or tag.
 ///
 /// # Errors
-/// If there is none; the text names what comes near.
+/// Returns an error if the code is unknown; the text names similar codes.
 pub(super) fn code(field: &str, value: &str) -> Result<String, String> {
     let dictionary = dictionary()?;
     let named = |name: &str| {

@@ -1,4 +1,4 @@
-//! The commands of `connect`, for `help`, the Tab key and those that are typed wrongly.
+//! Commands of `connect`, for `help`, Tab completion and error messages.
 
 use transfix_dictionary::nearest;
 
@@ -12,7 +12,7 @@ pub(super) struct Command {
     example: &'static str,
 }
 
-/// All commands: how each is written, what it does, and an example.
+/// All commands, each with usage, description and example.
 pub(super) const COMMANDS: &[Command] = &commands([
     ("buy QUANTITY SYMBOL PRICE", "sends a limit order", "buy 100 EU 30.5"),
     ("sell QUANTITY SYMBOL PRICE", "sends a limit order", "sell 100 EU 30.5"),
@@ -72,7 +72,7 @@ pub(super) const COMMANDS: &[Command] = &commands([
     ("help [COMMAND]", "this, or how one of them is used", "help expect"),
 ]);
 
-/// The text below the list of `help`.
+/// Text below the command list of `help`.
 pub(super) const VALUES: &str = "\
 In values {id} is a new number that no other run has, {now} and {date} the time, {n} the message's
 place in a burst, {sent.FIELD} a field of what was sent last, {last.FIELD} one of what expect has
@@ -100,10 +100,10 @@ const fn first_word(usage: &'static str) -> &'static str {
 }
 
 impl Command {
-    /// The command of this name.
+    /// Returns the command of this name.
     ///
     /// # Errors
-    /// There is none: with the one that may be meant.
+    /// Returns an error for an unknown name, with the most similar command.
     pub(super) fn named(name: &str) -> Result<&'static Self, Fault> {
         COMMANDS.iter().find(|command| command.name == name).ok_or_else(|| {
             let hint = nearest(name, COMMANDS.iter().map(|command| command.name));
@@ -112,13 +112,13 @@ impl Command {
         })
     }
 
-    /// All that `help` says about it.
+    /// Returns the help text of the command.
     pub(super) fn explained(&self) -> String {
         let Self { usage, does, example, .. } = self;
         format!("{usage}\n  {does}\n  example: {example}")
     }
 
-    /// The fault for a wrong number of words.
+    /// Returns the error for a wrong number of words.
     pub(super) fn miscounted(&self, words: &[&str]) -> Fault {
         let wanted: Vec<_> = self.usage.split(' ').skip(1).filter(|word| *word != "…").collect();
         let needed: Vec<_> =
@@ -133,7 +133,7 @@ impl Command {
         })
     }
 
-    /// With how the command is written, where that helps.
+    /// Adds the usage of the command to a usage error.
     pub(super) fn with_usage(&self, fault: Fault) -> Fault {
         match fault {
             Fault::Usage(text) => Fault::Wrong(format!("{text} (usage: {})", self.usage)),

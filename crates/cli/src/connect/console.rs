@@ -1,4 +1,5 @@
-//! The commands of `connect`: scripts, logon and logout; those about messages are elsewhere.
+//! Command loop of `connect`, with the commands for scripts, logon and logout. Other modules
+//! contain the commands for messages.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -24,44 +25,44 @@ use super::values::Ids;
 use super::vocabulary::Vocabulary;
 use crate::show::say;
 
-/// Files of commands that may run each other.
+/// Maximum nesting depth of command files.
 const FILES_MAX: usize = 10;
-/// The editor of the line.
+/// Line editor of the console.
 pub(super) type LineEditor = Editor<Help, DefaultHistory>;
 
-/// Commands from a terminal or a pipe.
+/// State of the command loop, for commands from a terminal, a pipe or a script.
 pub(super) struct Console {
     pub(super) handle: SessionHandle,
     pub(super) begin_string: BeginString,
     pub(super) orders: HashMap<u64, Placed>,
     pub(super) next_order: u64,
-    /// By `logout`: no logon comes before `logon`.
+    /// True after `logout`, until `logon`.
     pub(super) logged_out: bool,
     pub(super) words: Arc<Vocabulary>,
     pub(super) kept: Kept,
     pub(super) heard: Heard,
     pub(super) situation: Arc<Mutex<Situation>>,
-    /// The message that is being made.
+    /// The current message.
     pub(super) typed: Option<Typed>,
-    /// Names that no other run gives.
+    /// Source of unique identifiers.
     pub(super) ids: Ids,
-    /// The fields of the message sent last.
+    /// Fields of the last sent message.
     pub(super) sent: Fields,
-    /// The fields of the message that `expect` found last.
+    /// Fields of the last message that `expect` found.
     pub(super) last: Fields,
-    /// The present command has sent something.
+    /// True if the current command has sent a message.
     pub(super) has_begun: bool,
-    /// Files of commands that are being read.
+    /// Nesting depth of the running command files.
     pub(super) depth: usize,
-    /// Nobody sends: a wait on it ends with its time.
+    /// Channel without messages; a receive waits for its whole timeout.
     pub(super) pause: (Sender<()>, Receiver<()>),
 }
 
-/// Longest wait for a logon before the user is told.
+/// Longest wait for a logon before the command fails.
 const LOGON_WAIT: Duration = Duration::from_secs(30);
 
 impl Console {
-    /// Takes commands until the last one.
+    /// Runs commands until `quit` or the end of the input.
     pub(super) fn run(&mut self, editor: &mut LineEditor, prompt: &str) -> Result<(), String> {
         let mut begun = String::new();
         loop {
@@ -77,7 +78,7 @@ impl Console {
                     None => say(NOTHING),
                 },
                 Ok(line) => {
-                    // History is a comfort: without it the command counts all the same.
+                    // A failed history entry does not affect the command.
                     let _ = editor.add_history_entry(&line);
                     if let Err(fault) = self.command(&line) {
                         say(&fault.to_string());
@@ -144,7 +145,7 @@ impl Console {
         }
     }
 
-    /// Takes the commands of a file, until one fails.
+    /// Runs the commands of a file until one fails.
     pub(super) fn script(&mut self, path: &Path) -> Result<(), Fault> {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
@@ -171,7 +172,7 @@ impl Console {
         if self.logged_out {
             return Err("logged out; `logon` first".into());
         }
-        // With several destinations the next one may let us log on.
+        // With several destinations, the next destination may accept the logon.
         let is_only_one = self.handle.destinations().len() <= 1;
         self.heard.wait(LOGON_WAIT, is_only_one).map_err(|refused| {
             Fault::Failed(match refused {
@@ -181,7 +182,7 @@ impl Console {
         })
     }
 
-    /// The time as UTCTimestamp, as exact as the session writes it.
+    /// Returns the time as UTCTimestamp, in the precision of the session.
     pub(super) fn now(&self) -> String {
         let settings = self.handle.settings();
         let version = settings.begin_string.precision();
@@ -196,12 +197,12 @@ impl Console {
     }
 }
 
-/// A wait that nobody ends.
+/// Creates the channel for pauses.
 pub(super) fn pause() -> (Sender<()>, Receiver<()>) {
     channel()
 }
 
-/// A number of seconds.
+/// Parses a number of seconds.
 pub(super) fn span(seconds: &str) -> Result<Duration, Fault> {
     let found = seconds.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
     let wrong = || Fault::Usage(format!("SECONDS: {seconds} is no number of seconds"));

@@ -1,4 +1,5 @@
-//! The command `expect` of `connect`: waits for a message, or says what came in its place.
+//! The command `expect` of `connect`: waits for a message, or reports the messages that came
+//! instead.
 
 use std::time::Duration;
 
@@ -11,13 +12,13 @@ use super::message::Typed;
 use super::values::has_id;
 use crate::foreign::Foreign;
 
-/// How long `expect` waits by default.
+/// Default timeout of `expect`, in seconds.
 const EXPECT_S: f64 = 10.0;
-/// Messages that are named when another one was expected: the last ones.
+/// Maximum number of other messages in the error; the newest are named.
 const OTHERS_MAX: usize = 10;
 
 impl Console {
-    /// `MESSAGE [FIELD=VALUE …] [within SECONDS]`.
+    /// Runs `expect MESSAGE [FIELD=VALUE …] [within SECONDS]`.
     pub(super) fn expect(&mut self, text: &str) -> Result<(), Fault> {
         let (what, within) = match text.rsplit_once(" within ") {
             Some((what, seconds)) => (what.trim(), span(seconds.trim())?),
@@ -39,7 +40,7 @@ impl Console {
                     heard.iter().any(is_it)
                 })
         };
-        // The next connection begins with one.
+        // A Logon(A) may arrive on the next connection.
         let is_logon = wanted.msg_type == "A";
         let found = self.heard.take(within, is_logon, fits);
         self.last = found.map_err(|missed| self.missed(&wanted, within, &missed))?;

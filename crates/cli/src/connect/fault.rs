@@ -1,21 +1,21 @@
-//! Why a command of `connect` was not done: who is to blame says the exit code of a script.
+//! Errors of `connect` commands; the kind of an error determines the exit code of a script.
 
 use std::fmt;
 use std::process::ExitCode;
 
-/// Why a command was not done.
+/// Reason why a command failed.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Fault {
-    /// Its words are wrong: how it is written helps.
+    /// The command has wrong arguments; the error adds the usage.
     Usage(String),
-    /// It cannot be done as it is written: the script is wrong.
+    /// The command cannot be performed as written; the script is wrong.
     Wrong(String),
-    /// It was right, and the session or the counterparty did not do as it says.
+    /// The command was correct, but the session or the counterparty failed.
     Failed(String),
 }
 
 impl Fault {
-    /// The same with another text.
+    /// Returns the same kind of error with another text.
     pub(super) fn map(self, text: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Usage(old) => Self::Usage(text(old)),
@@ -24,7 +24,7 @@ impl Fault {
         }
     }
 
-    /// The exit code of a script that ends so.
+    /// Returns the exit code of a script that ends with this error.
     pub(super) fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_) | Self::Wrong(_) => ExitCode::from(2),
@@ -33,7 +33,7 @@ impl Fault {
     }
 }
 
-/// A plain text reports an error in the typed command.
+/// Converts a plain text to an error in the typed command.
 impl From<String> for Fault {
     fn from(text: String) -> Self {
         Self::Wrong(text)

@@ -1,7 +1,7 @@
-//! Messages of the counterparty and the state of the logon, for the commands `expect` and `wait`.
+//! Received messages and the logon state, for the commands `expect` and `wait`.
 //!
-//! Invariants: bounded; the oldest messages are dropped first. A data field is read
-//! by its Length field, so what stands in its value is no field.
+//! Invariants: the number of messages is bounded, and the oldest messages are dropped first. A data
+//! field is read by its Length field, so text in its value is never read as a field.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,54 +13,54 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, raw};
 use super::replay::SESSION_TYPES;
 use crate::input::parse;
 
-/// Messages that are kept.
+/// Maximum number of kept messages.
 const MESSAGES_MAX: usize = 10_000;
 
-/// The fields of a message, in their order.
+/// Fields of a message, in their order.
 pub(super) type Fields = Vec<(u32, String)>;
 
-/// How a connection has ended.
+/// End of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct End {
     words: String,
-    /// The counterparty has refused the logon, and will the next one.
+    /// True if the counterparty refused the logon. The next logon is expected to be refused too.
     is_refusal: bool,
 }
 
 #[derive(Default)]
 struct Inner {
-    /// Those that nobody has looked at yet.
+    /// Messages that no command has read yet.
     messages: VecDeque<Fields>,
-    /// Those that had come before the last message was sent.
+    /// Messages received before the last message was sent.
     earlier: VecDeque<Fields>,
-    /// The fields of the last message of the application that has left.
+    /// Fields of the last sent application message.
     out: Fields,
-    /// Knows the data fields of the session's dictionaries.
+    /// Index with the data fields of the session's dictionaries.
     index: FieldIndex,
     is_logged_on: bool,
-    /// How the last connection has ended; none while the next one may still log on.
+    /// End of the last connection; `None` while the next connection may still log on.
     end: Option<End>,
 }
 
-/// The received messages and the state of the logon. A clone is the same.
+/// Received messages and the logon state. Clones share the state.
 #[derive(Clone, Default)]
 pub(super) struct Heard {
     inner: Arc<(Mutex<Inner>, Condvar)>,
 }
 
-/// Why no message has been found.
+/// Reason why no message was found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Missed {
-    /// Those that came and did not fit.
+    /// Received messages that did not match.
     pub(super) others: Vec<Fields>,
-    /// One that fits had come before the last message was sent.
+    /// True if a matching message came before the last message was sent.
     pub(super) came_earlier: bool,
-    /// The connection has ended so: no message comes any more.
+    /// Text of the connection's end, if the connection has ended.
     pub(super) end: Option<String>,
 }
 
 impl Heard {
-    /// Nothing yet, of a session whose messages this index knows how to read.
+    /// Creates an empty state for a session whose messages this index can parse.
     pub(super) fn of(index: FieldIndex) -> Self {
         let inner = Inner { index, ..Inner::default() };
         Self { inner: Arc::new((Mutex::new(inner), Condvar::new())) }
@@ -70,7 +70,7 @@ impl Heard {
         self.inner.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A message has come.
+    /// Adds a received message.
     pub(super) fn add(&self, frame: &[u8]) {
         let mut inner = self.inner();
         if inner.messages.len() == MESSAGES_MAX {
@@ -81,7 +81,7 @@ impl Heard {
         self.inner.1.notify_all();
     }
 
-    /// A message leaves.
+    /// Records a sent application message.
     pub(super) fn leaves(&self, frame: &[u8]) {
         let msg_type = raw::first(frame, tag::MSG_TYPE);
         if msg_type.is_none_or(|one| SESSION_TYPES.contains(&one)) {
@@ -97,7 +97,7 @@ impl Heard {
         self.inner.1.notify_all();
     }
 
-    /// Waits until the message with these fields leaves, and returns all that it has.
+    /// Waits until the message with these fields is sent, and returns all its fields.
     pub(super) fn whole(&self, sent: &Fields, within: Duration) -> Option<Fields> {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         let mut inner = self.inner();
@@ -114,15 +114,15 @@ impl Heard {
         }
     }
 
-    /// The session is logged on.
+    /// Records a logon.
     pub(super) fn logged_on(&self) {
         let mut inner = self.inner();
         (inner.is_logged_on, inner.end) = (true, None);
         self.inner.1.notify_all();
     }
 
-    /// The connection has ended. Without a logon that is a refusal, if the counterparty has said
-    /// anything.
+    /// Records the end of a connection. An end without a logon is a refusal if the counterparty has
+    /// answered.
     pub(super) fn ended(&self, words: &str, is_answered: bool) {
         let mut inner = self.inner();
         let is_refusal = !std::mem::take(&mut inner.is_logged_on) && is_answered;
@@ -130,13 +130,13 @@ impl Heard {
         self.inner.1.notify_all();
     }
 
-    /// A message is to be sent: what has come before does not answer it.
+    /// Marks earlier messages, because they cannot answer the message about to be sent.
     pub(super) fn begin_anew(&self) {
         let mut inner = self.inner();
         inner.earlier = std::mem::take(&mut inner.messages);
     }
 
-    /// A new logon is asked for: how the last connection ended is past.
+    /// Forgets the end of the last connection, because a new logon is requested.
     pub(super) fn forget_end(&self) {
         self.inner().end = None;
     }
@@ -145,11 +145,11 @@ impl Heard {
         self.inner().is_logged_on
     }
 
-    /// Takes messages until one fits. The others are gone. The end of the connection ends it,
-    /// unless `beyond_ends` says that the next connection counts too.
+    /// Removes messages until one matches; other messages are dropped. The end of the connection
+    /// ends the wait, unless `beyond_ends` includes the next connection.
     ///
     /// # Errors
-    /// [`Missed`], if none has come in time.
+    /// Returns [`Missed`] if no matching message arrived in time.
     pub(super) fn take(
         &self,
         within: Duration,
@@ -180,9 +180,9 @@ impl Heard {
     /// Waits for a logon.
     ///
     /// # Errors
-    /// None in time, or, with `ends_refused`, none since the counterparty refuses it: how the last
-    /// connection has ended, if there was one. A refusal is told once: the next call waits for the
-    /// next connection.
+    /// Returns the end of the last connection, if any. The wait fails after `within`, or, with
+    /// `ends_refused`, when the counterparty refuses the logon. A refusal is reported once: the
+    /// next call waits for the next connection.
     pub(super) fn wait(&self, within: Duration, ends_refused: bool) -> Result<(), Option<String>> {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         let mut inner = self.inner();
@@ -201,12 +201,12 @@ impl Heard {
     }
 }
 
-/// The first value of this tag.
+/// Returns the first value of this tag.
 pub(super) fn value(fields: &Fields, tag: u32) -> Option<&str> {
     fields.iter().find(|(known, _)| *known == tag).map(|(_, value)| &**value)
 }
 
-/// MsgSeqNum(34) of a Logout(5).
+/// Returns MsgSeqNum(34) of a Logout(5).
 pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
     if raw::first(frame, tag::MSG_TYPE) != Some(b"5") {
         return None;
@@ -214,7 +214,7 @@ pub(super) fn logout_number(frame: &[u8]) -> Option<u64> {
     std::str::from_utf8(raw::first(frame, tag::MSG_SEQ_NUM)?).ok()?.parse().ok()
 }
 
-/// The fields of a message; of what is none, those that can be seen.
+/// Returns the fields of a message; for an invalid message, the fields that can be recognized.
 fn fields(frame: &[u8], index: &mut FieldIndex) -> Fields {
     let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
     match parse(frame, index, CheckSumPolicy::Ignore) {
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(take(&heard, Duration::ZERO), Err(Missed::default()));
     }
 
-    /// A frame of these fields, which `|` delimits.
+    /// Returns a frame with these fields, which `|` separates.
     fn frame(msg_type: &str, fields: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -270,7 +270,7 @@ mod tests {
             index.set_data_fields([(Tag(9001), Tag(9002))]);
             index
         };
-        // One of the standard, and one of the session's own dictionary.
+        // One pair is standard, the other belongs to the session's own dictionary.
         for [length, data] in [[95, 96], [9001, 9002]] {
             let inner = "a|37=inner|43=Y|34=99|39=8";
             let body = format!("34=2|{length}={}|{data}={inner}|37=outer|", inner.len());
@@ -289,7 +289,7 @@ mod tests {
                     (Some("outer"), None, None, Some("2"))
                 );
             }
-            // It is not sent again, whatever its data look like.
+            // Text in a data field must not mark the message as a resend.
             let heard = Heard::of(index());
             heard.leaves(&frame("D", &body));
             let out = heard.whole(&vec![(37, "outer".to_owned())], Duration::ZERO).unwrap();
@@ -356,7 +356,7 @@ mod tests {
         for (is_answered, ends_refused) in [(true, false), (false, true)] {
             heard.ended("no", is_answered);
             std::thread::scope(|scope| {
-                // Another address may do, and one that says nothing may not be ready yet.
+                // Another address may accept, and a silent counterparty may not be ready yet.
                 let waiter = scope.spawn(|| heard.wait(LONG, ends_refused));
                 heard.logged_on();
                 assert_eq!(waiter.join().unwrap(), Ok(()));

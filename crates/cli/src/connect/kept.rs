@@ -1,8 +1,7 @@
-//! Messages that the user keeps under names, in a file of one line each: `NAME TYPE TAG=VALUE|…`.
+//! Messages that the user saves by name, in a file with one line each: `NAME TYPE TAG=VALUE|…`.
 //!
-//! Invariants: the file is replaced as a whole, so a crash leaves the old file or the new one. All
-//! lines but the saved ones stay as they are, with comments and with edits that others made
-//! meanwhile.
+//! Invariants: the file is replaced atomically, so a crash leaves the old or the new file. All
+//! lines except the changed lines stay as they are, including comments and meanwhile edited lines.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -12,10 +11,10 @@ use std::path::{Path, PathBuf};
 use super::message::Typed;
 use super::vocabulary::Vocabulary;
 
-/// The first line of a new file.
+/// First line of a new file.
 const HEAD: &str = "# Messages of `transfix connect`: NAME TYPE TAG=VALUE|…";
 
-/// The messages, by name.
+/// The saved messages.
 pub(super) struct Kept {
     path: PathBuf,
     lines: Vec<Line>,
@@ -25,12 +24,12 @@ pub(super) struct Kept {
 #[derive(Clone)]
 struct Line {
     text: String,
-    /// The saved message and its name; `None` for a comment.
+    /// Saved message with its name; `None` for a comment.
     message: Option<(String, Typed)>,
 }
 
 impl Kept {
-    /// Those of this file; none if there is no file yet.
+    /// Reads the messages of a file; a missing file has no messages.
     pub(super) fn read(path: &Path, words: &Vocabulary) -> Result<Self, String> {
         let lines = read(path, words)?.unwrap_or_else(|| vec![Line::comment(HEAD)]);
         Ok(Self { path: path.to_owned(), lines })
@@ -57,10 +56,10 @@ impl Kept {
         })
     }
 
-    /// Keeps it, also over the end of the program: in the place of the one of this name.
+    /// Saves a message in the file, in place of the message of the same name.
     ///
     /// # Errors
-    /// It could not be read again, or not be written.
+    /// Returns an error if the file cannot be read again or written.
     pub(super) fn keep(
         &mut self,
         name: &str,
@@ -86,7 +85,7 @@ impl Kept {
         self.change(words, |lines| lines.retain(|line| !line.is_of(name)))
     }
 
-    /// Changes the file as it is now, which may have been edited since it was read.
+    /// Reads the file again and changes it, because other programs may have edited the file.
     fn change(
         &mut self,
         words: &Vocabulary,
@@ -94,7 +93,7 @@ impl Kept {
     ) -> Result<(), String> {
         let now =
             read(&self.path, words).map_err(|error| format!("nothing is changed: {error}"))?;
-        // One that was deleted comes back with all that is known.
+        // A deleted file is written again with all known lines.
         let mut lines = now.unwrap_or_else(|| self.lines.clone());
         change(&mut lines);
         let text: String = lines.iter().map(|line| format!("{}\n", line.text)).collect();
@@ -127,7 +126,7 @@ impl Line {
     }
 }
 
-/// The lines of the file; `None` if there is no file.
+/// Reads the lines of the file. Returns `None` if the file is missing.
 fn read(path: &Path, words: &Vocabulary) -> Result<Option<Vec<Line>>, String> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
@@ -148,7 +147,7 @@ fn read(path: &Path, words: &Vocabulary) -> Result<Option<Vec<Line>>, String> {
     Ok(Some(lines))
 }
 
-/// Behind a link the file that it leads to is replaced, and not the link.
+/// Replaces the file atomically. For a symbolic link, replaces the target of the link.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut new = path.clone().into_os_string();
@@ -156,7 +155,8 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     write_new(new.as_ref(), text).and_then(|()| fs::rename(&new, &path))
 }
 
-/// For the owner alone: it may have passwords. It is on the disk when this returns.
+/// Writes a file readable for its owner only, because messages may contain passwords, and syncs it
+/// to disk.
 fn write_new(path: &Path, text: &str) -> io::Result<()> {
     let mut options = fs::OpenOptions::new();
     let mut file = options.write(true).create(true).truncate(true).mode(0o600).open(path)?;

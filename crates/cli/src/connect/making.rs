@@ -1,4 +1,4 @@
-//! The commands of `connect` that make and keep messages, and the values that are made in them.
+//! Commands of `connect` that build and save messages.
 
 use std::time::Duration;
 
@@ -9,21 +9,22 @@ use super::message::{Typed, pair, quoted};
 use super::values::{Source, has_id, made};
 use crate::show::{count, say};
 
-/// The error of a command that needs a message when none was begun.
+/// Error of a command that needs a message when there is none.
 pub(super) const NOTHING: &str = "there is no message; `new NewOrderSingle` begins one";
 
-/// How long a message may take to get its number and to leave, if it is asked for that.
+/// Maximum time for a message to receive its number and to be sent, when a command reads its
+/// session fields.
 const LEAVES_MAX: Duration = Duration::from_secs(5);
 
-/// A message that can be sent.
+/// A message ready to be sent.
 pub(super) struct Made {
     pub(super) fields: Fields,
-    /// It has taken up a name.
+    /// True if the message uses a new `{id}`.
     pub(super) has_id: bool,
 }
 
 impl Console {
-    /// Does what a command about messages says; `false` if it is no such command.
+    /// Runs a command for messages. Returns `false` if the name is another command.
     pub(super) fn message_command(&mut self, name: &str, rest: &str) -> Result<bool, Fault> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let done = match (name, &words[..]) {
@@ -53,7 +54,7 @@ impl Console {
         done.map(|()| true)
     }
 
-    /// Begins a message.
+    /// Begins a message with its required fields.
     fn begin(&mut self, name: &str) -> Result<(), Fault> {
         let message = self.words.message(name)?;
         let fields = self.words.begun(message);
@@ -101,7 +102,7 @@ impl Console {
         Ok(())
     }
 
-    /// The message with its values made, as it would be sent now.
+    /// Returns the message with its placeholders replaced, as it would be sent now.
     pub(super) fn made(&self, typed: &Typed, n: u64) -> Result<Made, Fault> {
         let missing = typed.missing(&self.words);
         if let Some(first) = missing.first() {
@@ -122,7 +123,7 @@ impl Console {
         Ok(Made { fields, has_id: typed.fields.iter().any(|(_, text)| has_id(text)) })
     }
 
-    /// Returns the message sent last, with the session's own fields if this field is one of them.
+    /// Returns the last sent message, with its session fields if `field` is one of them.
     fn whole(&self, field: &str) -> Result<Fields, Fault> {
         let tag = self.words.tag(field)?;
         let is_there = self.sent.is_empty() || value(&self.sent, tag).is_some();
@@ -130,12 +131,12 @@ impl Console {
         Ok(whole.unwrap_or_else(|| self.sent.clone()))
     }
 
-    /// A field of an earlier message.
+    /// Returns a field of an earlier message.
     fn look(&self, of: &Fields, field: &str, what: &str) -> Result<String, Fault> {
         let tag = self.words.tag(field)?;
         let found = value(of, tag).map(str::to_owned);
         let missing = || format!("{what} has no {}", self.words.name(tag));
-        // That nothing is there yet is to be seen in the script; what a message has is not.
+        // A missing message is an error of the script; a missing field depends on the message.
         found.ok_or_else(|| match of.is_empty() {
             true => Fault::Wrong(missing()),
             false => Fault::Failed(missing()),

@@ -1,20 +1,20 @@
-//! A message as it is typed: a type and its fields, in their order.
+//! A typed message: a type and its fields, in order.
 
 use super::values::MISSING;
 use super::vocabulary::Vocabulary;
 use crate::foreign::Foreign;
 
-/// A message that is made by hand, or was kept.
+/// A message that was typed or saved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Typed {
     pub(super) msg_type: String,
-    /// Tags and values; a group is its count, then the fields of each entry in turn.
+    /// Tags and values. A group is its NumInGroup field, then the fields of each entry.
     pub(super) fields: Vec<(u32, String)>,
 }
 
 impl Typed {
-    /// `TAG=VALUE|TAG=VALUE`; names in place of tags and values are understood too. A data field
-    /// behind its Length field may hold bars.
+    /// Parses `TAG=VALUE|TAG=VALUE`, with names accepted for tags and values. A data field after
+    /// its Length field may contain bars.
     pub(super) fn parse(msg_type: &str, fields: &str, words: &Vocabulary) -> Result<Self, String> {
         let (mut rest, mut found) = (fields, Vec::new());
         while !rest.is_empty() {
@@ -29,7 +29,7 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields: found })
     }
 
-    /// The same for a line that is typed: without bars its fields may be parted by spaces.
+    /// Parses a typed line, in which spaces may separate the fields if the line has no bars.
     pub(super) fn from_line(
         msg_type: &str,
         fields: &str,
@@ -43,7 +43,7 @@ impl Typed {
         Ok(Self { msg_type: words.msg_type(msg_type)?, fields })
     }
 
-    /// The same as [`Typed::line`], with stars for secrets.
+    /// Returns the fields as [`Typed::line`] does, with stars for secrets.
     pub(super) fn seen(&self, words: &Vocabulary) -> String {
         let seen = |tag, value: &str| (tag, words.seen(&self.msg_type, tag, value));
         let fields = self.fields.iter().map(|(tag, value)| seen(*tag, value)).collect();
@@ -56,7 +56,7 @@ impl Typed {
         fields.collect::<Vec<_>>().join("|")
     }
 
-    /// Gives the field this value; at its end if it has none of that tag.
+    /// Sets the first field of this tag, or appends the field.
     pub(super) fn set(&mut self, tag: u32, value: String) {
         match self.fields.iter_mut().find(|(known, _)| *known == tag) {
             Some((_, old)) => *old = value,
@@ -64,20 +64,20 @@ impl Typed {
         }
     }
 
-    /// Takes away all fields of this tag. Says whether there was one.
+    /// Removes all fields of this tag. Returns true if the field existed.
     pub(super) fn unset(&mut self, tag: u32) -> bool {
         let before = self.fields.len();
         self.fields.retain(|(known, _)| *known != tag);
         self.fields.len() < before
     }
 
-    /// Fields that have no value yet, with what each may be.
+    /// Returns the fields without a value, each with its possible values.
     pub(super) fn missing(&self, words: &Vocabulary) -> Vec<String> {
         let missing = self.fields.iter().filter(|(_, value)| value == MISSING);
         missing.map(|(tag, _)| format!("{}: {}", words.name(*tag), words.choice(*tag))).collect()
     }
 
-    /// One line, for people.
+    /// Returns the message as one readable line.
     pub(super) fn brief(&self, words: &Vocabulary) -> String {
         let fields = self.fields.iter();
         let fields = fields.map(|(tag, value)| {
@@ -87,7 +87,7 @@ impl Typed {
         words.message_name(&self.msg_type) + &fields.collect::<String>()
     }
 
-    /// A line for each field, for people.
+    /// Returns the message as readable text, one line a field.
     pub(super) fn shown(&self, words: &Vocabulary) -> String {
         let mut text = words.message_name(&self.msg_type);
         for (tag, value) in &self.fields {
@@ -103,8 +103,8 @@ impl Typed {
     }
 }
 
-/// The end of the data field at the begin of the text, if the field before is its Length field and
-/// fits.
+/// Returns the end of the data field at the start of the text, if the field before is its Length
+/// field and the length matches.
 fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -> Option<usize> {
     let (name, _) = text.split_once('=')?;
     let (length, count) = before?;
@@ -115,7 +115,7 @@ fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -
     (behind.is_empty() || behind.starts_with('|')).then_some(end)
 }
 
-/// A field, by tag or name, with its value or the name of its code.
+/// Parses a field: a tag or name, and a value or the name of a code.
 pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), String> {
     let (name, value) =
         field.split_once('=').ok_or_else(|| format!("{field} is not FIELD=VALUE"))?;
@@ -123,7 +123,7 @@ pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), Str
     Ok((tag, words.value(tag, value)))
 }
 
-/// The words of a line; what stands in quotes is one.
+/// Splits a line at whitespace, except within quotes.
 pub(super) fn quoted(line: &str) -> Result<Vec<String>, String> {
     let (mut words, mut word, mut is_quoted) = (Vec::new(), String::new(), false);
     for c in line.chars() {
@@ -138,8 +138,8 @@ pub(super) fn quoted(line: &str) -> Result<Vec<String>, String> {
     if is_quoted { Err("a quote is open".to_owned()) } else { Ok(words) }
 }
 
-/// The fields of a line that are parted by spaces. A word without `=` belongs to the value before
-/// it; quotes hold more together.
+/// Splits a line into fields at spaces. A word without `=` belongs to the previous value; in a line
+/// with quotes, quotes group words.
 fn spaced(line: &str) -> Result<Vec<String>, String> {
     if line.contains('"') {
         return quoted(line);
@@ -179,19 +179,19 @@ mod tests {
         let words = Vocabulary::new(&session).unwrap();
         let read = |fields: &str| {
             let typed = Typed::parse("B", fields, &words).unwrap();
-            // A kept message is read again.
+            // A saved message can be parsed again.
             assert_eq!(Typed::parse("B", &typed.line(), &words).as_ref(), Ok(&typed), "{fields}");
             typed.fields.iter().map(|(tag, value)| format!("{tag}={value}")).collect::<Vec<_>>()
         };
         assert_eq!(read("95=7|96=a|37=|b|58=x"), ["95=7", "96=a|37=|b", "58=x"]);
         assert_eq!(read("RawDataLength=3|RawData=|||"), ["95=3", "96=|||"]);
         assert_eq!(read("95=2|96=\u{e9}|58=x"), ["95=2", "96=\u{e9}", "58=x"]);
-        // A length that does not fit is one that is to be sent so.
+        // With a mismatching length, the text is parsed as written.
         for length in ["0", "1", "4", "9", "18446744073709551615", "x"] {
             let fields = [format!("95={length}"), "96=ab".to_owned(), "58=x".to_owned()];
             assert_eq!(read(&fields.join("|")), fields);
         }
-        // Only its own Length field counts, and only before it.
+        // Only the field's own Length field counts, and only directly before the data field.
         assert_eq!(read("354=3|96=a|58=x"), ["354=3", "96=a", "58=x"]);
         assert_eq!(read("95=3|58=x|96=a|44=1"), ["95=3", "58=x", "96=a", "44=1"]);
         let wrong = Typed::parse("B", "95=3|nonsense|96=a", &words).unwrap_err();

@@ -1,4 +1,4 @@
-//! The orders of the runs before, from the session's journal.
+//! Orders of earlier runs, read from the session's journal.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -7,19 +7,19 @@ use transfix::{Decimal, Message, tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
 use transfix_store::journal::{self, Event};
 
-/// An order that was sent, as far as its cancellation repeats it.
+/// Fields of a sent order that its cancellation repeats.
 pub(super) struct Placed {
     pub(super) symbol: String,
     pub(super) side: u8,
     pub(super) quantity: Decimal,
 }
 
-/// Highest ClOrdID(11) that numbers go on from: higher ones were not made here, and would leave no
-/// room for those to come.
+/// Highest ClOrdID(11) from which numbering continues. Higher values are not generated here and
+/// would leave too few numbers.
 const CL_ORD_ID_MAX: u64 = 1_000_000_000_000_000;
 
-/// The orders of all runs, from the journal, and the number that the next request gets. Those that
-/// wait in the queue to be sent count too.
+/// Reads the orders of all runs from the journal, including queued orders. Returns the orders and
+/// the number for the next request.
 pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), String> {
     let (mut orders, mut next) = (HashMap::new(), 1);
     if !store_path.exists() {
@@ -37,7 +37,7 @@ pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), S
         };
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore);
         let Ok(message) = message else { continue };
-        // Others, sent by `send`, may have any ClOrdID(11).
+        // Messages of `send` may have any ClOrdID(11).
         let Ok(n) = message.uint(tag::CL_ORD_ID) else { continue };
         if n > CL_ORD_ID_MAX {
             continue;
@@ -59,7 +59,7 @@ pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), S
     Ok((orders, next))
 }
 
-/// A message that waits in the queue, `35=D` and its body, in a frame.
+/// Builds a frame from a queued message, which is stored as `35=D` and its body.
 fn framed(queued: &[u8]) -> Option<Vec<u8>> {
     let fields = queued.strip_prefix(b"35=")?;
     let end = fields.iter().position(|&byte| byte == SOH)?;

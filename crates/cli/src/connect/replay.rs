@@ -1,4 +1,4 @@
-//! The messages of a log, sent anew.
+//! Sends the messages of a log again.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex};
 use super::vocabulary::Vocabulary;
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
 
-/// MsgType(35) of the session layer, which the session speaks by itself.
+/// MsgType(35) of the session layer; the session sends these messages itself.
 pub(super) const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
 
 /// Sends one message: type and fields.
@@ -18,21 +18,21 @@ pub(super) type Send<'s> = dyn FnMut(&str, &[(Tag, Vec<u8>)]) -> Result<(), Stri
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Replayed {
     pub(super) sent: u64,
-    /// Messages of the session layer, and of the other side.
+    /// Number of session messages and messages of the other side.
     pub(super) left_out: u64,
-    /// Text that is no message.
+    /// Number of unreadable messages.
     pub(super) garbled: u64,
 }
 
-/// Sends the application messages of a log, a capture or a store whose SenderCompID(49) is ours,
-/// with new header and trailer.
+/// Sends the application messages of a log, a capture or a store whose SenderCompID(49) is the
+/// session's own, with a new header and trailer.
 pub(super) fn replay(
     path: &Path,
     (words, sender_comp_id): (&Vocabulary, &str),
     send: &mut Send<'_>,
 ) -> Result<Replayed, String> {
-    // The file may grow during the replay, for instance by this session: later messages are not
-    // sent.
+    // The file may grow during the replay, for instance by this session, so only the messages
+    // present at the start are sent.
     let mut whole = Player::new(words, sender_comp_id);
     let first = input::read(path, None, None, &mut whole);
     let sends_max = whole.done.sent;
@@ -49,7 +49,7 @@ pub(super) fn replay(
 struct Player<'p, 's> {
     words: &'p Vocabulary,
     sender_comp_id: &'p str,
-    /// `None` if they are only counted.
+    /// Sends each message; `None` to count only.
     send: Option<&'p mut Send<'s>>,
     sends_max: u64,
     index: FieldIndex,
@@ -57,7 +57,7 @@ struct Player<'p, 's> {
 }
 
 impl<'p> Player<'p, '_> {
-    /// One that counts.
+    /// Creates a player that only counts.
     fn new(words: &'p Vocabulary, sender_comp_id: &'p str) -> Self {
         let (index, done) = (words.index(), Replayed::default());
         Self { words, sender_comp_id, send: None, sends_max: u64::MAX, index, done }

@@ -1,4 +1,4 @@
-//! The commands of `connect` that send: orders, messages of any type, bursts, replays.
+//! Commands of `connect` that send: orders, messages of any type, bursts, replays.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,24 +15,24 @@ use super::placed::Placed;
 use super::replay::replay;
 use crate::show::say;
 
-/// How long a message waits for room at most, if the counterparty does not read.
+/// Longest wait for free queue space if the counterparty does not read.
 const ROOM_WAIT: Duration = Duration::from_secs(30);
-/// How long it waits before the user is told.
+/// Wait for queue space before the user is informed.
 const ROOM_TELL: Duration = Duration::from_secs(1);
-/// Waits between two looks for room: they double from the first to the last.
+/// First and longest pause between two attempts to send; each pause doubles.
 const ROOM_LOOKS: (Duration, Duration) = (Duration::from_micros(100), Duration::from_millis(10));
 
-/// A field as it is sent.
+/// A field as sent.
 type Encoded = (Tag, Vec<u8>);
 
-/// So many messages a second.
+/// Sends a fixed number of messages a second.
 pub(super) struct Pace {
     each_ns: u64,
     next_ns: u64,
 }
 
 impl Pace {
-    /// 0: as fast as they go.
+    /// Parses the number of messages a second; 0 = unlimited.
     pub(super) fn new(rate: &str) -> Result<Self, Fault> {
         let wrong = |why: &str| Fault::Usage(format!("PER_SECOND: {rate} {why}"));
         let rate: f64 = rate.parse().map_err(|_| wrong("is no number"))?;
@@ -56,7 +56,8 @@ impl Pace {
 }
 
 impl Console {
-    /// Does what a command that sends or expects says; `false` if it is no such command.
+    /// Runs a command that sends or expects messages. Returns `false` if the name is another
+    /// command.
     pub(super) fn sending_command(&mut self, name: &str, rest: &str) -> Result<bool, Fault> {
         let words: Vec<&str> = rest.split_whitespace().collect();
         let done = match (name, &words[..]) {
@@ -93,8 +94,8 @@ impl Console {
         done.map(|()| true)
     }
 
-    /// The saved message of this name. The name of a message type alone is refused, because it has
-    /// no fields.
+    /// Returns the saved message of this name. The name of a message type alone is refused, because
+    /// the message would have no fields.
     fn kept_or_why_not(&self, name: &str) -> Result<Typed, Fault> {
         self.kept.get(name).cloned().map_err(|error| match self.words.message(name) {
             Ok(message) => Fault::Usage(format!(
@@ -106,7 +107,7 @@ impl Console {
         })
     }
 
-    /// Sends it, and waits for room if the counterparty does not read.
+    /// Sends a message, and waits for queue space if the counterparty does not read.
     fn hand_over(&mut self, msg_type: &str, fields: &[Encoded]) -> Result<(), Fault> {
         if !std::mem::replace(&mut self.has_begun, true) {
             self.heard.begin_anew();
@@ -152,7 +153,7 @@ impl Console {
         Ok(())
     }
 
-    /// Orders, or a saved message.
+    /// Sends `n` orders, or a saved message `n` times.
     fn burst(&mut self, n: &str, rate: &str, kept: Option<&str>) -> Result<(), Fault> {
         let wrong = |_| Fault::Usage(format!("N: {n} is no number of messages"));
         let n: u64 = n.parse().map_err(wrong)?;
@@ -163,7 +164,7 @@ impl Console {
             let sent = match &kept {
                 Some(typed) => self.send_typed(typed, i),
                 None => {
-                    // Two sides in turn: every second order trades with the one before.
+                    // Alternating sides make every second order trade with the order before.
                     let side = if self.next_order.is_multiple_of(2) { b'2' } else { b'1' };
                     let price = format!("{}", 30 + self.next_order / 2 % 10);
                     self.order(side, "5", "EU", &price)
@@ -234,8 +235,8 @@ fn encoded(fields: impl IntoIterator<Item = (Tag, String)>) -> Vec<Encoded> {
     fields.into_iter().map(|(tag, value)| (tag, value.into_bytes())).collect()
 }
 
-/// Sends, again and again while there is no room; `tell` and `wait` are how long before the user
-/// is told, and in all.
+/// Retries a send while the queue is full. `tell` is the time before the user is informed, `wait`
+/// the time before the send fails.
 fn when_there_is_room(
     pause: &Receiver<()>,
     (tell, wait): (Duration, Duration),
@@ -286,7 +287,7 @@ mod tests {
         };
         let failed = when_there_is_room(&pause.1, waits, &mut full).unwrap_err().to_string();
         assert!(failed.starts_with("not sent within 0.02 s: 99 bytes wait"), "{failed}");
-        // It parks: at most so many looks fit between the first and the last.
+        // The pauses bound the number of attempts.
         assert!(tries <= 15, "{tries}");
         let mut left = 3;
         let mut fills = || {

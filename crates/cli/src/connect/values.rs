@@ -1,15 +1,15 @@
-//! Values that are made when a message is sent: `{id}`, `{now}`, `{date}`, `{n}`, `{sent.FIELD}`,
-//! `{last.FIELD}`.
+//! Placeholders that are replaced when a message is sent: `{id}`, `{now}`, `{date}`, `{n}`,
+//! `{sent.FIELD}`, `{last.FIELD}`.
 
 use super::fault::Fault;
 
-/// Stands where a value is still missing.
+/// Marks a missing value.
 pub(super) const MISSING: &str = "?";
 
-/// Digits of the time of a start: enough for milliseconds until the year 2059.
+/// Number of base-36 digits of the start time; enough for milliseconds until the year 2059.
 const START_DIGITS: usize = 8;
 
-/// Names that no other run gives: the time of the start, and a number.
+/// Generator of identifiers that are unique across runs: the start time and a number.
 #[derive(Debug)]
 pub(super) struct Ids {
     start: String,
@@ -17,7 +17,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    /// Those of a run that has begun at this time, in milliseconds since 1970.
+    /// Creates the generator of a run that started at this time, in milliseconds since 1970.
     pub(super) fn new(start_ms: u64) -> Self {
         let (mut left, mut digits) = (start_ms, Vec::new());
         while left > 0 || digits.len() < START_DIGITS {
@@ -27,36 +27,36 @@ impl Ids {
         Self { start: digits.into_iter().rev().collect(), next: 1 }
     }
 
-    /// The name for the next message.
+    /// Returns the identifier for the next message.
     pub(super) fn next(&self) -> String {
-        // All starts have the same length, so that no two names are the same.
+        // All start times have the same number of digits, so no two identifiers are equal.
         format!("{}{}", self.start, self.next)
     }
 
-    /// It was given.
+    /// Marks the current identifier as used.
     pub(super) fn given(&mut self) {
         self.next += 1;
     }
 }
 
-/// The value of a field, by its name or tag.
+/// Returns the value of a field, by its name or tag.
 pub(super) type Look<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
 
-/// The parts that values are made of.
+/// Values for the placeholders.
 pub(super) struct Source<'s> {
-    /// A name that nobody else has, for ClOrdID(11) and others.
+    /// New identifier for ClOrdID(11) and other fields.
     pub(super) id: String,
-    /// How many messages of the same command were sent before this one.
+    /// Number of messages that the same command has sent before.
     pub(super) n: u64,
-    /// The time as UTCTimestamp, as exact as the session writes it.
+    /// Time as UTCTimestamp, in the precision of the session.
     pub(super) now: &'s str,
-    /// The value of a field of the message that was sent last.
+    /// Reads a field of the last sent message.
     pub(super) sent: &'s Look<'s>,
-    /// The value of a field of the message that `expect` has found last.
+    /// Reads a field of the last message that `expect` found.
     pub(super) last: &'s Look<'s>,
 }
 
-/// The value with everything in braces made. Braces of other words stay.
+/// Replaces the placeholders in a value. Other text in braces stays.
 pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     let (mut text, mut rest) = (String::new(), value);
     while let Some((before, behind)) = rest.split_once('{') {
@@ -76,7 +76,7 @@ pub(super) fn made(value: &str, source: &Source<'_>) -> Result<String, Fault> {
     Ok(text + rest)
 }
 
-/// Returns true if it takes up a name that nobody else gets.
+/// Returns true if the value uses a new identifier.
 pub(super) fn has_id(value: &str) -> bool {
     value.contains("{id}")
 }

@@ -11,24 +11,24 @@ use crate::check::explain::Explain;
 use crate::foreign::Foreign;
 use crate::input::Pair;
 
-/// A longer word is a name, and no MsgType(35).
+/// Longest MsgType(35) in characters; a longer word is a message name.
 const MSG_TYPE_MAX: usize = 3;
-/// Codes that are listed where a value is missing.
+/// Maximum number of codes listed for a missing value.
 const CODES_MAX: usize = 12;
 
-/// The dictionaries of a session.
+/// Dictionaries of a session.
 pub(super) struct Vocabulary {
     dictionaries: SessionDictionaries,
     pair: Pair,
     begin_string: BeginString,
     sender_comp_id: String,
     target_comp_id: String,
-    /// Values that are not shown.
+    /// Values to hide.
     mask: Mask,
 }
 
 impl Vocabulary {
-    /// Those that the session validates by.
+    /// Loads the dictionaries that the session validates by.
     pub(super) fn new(session: &SessionSettings) -> Result<Self, String> {
         let dictionaries = session.dictionaries()?;
         let id = session.id();
@@ -45,12 +45,12 @@ impl Vocabulary {
         })
     }
 
-    /// The Length field of a data field.
+    /// Returns the Length field of a data field.
     pub(super) fn length_of(&self, tag: u32) -> Option<u32> {
         self.dictionaries().into_iter().find_map(|one| one.length_tag(tag))
     }
 
-    /// An index that knows the data fields of the session's messages.
+    /// Returns an index with the data fields of the session's messages.
     pub(super) fn index(&self) -> FieldIndex {
         self.dictionaries.index()
     }
@@ -59,7 +59,7 @@ impl Vocabulary {
         [&self.pair.application, &self.pair.session]
     }
 
-    /// The message of this name or MsgType(35).
+    /// Returns the message of this name or MsgType(35).
     pub(super) fn message(&self, name: &str) -> Result<&Message, String> {
         let found = self.dictionaries().into_iter();
         let mut found = found.filter_map(|one| one.message_named(name).or(one.message(name)));
@@ -70,7 +70,8 @@ impl Vocabulary {
         })
     }
 
-    /// The MsgType(35) of this message. A short one that no dictionary has may be a venue's own.
+    /// Returns the MsgType(35) of this message. A short unknown word is accepted, because it may be
+    /// a venue's own MsgType(35).
     pub(super) fn msg_type(&self, name: &str) -> Result<String, String> {
         match self.message(name) {
             Ok(message) => Ok(message.msg_type.clone()),
@@ -79,7 +80,7 @@ impl Vocabulary {
         }
     }
 
-    /// `NewOrderSingle(D)`.
+    /// Returns name and type, such as `NewOrderSingle(D)`.
     pub(super) fn message_name(&self, msg_type: &str) -> String {
         match self.message(msg_type) {
             Ok(message) => format!("{}({msg_type})", message.name),
@@ -87,12 +88,12 @@ impl Vocabulary {
         }
     }
 
-    /// Names of all messages of the application.
+    /// Returns the names of all application messages.
     pub(super) fn message_names(&self) -> impl Iterator<Item = &str> {
         self.pair.application.messages().iter().map(|message| &*message.name)
     }
 
-    /// The tag that is named by its number or its name.
+    /// Returns the tag for a number or a field name.
     pub(super) fn tag(&self, name: &str) -> Result<u32, String> {
         if let Ok(number @ 1..) = name.parse() {
             return Ok(number);
@@ -106,14 +107,14 @@ impl Vocabulary {
         })
     }
 
-    /// The value that is meant: that of the code of this name, or the text itself.
+    /// Returns the value of the code with this name, or the text itself.
     pub(super) fn value(&self, tag: u32, text: &str) -> String {
         let codes = self.pair.field(tag).map_or(&[][..], |field| &field.codes);
         let named = codes.iter().find(|code| code.name.eq_ignore_ascii_case(text));
         named.map_or(text, |code| &code.value).to_owned()
     }
 
-    /// `Side(54)`.
+    /// Returns name and tag, such as `Side(54)`.
     pub(super) fn name(&self, tag: u32) -> String {
         match self.pair.field(tag) {
             Some(field) => format!("{}({tag})", field.name),
@@ -121,7 +122,7 @@ impl Vocabulary {
         }
     }
 
-    /// The value as it may be seen: stars for secrets.
+    /// Returns the value, with stars if it is secret.
     pub(super) fn seen(&self, msg_type: &str, tag: u32, value: &str) -> String {
         match self.mask.hides(msg_type, Tag(tag)) {
             true => "*".repeat(value.chars().count()),
@@ -141,18 +142,18 @@ impl Vocabulary {
         codes.join(", ") + more
     }
 
-    /// Returns the name of a value that is a code.
+    /// Returns the name of the code with this value.
     pub(super) fn code(&self, tag: u32, value: &str) -> Option<&str> {
         Some(&*self.pair.field(tag)?.code(value)?.name)
     }
 
-    /// Names of the codes of a field.
+    /// Returns the names of the codes of a field.
     pub(super) fn codes(&self, tag: u32) -> impl Iterator<Item = &str> {
         let codes = self.pair.field(tag).map_or(&[][..], |field| &field.codes);
         codes.iter().map(|code| &*code.name)
     }
 
-    /// Names of all fields that may stand in the message, those of its groups included.
+    /// Returns the names of all fields of the message, including group fields.
     pub(super) fn fields_of(&self, msg_type: &str) -> Vec<&str> {
         let mut tags = Vec::new();
         if let Ok(message) = self.message(msg_type) {
@@ -165,7 +166,8 @@ impl Vocabulary {
         names
     }
 
-    /// The fields that a message must have, each with a value where one can be made up.
+    /// Returns the required fields of a message, each with a placeholder or a mark for the missing
+    /// value.
     pub(super) fn begun(&self, message: &Message) -> Vec<(u32, String)> {
         let needed = Flat::of(&message.members).filter(|member| member.required);
         needed.map(|member| (member.tag, self.made_up(member.tag))).collect()
@@ -192,7 +194,7 @@ impl Vocabulary {
         })
     }
 
-    /// Returns the errors of a message of these fields, each as a line.
+    /// Validates a message with these fields. Returns one line for each error.
     pub(super) fn wrong(&self, msg_type: &str, fields: &[(u32, String)]) -> Vec<String> {
         let mut frame = Vec::new();
         let version = self.begin_string.as_str().as_bytes();
@@ -227,7 +229,7 @@ impl Vocabulary {
     }
 }
 
-/// The tags of these members, those of groups included.
+/// Adds the tags of these members, including group members.
 fn add_tags(members: &[Member], tags: &mut Vec<u32>) {
     for member in Flat::of(members) {
         tags.push(member.tag);

@@ -1,5 +1,5 @@
-//! The floor of a round trip: the same bytes over a raw socket, with the same way of waiting and
-//! the same pace.
+//! Floor of a round trip: the time for the same bytes over a raw socket, with the same waiting mode
+//! and pace.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -7,19 +7,19 @@ use std::thread;
 
 use transfix::clock::monotonic_ns;
 
-/// Time from one order to the next.
+/// Time between two orders, in nanoseconds.
 pub(super) const INTERVAL_NS: u64 = 1_000_000;
 
-/// How threads wait for bytes.
+/// Waiting mode of threads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// They sleep in the kernel.
+    /// Threads sleep in the kernel.
     Sleep,
-    /// They never sleep.
+    /// Threads spin and never sleep.
     Spin,
 }
 
-/// Times of `count` round trips of an order and its report, in nanoseconds.
+/// Measures `count` round trips of an order and its report. Returns the times in nanoseconds.
 pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Result<Vec<u64>> {
     let [order, report] = frames;
     let listener = TcpListener::bind("127.0.0.1:0")?;
@@ -31,7 +31,7 @@ pub(super) fn slice(wait: Wait, frames: &[Vec<u8>; 2], count: usize) -> io::Resu
             Wait::Spin => alone(&stream, order, report.len(), count),
             Wait::Sleep => beside_a_reader(&stream, order, report.len(), count),
         };
-        // Ends the side that answers.
+        // Closing the stream ends the answering thread.
         drop(stream);
         times
     })
@@ -48,12 +48,12 @@ fn answer(mut stream: TcpStream, order_len: usize, report: &[u8]) -> io::Result<
     let mut order = vec![0; order_len];
     loop {
         read(&stream, &mut order)?;
-        // It is short, and the socket is empty.
+        // The report is short and the socket buffer is empty, so the write does not block.
         stream.write_all(report)?;
     }
 }
 
-/// Reads all of it; a socket that does not block is asked again and again.
+/// Fills `bytes`; a non-blocking socket is polled.
 fn read(mut stream: &TcpStream, bytes: &mut [u8]) -> io::Result<()> {
     let mut read = 0;
     while read < bytes.len() {
@@ -67,7 +67,7 @@ fn read(mut stream: &TcpStream, bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends an order when it is due.
+/// Sends an order at its due time. Returns the time of sending.
 fn send(mut stream: &TcpStream, order: &[u8], due_ns: u64) -> io::Result<u64> {
     while monotonic_ns() < due_ns {
         std::hint::spin_loop();
@@ -77,7 +77,7 @@ fn send(mut stream: &TcpStream, order: &[u8], due_ns: u64) -> io::Result<u64> {
     Ok(sent)
 }
 
-/// One thread sends and receives.
+/// Sends and receives in one thread.
 fn alone(
     stream: &TcpStream,
     order: &[u8],
@@ -93,7 +93,7 @@ fn alone(
     (1..=count as u64).map(&mut trip).collect()
 }
 
-/// One thread paces and sends, another sleeps until a report comes.
+/// Sends in this thread, and receives in a thread that sleeps between reports.
 fn beside_a_reader(
     stream: &TcpStream,
     order: &[u8],

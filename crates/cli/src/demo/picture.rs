@@ -1,24 +1,25 @@
-//! The distribution of times as an SVG: percentile curves, one a series.
+//! Draws the distribution of times as an SVG, one percentile curve a series.
 
 use std::fmt::Write as _;
 
-/// A name and the round trips in the order of sending, in nanoseconds.
+/// A name, and the round-trip times in nanoseconds, in the order of sending.
 pub(super) type Series = (String, Vec<u64>);
 
-/// The place of the chart in the picture: left, top, right, bottom.
+/// Edges of the chart in the picture: left, top, right, bottom.
 const CHART: (f64, f64, f64, f64) = (80.0, 130.0, 930.0, 560.0);
-/// Percentiles that are marked.
+/// Marked percentiles.
 const MARKS: [(f64, &str); 5] =
     [(0.5, "50 %"), (0.9, "90 %"), (0.99, "99 %"), (0.999, "99.9 %"), (0.9999, "99.99 %")];
 const COLORS: [&str; 4] = ["#0044cc", "#88aaee", "#cc2200", "#ee9988"];
-/// Points of a curve.
+/// Number of intervals of a curve.
 const POINTS: usize = 200;
 
-/// Latency over percentile, both logarithmic: the axis stretches towards the slowest.
+/// Draws latency over percentile. Both axes are logarithmic, which stretches the slowest
+/// percentiles.
 pub(super) fn draw(title: &str, all: &[Series]) -> String {
     let all: Vec<(&str, Vec<u64>)> = all.iter().map(|(name, ns)| (&**name, sorted(ns))).collect();
     let shortest = all.iter().map(|(_, ns)| ns.len()).min().unwrap_or(1).max(2);
-    // At x, one in 10^x is slower.
+    // At x, one of 10^x round trips is slower.
     let x_max = (shortest as f64).log10();
     let ends = all.iter().flat_map(|(_, ns)| [ns.first(), ns.last()]).flatten();
     let decades = ends.map(|ns| (*ns as f64).max(1.0).log10());
@@ -53,7 +54,7 @@ pub(super) fn draw(title: &str, all: &[Series]) -> String {
             format!("{:.1},{:.1}", x_of(x), y_of((ns as f64).max(1.0).log10()))
         };
         let points: Vec<String> = (0..=POINTS).map(point).collect();
-        // A String takes everything.
+        // Writing to a `String` never fails.
         let _ = writeln!(
             svg,
             "<polyline fill=\"none\" stroke=\"{color}\" stroke-width=\"2\" points=\"{}\"/>",
@@ -72,7 +73,7 @@ pub(super) fn draw(title: &str, all: &[Series]) -> String {
     svg + "</svg>\n"
 }
 
-/// The value that this part of all does not exceed.
+/// Returns the `part` quantile of sorted values.
 pub(super) fn quantile(sorted: &[u64], part: f64) -> u64 {
     let rank = (sorted.len() as f64 * part).ceil() as usize;
     sorted.get(rank.max(1) - 1).copied().unwrap_or_default()

@@ -1,24 +1,24 @@
-//! A TCP relay between client and venue that cuts the line after so many bytes.
+//! A TCP relay between client and venue that can cut the connection after a number of bytes.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// Passes connections on, one after the other.
+/// A relay that forwards connections, one after the other.
 pub(crate) struct Relay {
     address: SocketAddr,
     line: Arc<Line>,
 }
 
 struct Line {
-    /// Bytes from the client until the cut; `usize::MAX` for none.
+    /// Bytes from the client until the cut; `usize::MAX` = no cut.
     left: AtomicUsize,
     cuts: AtomicU64,
 }
 
 impl Relay {
-    /// Listens at a free port and passes on to `to`, until the program ends.
+    /// Listens at a free port and forwards to `to` until the program ends.
     pub(crate) fn start(to: SocketAddr) -> std::io::Result<Self> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
         let address = listener.local_addr()?;
@@ -27,7 +27,7 @@ impl Relay {
         let shared = Arc::clone(&line);
         std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
             for client in listener.incoming().flatten() {
-                // A venue that is gone shows at the client as a closed connection.
+                // If the venue is unreachable, the client sees a closed connection.
                 if let Ok(venue) = TcpStream::connect(to) {
                     let _ = pass_on(&client, &venue, &shared);
                 }
@@ -40,18 +40,18 @@ impl Relay {
         self.address
     }
 
-    /// Cuts both directions once the client has sent `bytes` more.
+    /// Cuts both directions after the client has sent `bytes` more.
     pub(crate) fn cut_after(&self, bytes: usize) {
         self.line.left.store(bytes, Ordering::Release);
     }
 
-    /// How often the line was cut.
+    /// Returns the number of cuts.
     pub(crate) fn cuts(&self) -> u64 {
         self.line.cuts.load(Ordering::Acquire)
     }
 }
 
-/// Returns when the connection is over.
+/// Forwards one connection in both directions until it ends.
 fn pass_on(client: &TcpStream, venue: &TcpStream, line: &Line) -> std::io::Result<()> {
     for end in [client, venue] {
         end.set_nodelay(true)?;
@@ -66,7 +66,7 @@ fn pass_on(client: &TcpStream, venue: &TcpStream, line: &Line) -> std::io::Resul
     while let Ok(n @ 1..) = from.read(&mut buffer) {
         let left = line.left.load(Ordering::Acquire);
         if n >= left {
-            // The bytes before the cut arrive; the rest of the message never does.
+            // The bytes before the cut arrive; the rest of the message is lost.
             let _ = to.write_all(&buffer[..left]);
             line.left.store(usize::MAX, Ordering::Release);
             line.cuts.fetch_add(1, Ordering::AcqRel);

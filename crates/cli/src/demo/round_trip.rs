@@ -1,8 +1,8 @@
-//! The round trip of an order and its report, in two ways of waiting, each beside its floor: the
-//! same bytes over a raw socket.
+//! Round trip of an order and its report in two waiting modes, each with its floor: the same bytes
+//! over a raw socket.
 //!
-//! Engine and floor take turns, slice by slice, so that a change of the machine meets both.
-//! `transfix bench latency` measures the same between processes, with more rounds.
+//! Engine and floor alternate in slices, so that changes of the machine affect both. `transfix
+//! bench latency` measures the same round trip between processes, with more rounds.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,9 +21,9 @@ use super::floor::{self, INTERVAL_NS, Wait};
 use super::picture::{self, Series, quantile, sorted};
 use super::{PATIENCE, new_order, session};
 
-/// Turns of engine and floor.
+/// Number of slices of each measurement.
 const SLICES: usize = 5;
-/// Orders at the beginning of a slice that do not count: caches and branches are cold.
+/// Number of uncounted orders at the start of a slice, while caches and branch predictors are cold.
 const WARM_UP: usize = 100;
 
 const fn name(wait: Wait) -> &'static str {
@@ -33,8 +33,8 @@ const fn name(wait: Wait) -> &'static str {
     }
 }
 
-/// The mode of a side. Where nothing sleeps, the thread that paces the orders receives too, so that
-/// two cores are enough.
+/// Returns the mode of a side. When spinning, the client's sending thread also receives, so that
+/// two cores suffice.
 const fn mode(wait: Wait, role: Role) -> Mode {
     match (wait, role) {
         (Wait::Sleep, _) => Mode::Pool,
@@ -43,8 +43,8 @@ const fn mode(wait: Wait, role: Role) -> Mode {
     }
 }
 
-/// Measures so many round trips in each way of waiting, shows the table, and writes `latency.csv`
-/// and `latency.svg`.
+/// Measures round trips in each waiting mode, prints the table, and writes `latency.csv` and
+/// `latency.svg`.
 pub(super) fn measure(messages: usize) -> Result<(), String> {
     println!(
         "\nThe round trip of an order and its report, {messages} times at 1,000 a second, with \
@@ -63,7 +63,7 @@ pub(super) fn measure(messages: usize) -> Result<(), String> {
         }
         all.extend([("  its floor".to_owned(), floor), (name(wait).to_owned(), engine)]);
     }
-    // The engine stands above its floor.
+    // The table shows the engine above its floor.
     all.swap(0, 1);
     all.swap(2, 3);
     println!("{}\n", table(&all));
@@ -79,7 +79,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     std::fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// When each report was in its callback; shared with the thread that paces.
+/// Times at which reports reached the callback, shared with the sending thread.
 struct Arrivals {
     count: AtomicUsize,
     at_ns: Vec<AtomicU64>,
@@ -132,7 +132,7 @@ fn order(body: &mut Body<'_>, n: u64) {
     new_order(body, n, b'1', (100, Decimal::new(30, 0)));
 }
 
-/// An order and its report as long as those that are measured.
+/// Returns an order and its report with the same lengths as the measured messages.
 fn frames() -> [Vec<u8>; 2] {
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {
         let mut out = Vec::new();
@@ -140,7 +140,7 @@ fn frames() -> [Vec<u8>; 2] {
         frame.raw(ids);
         frame.raw(b"34=500\x0152=20261121-12:00:00.123\x01");
         fill(frame.body(Precision::Millis));
-        // Both are ours and well formed.
+        // Both frames are well formed.
         let _ = frame.finish();
         out
     };
@@ -169,11 +169,11 @@ fn start(
     engine.map_err(|error| error.to_string())
 }
 
-/// Times of `count` round trips through two new engines, in nanoseconds.
+/// Measures `count` round trips through two new engines. Returns the times in nanoseconds.
 fn slice_of_engine(wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     let dir = std::env::temp_dir().join(format!("transfix-demo-trips-{}", std::process::id()));
     let times = slice_in(&dir, wait, count);
-    // Left behind, it lies in the directory for temporary files.
+    // If removal fails, the files stay in the directory for temporary files.
     let _ = std::fs::remove_dir_all(&dir);
     times
 }
@@ -204,7 +204,7 @@ fn slice_in(dir: &Path, wait: Wait, count: usize) -> Result<Vec<u64>, String> {
     Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())
 }
 
-/// Drives the engine, if it has no thread, until `is_done`.
+/// Waits until `is_done`, and polls the client engine if it has no thread.
 fn until(client: &mut Engine, otherwise: &str, is_done: impl Fn() -> bool) -> Result<(), String> {
     let give_up = monotonic_ns() + PATIENCE.as_nanos() as u64;
     while !is_done() {

@@ -1,4 +1,4 @@
-//! Events as syslog, journald and files have them.
+//! Encodes events for syslog, journald and files.
 
 use std::fmt::Write as _;
 
@@ -7,20 +7,20 @@ use tracing::Level;
 use transfix::{EventForm, SyslogFacility};
 use transfix_admin::ShownEvent;
 
-/// The most of a line for syslog, in bytes: what fits into a datagram and a receiver takes.
+/// Longest line for syslog, in bytes; a datagram of this size is accepted by receivers.
 const SYSLOG_MAX: usize = 8_192;
-/// The name of the structured data: the number is that of examples (RFC 5612).
+/// Name of the structured data, with the enterprise number for examples (RFC 5612).
 const DATA_ID: &str = "transfix@32473";
-/// The most of a name of a field, in syslog and in journald.
+/// Longest name of a field in syslog, and in journald.
 const SYSLOG_NAME_MAX: usize = 32;
 const JOURNALD_NAME_MAX: usize = 64;
-/// Fields of journald that an event's own may not be taken for.
+/// Journald fields that fields of an event must not overwrite.
 const OF_JOURNALD: [&str; 5] = ["MESSAGE", "PRIORITY", "TARGET", "EVENT_CODE", "SESSION"];
 
-/// The part of the program that says how many lines are missing.
+/// Target of events that report missing lines.
 const OWN: &str = "transfix::events";
 
-/// A line of a file that says how many are missing.
+/// Returns a line for a file that reports the number of missing lines.
 pub(super) fn missing_in_file(form: EventForm, lines: u64) -> Vec<u8> {
     let event = missing(lines);
     match form {
@@ -31,26 +31,26 @@ pub(super) fn missing_in_file(form: EventForm, lines: u64) -> Vec<u8> {
     }
 }
 
-/// An event that says how many are missing.
+/// Returns an event that reports the number of missing events.
 pub(super) fn missing(lines: u64) -> ShownEvent {
     ShownEvent::new(Level::WARN, OWN, format!("{lines} events are missing about here"))
 }
 
-/// An event as a line of JSON.
+/// Encodes an event as a line of JSON.
 pub(super) fn json_line(event: &ShownEvent) -> Vec<u8> {
     let mut line = serde_json::to_vec(event).unwrap_or_default();
     line.push(b'\n');
     line
 }
 
-/// The sender in lines of syslog.
+/// Sender of syslog lines.
 pub(super) struct Sender {
     pub(super) facility: SyslogFacility,
     pub(super) host: String,
 }
 
 impl Sender {
-    /// A line of RFC 5424.
+    /// Encodes an event as a line of RFC 5424.
     pub(super) fn line(&self, event: &ShownEvent) -> Vec<u8> {
         let priority = self.facility as u8 * 8 + severity(event.level);
         let host = name(&self.host, 255, |c| c);
@@ -84,7 +84,7 @@ impl Sender {
     }
 }
 
-/// An event in the form that journald takes.
+/// Encodes an event for journald.
 pub(super) fn journald(event: &ShownEvent) -> Vec<u8> {
     let mut entry = Vec::new();
     let mut field = |key: &str, value: &str| {
@@ -122,7 +122,7 @@ pub(super) fn journald(event: &ShownEvent) -> Vec<u8> {
     entry
 }
 
-/// The event in words, in one line.
+/// Formats an event as one line of text.
 fn said(event: &ShownEvent) -> String {
     let mut text = one_line(&event.text);
     if let Some(session) = &event.session {
@@ -141,7 +141,7 @@ fn text_of(value: &Value) -> String {
     }
 }
 
-/// The text without what would begin a new line, steer a terminal or turn its direction.
+/// Escapes characters that begin a new line, control a terminal or change the text direction.
 pub(super) fn one_line(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut line, c| {
         let is_unseen = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}')
@@ -155,13 +155,13 @@ pub(super) fn one_line(text: &str) -> String {
     })
 }
 
-/// A name of printable characters, without those that would end it.
+/// Returns a name of at most `max` printable characters, without delimiters.
 fn name(text: &str, max: usize, as_it_may_be: impl Fn(char) -> char) -> String {
     let is_plain = |c: &char| c.is_ascii_graphic() && !"=]\"".contains(*c);
     text.chars().filter(is_plain).map(as_it_may_be).take(max).collect()
 }
 
-/// The severity of RFC 5424, which is the priority of journald.
+/// Returns the severity of RFC 5424, which equals the priority of journald.
 fn severity(level: &str) -> u8 {
     match level {
         "ERROR" => 3,

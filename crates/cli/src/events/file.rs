@@ -1,9 +1,9 @@
-//! The file of events: lines appended, a new file begun by size, by time or by hand, closed ones
-//! compressed and removed.
+//! The event file. Lines are appended, a new file begins by size, by time or on request, and closed
+//! files are compressed and removed.
 //!
-//! Invariants: a line is in one file as a whole, but for the last line before a crash. One process
-//! writes a file. A line that the disk refuses is given back. A missing folder or file is created
-//! again.
+//! Invariants: a line is complete in one file, except for the last line before a crash. One process
+//! writes a file. A line that fails to be written stays with the caller. A missing folder or file
+//! is created again.
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write as _};
@@ -20,14 +20,14 @@ use super::queue::Destination;
 
 const SECOND_NS: i64 = 1_000_000_000;
 const HOUR_NS: i64 = 3_600 * SECOND_NS;
-/// Nobody but the owner and its group reads it.
+/// File mode: readable by the owner and its group only.
 const MODE: u32 = 0o640;
-/// Digits that tell files of the same second apart.
+/// Digits of the serial number of files closed in the same second.
 const SERIAL_DIGITS: usize = 3;
-/// `YYYYMMDD-HH:MM:SS`, with which a time begins.
+/// Length of `YYYYMMDD-HH:MM:SS`, the start of a formatted time.
 const SECONDS_LEN: usize = 17;
 
-/// The file, and what becomes of closed ones.
+/// The event file, with the rules for closed files.
 pub(super) struct RollingFile {
     path: PathBuf,
     form: EventForm,
@@ -35,25 +35,25 @@ pub(super) struct RollingFile {
     every_ns: i64,
     open: Option<Open>,
     closed: Closed,
-    /// Compresses and removes closed files.
+    /// Thread that compresses and removes closed files.
     cleaner: Option<JoinHandle<()>>,
-    /// When closed files are looked at again.
+    /// Time of the next check of closed files, in nanoseconds.
     clean_at: i64,
     roll_failed: bool,
 }
 
-/// The file that is written to.
+/// The open file.
 struct Open {
     file: File,
     bytes: u64,
-    /// The stretch of time that it belongs to.
+    /// Number of the file's time period.
     period: i64,
-    /// The last write has failed, and may have left a part of a line.
+    /// True if the last write failed and may have left a partial line.
     is_torn: bool,
 }
 
 impl RollingFile {
-    /// Opens the file, and makes its folder if there is none.
+    /// Opens the file and creates a missing folder.
     pub(super) fn open(settings: &EventSettings) -> io::Result<Self> {
         let closed = Closed {
             path: settings.file.clone(),
@@ -94,7 +94,7 @@ impl RollingFile {
         }
     }
 
-    /// Returns true if the open file still is the one of its name.
+    /// Returns true if the open file still has its name.
     fn is_there(&self) -> bool {
         let Some(open) = &self.open else { return false };
         let known = open.file.metadata().map(|meta| (meta.dev(), meta.ino()));
@@ -102,7 +102,8 @@ impl RollingFile {
         matches!((known, named), (Ok(known), Ok(named)) if known == named)
     }
 
-    /// Begins a new file if the old one is full or old. One that cannot be closed grows on.
+    /// Begins a new file if the old file is full or its period has ended. On an error, the old file
+    /// grows further.
     fn roll_if_due(&mut self, next: usize) {
         let period = self.period(clock::now().utc);
         let Some(open) = &mut self.open else { return };
@@ -124,7 +125,7 @@ impl RollingFile {
         }
     }
 
-    /// Closes the file under this time, and opens a new one.
+    /// Renames the file to its closing time and opens a new file.
     fn begin_anew(&mut self) -> io::Result<()> {
         let now = clock::now().utc;
         fs::rename(&self.path, self.closed.next_path(now)?)?;
@@ -134,7 +135,7 @@ impl RollingFile {
         Ok(())
     }
 
-    /// Compresses and removes closed files beside the lines: after a roll, and every hour.
+    /// Starts a thread that compresses and removes closed files, after a roll and every hour.
     fn clean(&mut self) {
         let now = clock::now().utc;
         if now.0 < self.clean_at || self.cleaner.as_ref().is_some_and(|one| !one.is_finished()) {
@@ -167,7 +168,7 @@ impl Destination for RollingFile {
         match open.file.write_all(line) {
             Ok(()) => open.bytes += line.len() as u64,
             Err(error) => {
-                // The written part of the line is removed; if that fails, a new line is begun.
+                // The partial line is removed; if removal fails, a new line is begun.
                 open.is_torn = open.file.set_len(open.bytes).is_err();
                 return Err(error);
             }
@@ -199,7 +200,7 @@ impl Destination for RollingFile {
 
 impl Drop for RollingFile {
     fn drop(&mut self) {
-        // A half compressed file would be compressed again at the next start.
+        // An interrupted compression would start over at the next start.
         if let Some(cleaner) = self.cleaner.take() {
             let _ = cleaner.join();
         }
@@ -210,13 +211,13 @@ fn nanos(time: Duration) -> i64 {
     i64::try_from(time.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// Closed files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, by the time of their end.
+/// Closed files: `NAME.YYYYMMDD-HHMMSS.NNN.log` beside `NAME.log`, named by their closing time.
 #[derive(Clone)]
 struct Closed {
     path: PathBuf,
-    /// 0 for all.
+    /// Maximum number of closed files; 0 = unlimited.
     kept_max: usize,
-    /// 0 for ever.
+    /// Maximum age of closed files, in nanoseconds; 0 = unlimited.
     age_max_ns: i64,
     compresses: bool,
 }
@@ -235,7 +236,7 @@ impl Closed {
         Ok(self.path.with_file_name(format!("{stem}.{time}.{serial:03}{ending}")))
     }
 
-    /// The name without its ending, and the ending with its dot.
+    /// Returns the file name without its extension, and the extension with its dot.
     fn parts(&self) -> (String, String) {
         let text = |part: Option<&std::ffi::OsStr>| {
             part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
@@ -244,7 +245,7 @@ impl Closed {
         (text(self.path.file_stem()), ending.unwrap_or_default())
     }
 
-    /// Returns the closed files, the oldest first: the rest of each name, and the path.
+    /// Returns the closed files, oldest first: the rest of each name, and the path.
     fn all(&self) -> io::Result<Vec<(String, PathBuf)>> {
         let (stem, ending) = self.parts();
         let dir = self.path.parent().filter(|dir| !dir.as_os_str().is_empty());
@@ -260,7 +261,7 @@ impl Closed {
         Ok(found)
     }
 
-    /// Compresses what is closed, and removes what is too much or too old.
+    /// Compresses closed files, and removes files beyond the number or age limit.
     fn clean(&self, now: Timestamp) -> io::Result<()> {
         let all = self.all()?;
         let beyond = match self.kept_max {
@@ -293,12 +294,12 @@ impl Closed {
     }
 }
 
-/// A time as it stands in names: `YYYYMMDD-HHMMSS`.
+/// Formats a time for file names: `YYYYMMDD-HHMMSS`.
 fn compact(time: Timestamp) -> String {
     time.to_string().chars().take(SECONDS_LEN).filter(|c| *c != ':').collect()
 }
 
-/// Returns the part of a closed file's name after the stem, from its time on.
+/// Returns the part of a closed file's name after the stem, starting with the time.
 fn rest_of_closed<'n>(name: &'n str, stem: &str, ending: &str) -> Option<&'n str> {
     let rest = name.strip_prefix(stem)?.strip_prefix('.')?;
     let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);

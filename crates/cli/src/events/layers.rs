@@ -20,10 +20,10 @@ use super::encoded::one_line;
 use super::queue::Queue;
 use super::{Found, Rejects};
 
-/// Any layer.
+/// A boxed layer.
 pub(super) type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
 
-/// Which events go to some destinations: what the filter lets through, up to a level.
+/// Filter of a destination: events that pass the program's filter, up to a level.
 pub(super) struct Allowed {
     pub(super) filter: EventFilter,
     pub(super) finest: LevelFilter,
@@ -59,7 +59,7 @@ impl<S> Filter<S> for Allowed {
     }
 }
 
-/// A line as `tracing` writes it. A value in the line begins no new line.
+/// Line format of `tracing`, with line breaks in values escaped.
 pub(super) struct Coded {
     format: Format<Full, SystemTime>,
     colored: bool,
@@ -85,14 +85,14 @@ where
         let mut line = String::new();
         self.format.format_event(context, Writer::new(&mut line), event)?;
         match line.trim_end() {
-            // Colours are control characters too.
+            // Escaping would also escape the color codes.
             line if self.colored => writeln!(writer, "{line}"),
             line => writeln!(writer, "{}", one_line(line)),
         }
     }
 }
 
-/// Events in a form of ours, for a queue.
+/// A layer that encodes events and adds them to a queue.
 pub(super) struct Encoded<E> {
     queue: Arc<Queue>,
     finest: LevelFilter,
@@ -113,7 +113,7 @@ impl<S: Subscriber, E: Fn(&ShownEvent) -> Vec<u8> + 'static> Layer<S> for Encode
     }
 }
 
-/// Lines of text on their way to a file.
+/// A writer that adds lines of text to the queue of a file.
 #[derive(Clone)]
 pub(super) struct FileLines(Arc<Queue>);
 

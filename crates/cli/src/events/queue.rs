@@ -1,8 +1,8 @@
-//! Lines on their way to a destination, which a thread of its own writes.
+//! A queue of lines for a destination, written by a thread of its own.
 //!
-//! Invariants: the thread of an event never waits for the destination. Lines without room are
-//! counted, and a later line reports their number. A failing destination is tried again, and lines
-//! wait for it as long as there is room.
+//! Invariants: the logging thread never waits for the destination. Lines without space are counted,
+//! and a later line reports their number. A failing destination is retried, and lines wait in the
+//! queue as long as space is free.
 
 use std::collections::VecDeque;
 use std::io;
@@ -13,31 +13,31 @@ use std::time::Duration;
 
 use transfix::clock;
 
-/// Lines that may wait.
+/// Maximum number of waiting lines.
 pub(super) const LINES_MAX: usize = 4_096;
-/// Their bytes.
+/// Maximum size of waiting lines, in bytes.
 const BYTES_MAX: usize = 8 << 20;
-/// How often a destination is looked after, and tried again while it fails.
+/// Interval of maintenance calls, and of retries while a destination fails.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a destination that fails now and then is not told of again.
+/// Minimum time between two reports about a failing destination, in nanoseconds.
 const TELL_EVERY_NS: u64 = 60_000_000_000;
-/// How long the last lines may take at the end.
+/// Maximum time for the last lines at the end.
 const LAST_LINES: Duration = Duration::from_secs(5);
-/// How long a file may take to be rolled.
+/// Maximum time to roll a file.
 const ROLL_WAIT: Duration = Duration::from_secs(10);
 
-/// Where lines go in the end.
+/// A destination of lines.
 pub(super) trait Destination: Send {
-    /// Writes one line. After an error it is given the same line again.
+    /// Writes one line. After an error, the same line is passed again.
     fn write(&mut self, line: &[u8]) -> io::Result<()>;
 
-    /// A line that says how many are missing here.
+    /// Returns a line that reports the number of missing lines.
     fn missing(&self, lines: u64) -> Vec<u8>;
 
-    /// Looks after itself: before lines, and every second.
+    /// Performs maintenance, called before lines and every second.
     fn look_after(&mut self) {}
 
-    /// Begins a new file, if it has one with lines. Returns whether it did.
+    /// Begins a new file if the current file has lines. Returns true for a new file.
     fn roll(&mut self) -> io::Result<bool> {
         Ok(false)
     }
@@ -48,7 +48,7 @@ pub(super) trait Destination: Send {
 struct State {
     lines: VecDeque<Box<[u8]>>,
     bytes: usize,
-    /// Lines that found no room since the destination was told.
+    /// Number of lines dropped since the last report to the destination.
     dropped: u64,
     rolls: Vec<SyncSender<io::Result<bool>>>,
     ends: bool,
@@ -56,20 +56,20 @@ struct State {
 
 /// Lines that wait for a destination.
 pub(super) struct Queue {
-    /// The name of the destination in reports of its failures.
+    /// Name of the destination in failure reports.
     name: String,
     state: Mutex<State>,
     bell: Condvar,
 }
 
-/// A queue with its thread.
+/// A queue with its running thread.
 pub(super) struct Running {
     queue: Arc<Queue>,
     ended: Receiver<()>,
 }
 
 impl Queue {
-    /// Starts the thread that writes there.
+    /// Starts the thread that writes to the destination.
     pub(super) fn start(name: String, to: Box<dyn Destination>) -> io::Result<Running> {
         let queue = Arc::new(Self { name, state: Mutex::default(), bell: Condvar::new() });
         let (end, ended) = sync_channel(1);
@@ -82,7 +82,7 @@ impl Queue {
         Ok(Running { queue, ended })
     }
 
-    /// Takes a line, if there is room.
+    /// Adds a line, or counts the line as dropped if the queue is full.
     pub(super) fn push(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.lines.len() >= LINES_MAX || state.bytes + line.len() > BYTES_MAX {
@@ -95,7 +95,8 @@ impl Queue {
         self.bell.notify_one();
     }
 
-    /// Waits for something to do; for a look while the destination fails.
+    /// Waits for lines or requests, at most [`LOOK`]. While the destination fails, new lines do not
+    /// end the wait.
     fn wait(&self, failing: bool) -> State {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let idle = |state: &mut State| {
@@ -107,7 +108,7 @@ impl Queue {
         State { ends, ..std::mem::take(&mut *state) }
     }
 
-    /// Takes back what was not written, before what has come since.
+    /// Puts unwritten lines back, before newer lines.
     fn put_back(&self, mut lines: VecDeque<Box<[u8]>>, dropped: u64) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         lines.append(&mut state.lines);
@@ -120,12 +121,12 @@ impl Queue {
 }
 
 impl Running {
-    /// Where lines are pushed.
+    /// Returns the queue for adding lines.
     pub(super) fn queue(&self) -> Arc<Queue> {
         Arc::clone(&self.queue)
     }
 
-    /// Begins a new file: whether there was one with lines.
+    /// Begins a new file. Returns true if the old file had lines.
     pub(super) fn roll(&self) -> Result<bool, String> {
         let (to, rolled) = sync_channel(1);
         self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).rolls.push(to);
@@ -136,7 +137,7 @@ impl Running {
         }
     }
 
-    /// Writes what waits, and ends the thread.
+    /// Writes the waiting lines and ends the thread.
     pub(super) fn end(self) {
         self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
         self.queue.bell.notify_one();
@@ -146,12 +147,12 @@ impl Running {
     }
 }
 
-/// The state of the thread.
+/// State of the thread.
 struct Writer {
     queue: Arc<Queue>,
     to: Box<dyn Destination>,
     failing: bool,
-    /// When a failure was told last.
+    /// Time of the last failure report, in monotonic nanoseconds.
     told_ns: Option<u64>,
 }
 
@@ -186,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// Writes lines as far as it goes. Returns whether there were any.
+    /// Writes lines until an error. Returns true if lines were written.
     fn write(&mut self, lines: &mut VecDeque<Box<[u8]>>, dropped: &mut u64) -> io::Result<bool> {
         let mut is_any = false;
         while let Some(line) = lines.front() {
@@ -194,7 +195,7 @@ impl Writer {
             lines.pop_front();
             is_any = true;
         }
-        // They came behind those that waited.
+        // The dropped lines came after the waiting lines.
         if *dropped > 0 {
             self.to.write(&self.to.missing(*dropped))?;
             *dropped = 0;
@@ -219,7 +220,7 @@ impl Writer {
             {LINES_MAX} that wait are lost");
     }
 
-    /// Returns true if a failure was told not long ago.
+    /// Returns true if a failure was reported recently.
     fn is_told(&self) -> bool {
         self.told_ns.is_some_and(|at| clock::monotonic_ns() - at < TELL_EVERY_NS)
     }
@@ -229,7 +230,7 @@ impl Writer {
 mod tests {
     use super::*;
 
-    /// Takes lines while it is told to.
+    /// A destination that accepts lines only while open.
     struct Door(Arc<Mutex<(bool, Vec<String>)>>);
 
     impl Destination for Door {
@@ -259,7 +260,7 @@ mod tests {
         let written = std::mem::take(&mut inner.lock().unwrap().1);
         let missing = written.last().unwrap().strip_suffix(" missing");
         let missing: usize = missing.map_or(0, |count| count.parse().unwrap());
-        // The thread may have had some of them in its hands.
+        // The thread may have taken some of the lines already.
         assert!(missing <= 10 && (missing > 0 || written.len() == all), "{missing}");
         let lines = written.iter().filter_map(|line| line.parse::<usize>().ok());
         assert!(lines.eq(0..all - missing), "the oldest ones, in order");

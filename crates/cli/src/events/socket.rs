@@ -1,6 +1,6 @@
-//! Destinations that take datagrams: syslog, over its socket or UDP, and journald.
+//! Destinations that receive datagrams: syslog, over its socket or UDP, and journald.
 //!
-//! Invariant: a receiver that is gone is looked for again with each attempt.
+//! Invariant: after a failure, each attempt connects to the receiver again.
 
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs as _, UdpSocket};
@@ -13,14 +13,14 @@ use transfix_admin::ShownEvent;
 use super::encoded::missing;
 use super::queue::Destination;
 
-/// How long a receiver may leave a datagram lying.
+/// Maximum time for a receiver to accept a datagram.
 const WRITE_MAX: Duration = Duration::from_secs(1);
 
-/// Where the receiver is.
+/// Address of the receiver.
 pub(super) enum Receiver {
-    /// A socket of this machine.
+    /// Path of a local socket.
     Path(PathBuf),
-    /// `host:port`.
+    /// `host:port` of a UDP receiver.
     Udp(String),
 }
 
@@ -38,7 +38,7 @@ impl Socket {
     }
 }
 
-/// Sends a datagram for each event.
+/// A destination that sends one datagram for each event.
 pub(super) struct Datagrams {
     to: Receiver,
     encode: fn(&super::Sender, &ShownEvent) -> Vec<u8>,
@@ -87,7 +87,7 @@ impl Destination for Datagrams {
             self.socket = Some(socket);
             return Ok(());
         }
-        // A receiver that was started anew has another socket.
+        // A restarted receiver has a new socket.
         let socket = self.connected()?;
         socket.send(line)?;
         self.socket = Some(socket);

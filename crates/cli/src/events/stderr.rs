@@ -1,4 +1,4 @@
-//! Events on standard error.
+//! Writes events to standard error.
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,10 +14,11 @@ use super::Form;
 use super::encoded::json_line;
 use super::layers::{BoxedLayer, Coded};
 
-/// Lines that may wait for a reader.
+/// Maximum number of lines that wait for a reader.
 const LINES_MAX: usize = 4_096;
 
-/// Writes events until the guard is dropped: then what waits is written, as far as somebody reads.
+/// Returns the layer for standard error. Dropping the guard writes the waiting lines, if the reader
+/// still reads.
 pub(super) fn layer<S>(form: Form) -> (BoxedLayer<S>, WorkerGuard)
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
@@ -36,19 +37,19 @@ where
     (lines, guard)
 }
 
-/// Events as JSON.
+/// A layer that writes events as JSON.
 struct Json {
     counted: Counted,
 }
 
 impl<S: Subscriber> Layer<S> for Json {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        // The writer counts a line that finds no room.
+        // The writer counts a line without space in the queue.
         let _ = self.counted.make_writer().write_all(&json_line(&ShownEvent::of(event)));
     }
 }
 
-/// The queue, and how many of the lines that found no room in it were told.
+/// The queue, and the number of dropped lines reported so far.
 struct Counted {
     queue: NonBlocking,
     dropped: ErrorCounter,
@@ -63,7 +64,7 @@ impl MakeWriter<'_> for Counted {
         let told = self.told.swap(dropped, Ordering::Relaxed);
         if dropped > told {
             let lines = dropped - told;
-            // Without room it is one more line that is dropped.
+            // If the queue is still full, this line is dropped too.
             let text = format!("{lines} lines of events were dropped: nobody read them in time\n");
             let _ = self.queue.clone().write(text.as_bytes());
         }

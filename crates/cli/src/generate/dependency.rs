@@ -1,23 +1,23 @@
-//! Where a generated program finds the package transfix.
+//! Location of the package transfix for a generated program.
 //!
-//! Invariant: nothing depends on where this program was built or lies.
+//! Invariant: the location does not depend on where this program was built or installed.
 
 use std::path::{Component, Path, PathBuf};
 
 /// The package transfix as a dependency of the program.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Dependency {
-    /// The directory of its `Cargo.toml`, as the program's own names it.
+    /// Directory of the package's `Cargo.toml`, relative to the program unless given as absolute.
     Path(String),
-    /// A git repository.
+    /// URL of a git repository.
     Git(String),
-    /// A version in a registry.
+    /// Version in a registry.
     Version(String),
 }
 
 impl Dependency {
-    /// The dependency that the user names; by default that of the checkout above the output or
-    /// `here`, the current directory, and of this version if there is none.
+    /// Returns the dependency that the user names. By default, searches for a checkout above the
+    /// output or above the current directory `here`, and otherwise uses this program's version.
     pub(super) fn of(named: Option<&str>, output: &Path, here: &Path) -> Result<Self, String> {
         let Some(named) = named else {
             let places = [output, here].map(real);
@@ -49,7 +49,7 @@ impl Dependency {
         ))
     }
 
-    /// The line of `Cargo.toml`.
+    /// Returns the dependency line of `Cargo.toml`.
     pub(super) fn line(&self) -> String {
         match self {
             Self::Path(path) => format!("transfix = {{ path = {path:?} }}\n"),
@@ -58,7 +58,7 @@ impl Dependency {
         }
     }
 
-    /// The line about the package for the user.
+    /// Returns the line about the package for the user.
     pub(super) fn said(&self) -> String {
         match self {
             Self::Path(path) => format!("the package transfix: {path}\n"),
@@ -71,7 +71,7 @@ impl Dependency {
     }
 }
 
-/// Returns true if a directory above would take the program for a part of its workspace.
+/// Returns true if a parent directory has a workspace that would include the program.
 pub(super) fn is_in_workspace(output: &Path) -> bool {
     let is_root = |dir: &Path| {
         let manifest = std::fs::read_to_string(dir.join("Cargo.toml"));
@@ -80,27 +80,27 @@ pub(super) fn is_in_workspace(output: &Path) -> bool {
     real(output).ancestors().skip(1).any(is_root)
 }
 
-/// Returns true if the directory holds the package transfix. Names behind the package's are those
-/// of its programs.
+/// Returns true if the directory contains the package transfix. Only the first name counts, because
+/// later names belong to the package's programs.
 fn is_transfix(directory: &Path) -> bool {
     let Ok(manifest) = std::fs::read_to_string(directory.join("Cargo.toml")) else { return false };
     let mut names = manifest.lines().map(str::trim).filter(|line| line.starts_with("name = "));
     names.next() == Some("name = \"transfix\"")
 }
 
-/// The path without links, as far as it is there.
+/// Resolves symbolic links in the existing part of a path.
 fn real(path: &Path) -> PathBuf {
     let path = std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
     for above in path.ancestors() {
         if let (Ok(found), Ok(rest)) = (above.canonicalize(), path.strip_prefix(above)) {
-            // Without a component to join, a slash would stand at the end.
+            // Joining an empty path would add a trailing slash.
             return if rest.as_os_str().is_empty() { found } else { found.join(rest) };
         }
     }
     path
 }
 
-/// The way from one directory to the other.
+/// Returns the relative path from one directory to another.
 fn relative(from: &Path, to: &Path) -> String {
     let (from, to) = (real(from), real(to));
     let common = from.components().zip(to.components()).take_while(|(a, b)| a == b).count();
@@ -143,7 +143,7 @@ mod tests {
             let found = Dependency::of(named, &output, here);
             assert_eq!(found, Ok(expected), "{named:?} {}", output.display());
         }
-        // That of this program, which is called transfix, is another package.
+        // The directory of this program is rejected, because transfix-cli is another package.
         let own = env!("CARGO_MANIFEST_DIR");
         for named in [own, elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
             let error = Dependency::of(Some(named), &elsewhere, &checkout).unwrap_err();

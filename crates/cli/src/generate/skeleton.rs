@@ -1,7 +1,7 @@
-//! A program around generated messages: it compiles, runs, prints what comes, and refuses the
-//! messages that nobody has written a method for.
+//! A generated program that uses generated messages. It compiles, runs, prints messages, and
+//! rejects messages without a method.
 //!
-//! Invariant: rustfmt would leave what is written here as it is.
+//! Invariant: rustfmt leaves the generated code unchanged.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,13 +12,13 @@ use transfix_dictionary::{Category, Message};
 use super::dependency::{Dependency, is_in_workspace};
 use super::{Args, Role};
 
-/// The parts of the program.
+/// Input of the program's generation.
 pub(super) struct Plan<'a> {
-    /// The messages, each with its names in the module.
+    /// Messages, each with its names in the module.
     pub(super) messages: &'a [(&'a Message, MessageNames)],
-    /// The module of the messages.
+    /// Name of the messages' module.
     pub(super) module: &'a str,
-    /// The version below all overlays, such as `FIX.4.4`.
+    /// Version of the base dictionary, such as `FIX.4.4`.
     pub(super) version: &'a str,
     pub(super) role: Role,
     pub(super) args: &'a Args,
@@ -26,7 +26,7 @@ pub(super) struct Plan<'a> {
 }
 
 impl Plan<'_> {
-    /// The program's files, by their path in its directory.
+    /// Returns the program's files, by their path in its directory.
     pub(super) fn files(&self) -> Result<Vec<(String, String)>, String> {
         let mut files = vec![
             ("Cargo.toml", self.manifest()),
@@ -45,7 +45,7 @@ impl Plan<'_> {
         Ok(files)
     }
 
-    /// The package's name: that of its directory.
+    /// Returns the package's name, made from the name of its directory.
     fn package(&self) -> String {
         let directory = self.args.output.file_name().unwrap_or_default().to_string_lossy();
         let name: String = directory
@@ -109,7 +109,8 @@ impl Plan<'_> {
         Ok(text)
     }
 
-    /// The keys of the settings that name the dictionaries, if they are not the version's own.
+    /// Returns the settings keys that name the dictionaries, if they differ from the version's
+    /// default.
     fn dictionary_keys(&self) -> String {
         let copied = self.copied();
         let name = |path: &Path| match copied.iter().find(|(from, _)| from == path) {
@@ -139,8 +140,8 @@ impl Plan<'_> {
         keys
     }
 
-    /// The user's files of dictionaries and their names beside the program, which may be carried
-    /// elsewhere.
+    /// Returns the user's dictionary files with their names in the program's directory. The files
+    /// are copied, so that the program can be moved.
     fn copied(&self) -> Vec<(PathBuf, String)> {
         let named = [Some(&self.args.dictionary), self.args.session.as_ref()];
         let named = named.into_iter().flatten().filter(|name| !is_standard(name));
@@ -173,7 +174,7 @@ impl Plan<'_> {
             .replace("MODULE", self.module)
     }
 
-    /// The names of the views, and the methods that take them.
+    /// Returns the names of the views, and the methods that receive them.
     fn methods(&self) -> (Vec<&str>, String) {
         let usual = match self.role {
             Role::Acceptor => "NewOrderSingle",
@@ -279,17 +280,17 @@ const BODY: &str = r#"        println!("{}", message.message());
     }
 "#;
 
-/// The dependency that shows the engine's events.
+/// Dependency that prints the engine's events.
 const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-features = false, \
                           features = [\"ansi\", \"fmt\", \"std\"] }\n";
 
-/// The end of `Cargo.toml` inside another workspace.
+/// End of `Cargo.toml` inside another workspace.
 const OWN_WORKSPACE: &str = "\n# No part of the workspace above.\n[workspace]\n";
 
-/// Columns of a line as rustfmt has it.
+/// Line width of rustfmt, in columns.
 const WIDTH: usize = 100;
 
-/// The head of a method, in one line if it fits.
+/// Returns the head of a method, in one line if it fits.
 fn signature(method: &str, view: &str) -> String {
     let session = "_: &mut SessionRef<'s>";
     let line =
@@ -331,5 +332,5 @@ const LOGON: &str = r#"                // Send from here on, for example:
                 // });
 "#;
 
-/// The overlay that holds what `--extra-field` adds.
+/// File name of the overlay for `--extra-field`.
 const EXTRA_FIELDS: &str = "extra-fields.xml";

@@ -1,4 +1,4 @@
-//! The options of a search.
+//! Options of a search.
 
 use std::str::FromStr as _;
 
@@ -42,7 +42,7 @@ pub(super) struct Sought {
     seq: Option<Range>,
 }
 
-/// The first and the last number.
+/// First and last number, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Range(u64, Option<u64>);
 
@@ -67,10 +67,10 @@ fn range(text: &str) -> Result<Range, String> {
 }
 
 impl Sought {
-    /// Looks up fields and messages.
+    /// Builds the query; looks up fields and messages by name.
     ///
     /// # Errors
-    /// If a name is none, or a value is none of the field.
+    /// Returns an error if a name is unknown or a value is invalid for its field.
     pub(super) fn query(&self, dictionaries: &mut Dictionaries) -> Result<Query, String> {
         let condition = |written| Condition::of(written, dictionaries);
         let conditions = self.conditions.iter().map(condition).collect::<Result<_, _>>();
@@ -91,8 +91,11 @@ impl Sought {
         }))
     }
 
+    /// Checks that the search includes all messages of a session.
+    ///
     /// # Errors
-    /// If messages are left out by what they say: their numbers would look like gaps.
+    /// Returns an error if an option excludes messages by content, because they would look like
+    /// gaps.
     pub(super) fn check_for_gaps(&self) -> Result<(), String> {
         let Self { conditions, text, msg_types, seq, .. } = self;
         match conditions.is_empty() && text.is_none() && msg_types.is_empty() && seq.is_none() {

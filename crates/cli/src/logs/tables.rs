@@ -26,7 +26,7 @@ const ORDER: [&str; 14] = [
     "OrderID / ExecID",
 ];
 
-/// The life of an order, below the heading.
+/// Returns the messages of an order as a table below the heading.
 pub(super) fn order(heading: Vec<u8>, rows: Vec<OrderRow>) -> Vec<u8> {
     let (mut text, mut table, mut is_table) = (heading, table(&ORDER), false);
     for row in rows {
@@ -44,7 +44,7 @@ pub(super) fn order(heading: Vec<u8>, rows: Vec<OrderRow>) -> Vec<u8> {
     text
 }
 
-/// The findings, and a line for each session.
+/// Returns the findings, and a line for each session.
 pub(super) fn gaps(found: &GapsFound) -> String {
     let mut text = String::new();
     if !found.findings.is_empty() {
@@ -69,7 +69,7 @@ pub(super) fn gaps(found: &GapsFound) -> String {
     text
 }
 
-/// The latencies by type of request, and the slowest requests.
+/// Returns the latencies by type of request, and the slowest requests.
 pub(super) fn latencies(found: &Latencies) -> String {
     if !found.lines.iter().any(RequestLine::is_measured) {
         return String::new();
@@ -131,7 +131,7 @@ fn figures(answered: &Distribution, unanswered: u64) -> [String; 7] {
     [answered.count().to_string(), p50, p90, p99, p999, max, unanswered.to_string()]
 }
 
-/// Microseconds with all their nanoseconds.
+/// Formats nanoseconds as microseconds with three decimals.
 fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
@@ -142,7 +142,7 @@ fn table(header: &[&str]) -> Table {
     table
 }
 
-/// The lines of a table, whose columns `right` hold numbers.
+/// Returns the lines of a table; the columns `right` are right-aligned.
 fn drawn(mut table: Table, right: Range<usize>) -> String {
     for column in right {
         if let Some(column) = table.column_mut(column) {

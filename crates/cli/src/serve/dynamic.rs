@@ -1,8 +1,7 @@
-//! Sessions that operators add, change and remove while the program runs.
+//! Sessions that operators add, change and remove at run time.
 //!
-//! Invariant: `settings` stay as the last start or reload read the file, without sessions of the
-//! file that were changed or removed. The next reload restores these sessions, and leaves the added
-//! ones alone.
+//! Invariant: `settings` are the settings of the last start or reload, updated by changes to
+//! sessions of the file. The next reload restores the file's sessions and keeps added sessions.
 
 use std::net::SocketAddr;
 
@@ -11,14 +10,15 @@ use transfix::{Application, Engine, EngineAction, Outcome, SessionId, SessionSet
 use super::{LOGOUT_TIME, say_where, shown};
 use crate::show::say;
 
-/// Makes the application of a session, or says why the program cannot have such a session.
+/// Creates the application of a session, or returns the reason why the program cannot run the
+/// session.
 pub(crate) type Applications<'a> =
     dyn FnMut(&SessionSettings) -> Result<Box<dyn Application>, String> + 'a;
 
-/// Does what an operator asks for. Returns what was done.
+/// Performs an operator's request. Returns a description of the result.
 ///
 /// # Errors
-/// Why it was not.
+/// Returns the reason of the failure.
 pub(super) fn carry_out(
     (engine, settings): (&mut Engine, &mut Settings),
     action: &EngineAction,
@@ -48,14 +48,14 @@ fn add(
     ))
 }
 
-/// Says where counterparties are waited for, if that is elsewhere now.
+/// Prints the listening addresses if they have changed.
 fn say_where_now(engine: &Engine, before: &[SocketAddr]) {
     if engine.listening() != before {
         say_where(engine);
     }
 }
 
-/// A change is a reload of the settings of this session alone.
+/// Changes a session by a reload of this session's settings only.
 fn change(
     engine: &mut Engine,
     settings: &mut Settings,
@@ -72,7 +72,7 @@ fn change(
         sessions: vec![session.clone()],
     };
     let (from, to) = (alone(&old), alone(new));
-    // Two, as the old settings may be needed again.
+    // A failed change needs a second application, for the old settings.
     let mut made = vec![application(&old)?, application(new)?];
     let before = engine.listening().to_vec();
     let done = engine.reload(&from, &to, LOGOUT_TIME, |_| match made.pop() {

@@ -1,4 +1,4 @@
-//! `transfix settings show`: each key with its value, and where it comes from.
+//! `transfix settings show`: prints each key with its value and origin.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -75,14 +75,14 @@ pub(super) fn run(args: &Args) -> ExitCode {
     answered(&text)
 }
 
-/// The column in which it stands where a value comes from.
+/// Column of the origin comment.
 const COLUMN: usize = 44;
 
 fn of_toml(text: &mut String, settings: &ShownSettings, changed: bool) {
     let (heading, place) = (settings.heading, &settings.place);
     let of = settings.id.as_ref().map(|id| format!("{id}, ")).unwrap_or_default();
     let blank = if text.is_empty() { "" } else { "\n" };
-    // A String takes everything.
+    // Writing to a `String` never fails.
     let _ = writeln!(text, "{blank}{heading:COLUMN$} # {of}{place}");
     for key in keys(settings, changed) {
         let from = origin(key);

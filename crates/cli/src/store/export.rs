@@ -1,4 +1,4 @@
-//! `transfix store export`: the messages of a store in forms that other programs read.
+//! `transfix store export`: writes the messages of a store in formats of other programs.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -126,7 +126,7 @@ fn write_object(
     write!(out, "{{\"time\":\"{time}\",\"direction\":\"{direction}\",\"seq\":{seq},")?;
     match json.objects.text(bytes)? {
         Some(object) => write!(out, "\"message\":{object}")?,
-        // No message at all: its bytes, as far as they are text.
+        // Garbled bytes are written as escaped text.
         None => write!(out, "\"garbled\":{}", json!(bytes.escape_ascii().to_string()))?,
     }
     Ok(out.write_all(b"}\n")?)

@@ -1,4 +1,4 @@
-//! The health of a store, in a few words and in many.
+//! Describes the health of a store.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use transfix_store::{Fault, FileStore, Survey};
 use super::{count, size};
 use crate::foreign::Foreign;
 
-/// A few words.
+/// Returns a short description.
 pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     if !survey.faults.is_empty() {
         let places = count(survey.faults.len() as u64, "place");
@@ -25,9 +25,9 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
     }
 }
 
-/// Says whose the store is, if its directory is named otherwise than an engine names it.
+/// Returns a note if the directory's name differs from the session's name.
 pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
-    // In the store a long name has a sum in place of its end.
+    // The store shortens a longer session name and adds a checksum, so such names are not compared.
     const WHOLE_MAX: usize = 140;
     let session = &survey.session;
     let path = fs::canonicalize(dir).ok()?;
@@ -40,15 +40,15 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
     })
 }
 
-/// The session as settings, logs and the administration name it. A store that an engine has not
-/// named, or whose name is too long to be whole, has its own words.
+/// Returns the session's name as in settings, logs and the administration. A name that an engine
+/// has not written or has shortened is returned unchanged.
 pub(super) fn session(survey: &Survey) -> String {
     let id = SessionSettings::id_of_store(&survey.session);
     id.map_or_else(|| survey.session.clone(), |id| id.to_string())
 }
 
-/// How many messages received it holds. A store with none does not say why: `keep_inbound` is no
-/// part of it, and what came may all have been of the session layer, which is never kept.
+/// Describes the number of received messages. The store does not record why none is kept: either
+/// `keep_inbound` is off, or no application message has arrived.
 pub(super) fn received(survey: &Survey) -> String {
     match survey.numbers {
         Some(numbers) if survey.inbound == 0 && numbers.next_in > 1 => "none kept".to_owned(),
@@ -56,7 +56,7 @@ pub(super) fn received(survey: &Survey) -> String {
     }
 }
 
-/// Returns the total loss through damage, in a few words.
+/// Returns a short description of the total loss through damage.
 pub(super) fn lost(faults: &[Fault]) -> String {
     let sent: u64 =
         faults.iter().filter_map(|fault| fault.lost_outbound).map(|(a, b)| b - a + 1).sum();
@@ -74,7 +74,7 @@ pub(super) fn lost(faults: &[Fault]) -> String {
     if parts.is_empty() { "nothing lost".to_owned() } else { parts.join(", ") }
 }
 
-/// One fault: where it is and what it has cost.
+/// Describes one fault: its place and the lost data.
 pub(super) fn told(fault: &Fault) -> String {
     let (path, offset) = (fault.path.display(), fault.offset);
     let mut text = format!("{path}, byte {offset}: {}", fault.reason);

@@ -1,6 +1,6 @@
-//! `transfix store import`: the store of another engine, as one of ours.
+//! `transfix store import`: converts the store of another engine.
 //!
-//! Invariant: the new store appears under its name only when it is whole.
+//! Invariant: the new store receives its name only when it is complete.
 
 mod logged;
 
@@ -73,7 +73,7 @@ enum Origin {
 }
 
 impl Origin {
-    /// The value of `--from`.
+    /// Returns the value of `--from`.
     const fn name(self) -> &'static str {
         match self {
             Self::QuickfixCpp => "quickfix-cpp",
@@ -93,7 +93,7 @@ impl Origin {
     }
 }
 
-/// Differences that are said before they are only counted.
+/// Maximum number of printed differences; further differences are only counted.
 const DIFFERENCES_MAX: usize = 10;
 
 pub(super) fn run(args: &Args) -> ExitCode {
@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Imports a store that settings of QuickFIX name, whose numbers must fit together.
+/// Imports a store that settings of QuickFIX name, if its numbers are consistent.
 pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     run(&Args {
         from: match dialect {
@@ -167,7 +167,7 @@ pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
     })
 }
 
-/// The session's name and files.
+/// Reads the session's files. Returns the session's name and its store.
 fn read(args: &Args) -> Result<(String, StoredSession), String> {
     let dir = args.dir.display();
     if args.to.exists() {
@@ -194,10 +194,10 @@ fn read(args: &Args) -> Result<(String, StoredSession), String> {
     Ok((session, store))
 }
 
-/// Messages of a commit.
+/// Messages in one commit.
 const BATCH: usize = 1024;
 
-/// Writes the store beside its place, and then moves it there.
+/// Writes the store under a temporary name, then renames it.
 fn write(
     to: &Path,
     foreign: &StoredSession,

@@ -1,4 +1,4 @@
-//! `transfix store list`: the stores in a directory.
+//! `transfix store list`: lists the stores in a directory.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
     dir: PathBuf,
 }
 
-/// Levels of directories below the one that is named.
+/// Maximum depth of searched directories below the named directory.
 const LEVELS: u32 = 3;
 
 pub(super) fn run(args: &Args) -> ExitCode {
@@ -38,8 +38,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ended(list(args, &stores))
 }
 
-/// Looks for stores, also behind symbolic links; `seen` keeps a directory that several lead to from
-/// being told twice.
+/// Finds stores, also behind symbolic links. `seen` prevents listing a directory twice if several
+/// links lead to it.
 fn find(
     dir: &Path,
     levels: u32,
@@ -64,10 +64,10 @@ fn find(
         stores.push(dir.to_path_buf());
         return Ok(());
     }
-    // Under their own names first.
+    // Real directories come before symbolic links.
     inner.sort();
     for (_, dir) in inner.iter().filter(|_| levels > 0) {
-        // Directories below that others made unreadable are skipped.
+        // Unreadable subdirectories are skipped.
         let _ = find(dir, levels - 1, seen, stores);
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! `transfix store print`: the records of a store in readable form.
+//! `transfix store print`: prints the records of a store in readable form.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! `transfix store queue`: messages that wait for a logon, and the end of their wait.
+//! `transfix store queue`: lists or clears messages that wait for a logon.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     reason: Option<String>,
 }
 
-/// A message that waits.
+/// A waiting message.
 struct Queued {
     ticket: u64,
     time_ns: u64,
@@ -62,7 +62,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Reads the waiting messages from the journal alone, because an engine may have the store open.
+/// Reads the waiting messages from the journal only, because an engine may have the store open.
 fn read(dir: &Path) -> Result<VecDeque<Queued>, StoreError> {
     let mut all: VecDeque<Queued> = VecDeque::new();
     for entry in journal::read(dir)? {

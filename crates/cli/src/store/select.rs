@@ -1,4 +1,4 @@
-//! Which records of a store are wanted: by number, time, direction and type.
+//! Selects records of a store by number, time, direction and type.
 
 use transfix::{Timestamp, tag};
 use transfix_store::StoreError;
@@ -32,14 +32,14 @@ enum Direction {
     Out,
 }
 
-/// Where the selection begins or ends; it is within.
+/// First or last selected record; the bound is included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Bound {
     Number(u64),
     Time(Timestamp),
 }
 
-/// Reads a bound.
+/// Parses a bound.
 pub(super) fn bound(text: &str) -> Result<Bound, String> {
     if let Ok(number) = text.parse() {
         return Ok(Bound::Number(number));
@@ -49,13 +49,13 @@ pub(super) fn bound(text: &str) -> Result<Bound, String> {
 }
 
 impl Selection {
-    /// Looks up the messages that are written by name.
+    /// Looks up messages by name.
     pub(super) fn resolved(&self, dictionaries: &mut Dictionaries) -> Result<Self, String> {
         let msg_types = msg_types(&self.msg_types, dictionaries)?;
         Ok(Self { msg_types, ..self.clone() })
     }
 
-    /// The entries that are wanted, and what is wrong with the store.
+    /// Returns the selected entries and the errors of the store.
     pub(super) fn of<I>(
         &self,
         until: Option<Bound>,
@@ -73,7 +73,7 @@ impl Selection {
     fn takes(&self, entry: &Entry) -> bool {
         match entry.message() {
             Some((direction, message)) => self.takes_message(direction, message),
-            // An entry that is no message has neither direction nor type.
+            // Other entries have neither direction nor type.
             None => self.direction.is_none() && self.msg_types.is_empty(),
         }
     }
@@ -94,7 +94,7 @@ impl Selection {
 }
 
 fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
-    // An entry that is no message has no number of its own, so no range of numbers has it.
+    // Other entries have no number, so ranges of numbers exclude them.
     let seq = entry.message().map(|(_, message)| message.seq);
     let time = moment(entry.time_ns);
     let after = match from {
@@ -110,7 +110,7 @@ fn is_within(from: Option<Bound>, until: Option<Bound>, entry: &Entry) -> bool {
         }
 }
 
-/// The first value of a tag of the header, whatever the rest of the message is.
+/// Returns the first value of a header tag, even in an invalid message.
 pub(super) fn value(message: &[u8], tag: u32) -> Option<&[u8]> {
     let tag = tag.to_string();
     let mut fields = message.split(|&byte| byte == transfix_codec::SOH);

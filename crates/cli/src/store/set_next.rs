@@ -1,4 +1,4 @@
-//! `transfix store set-next`: the next numbers of a session that is not running, set by hand.
+//! `transfix store set-next`: sets the next sequence numbers of a stopped session.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ pub(crate) struct Args {
     force: bool,
 }
 
-/// A MsgSeqNum(34).
+/// Returns the parser of a MsgSeqNum(34).
 pub(super) fn number() -> clap::builder::RangedU64ValueParser {
     clap::value_parser!(u64).range(1..=MSG_SEQ_NUM_MAX)
 }
@@ -67,13 +67,14 @@ pub(super) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Sets them, or says why not.
+/// Sets the numbers, or returns the reason of a refusal.
 fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     let now_ns = clock::now().utc.0.unsigned_abs();
     // A power cut must not undo a change that was reported to the operator.
     let options = Options { durability: Durability::Power, ..Options::default() };
     let (mut store, _) = FileStore::open(dir, options, now_ns)?;
-    // An operator's lower numbers are no older copy of the store.
+    // With the numbers file updated, the engine does not mistake lower numbers for an older copy of
+    // the store.
     let mut beside = dir.as_os_str().to_owned();
     beside.push(".numbers");
     if Path::new(&beside).exists() {
@@ -109,8 +110,8 @@ fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     Ok(Ok(format!("{}: {changes}", dir.display())))
 }
 
-/// The user of this program: `alice (uid 1000) at host`. The name is what the environment says; the
-/// number is what the system knows.
+/// Returns the user of this program, such as `alice (uid 1000) at host`. The name comes from the
+/// environment, the number from the system.
 pub(super) fn author() -> String {
     let (uid, system) = (getuid().as_raw(), uname());
     let host = system.nodename().to_string_lossy();

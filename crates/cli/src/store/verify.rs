@@ -1,4 +1,4 @@
-//! `transfix store verify`: every byte of stores, against its checksum.
+//! `transfix store verify`: checks every byte of stores against checksums.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -27,7 +27,7 @@ pub(crate) struct Args {
 
 pub(super) fn run(args: &Args) -> ExitCode {
     let mut code = 0;
-    // `store/*` names the files beside the stores too.
+    // The pattern `store/*` also matches the files beside the stores.
     let is_named = |dir: PathBuf| args.stores.contains(&dir);
     for dir in args.stores.iter().filter(|path| !store_beside(path).is_some_and(is_named)) {
         match verify(dir) {
@@ -43,7 +43,7 @@ pub(super) fn run(args: &Args) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Returns whether it is sound.
+/// Verifies a store. Returns true if the store is intact.
 fn verify(dir: &Path) -> Result<bool, Failure> {
     if let Some(why) = gone(dir) {
         say(why)?;

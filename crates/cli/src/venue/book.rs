@@ -1,14 +1,14 @@
-//! The matching of the venue: one order book a session, price before time, pure and repeatable.
+//! The order book of a session. It matches by price, then time, and is deterministic.
 //!
-//! Invariants: the same orders in the same sequence give the same reports but for their ids, so a
-//! restarted venue rebuilds its book from its journal. No id is given out twice, also not by two
-//! starts or two sessions. No value of an order causes a panic.
+//! Invariants: the same orders in the same sequence give the same reports except for identifiers,
+//! so a restarted venue can rebuild its book from its journal. An identifier is never used twice,
+//! even across starts and sessions. No value of an order causes a panic.
 
 use std::collections::HashMap;
 
 use transfix::{BusinessReject, Decimal, Message, Timestamp, tag};
 
-/// OrderID(37)s and ExecID(17)s: the moment of the start, the session, a number.
+/// Generator of OrderID(37) and ExecID(17): the start time, the session, a number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ids {
     prefix: String,
@@ -16,9 +16,9 @@ pub(crate) struct Ids {
 }
 
 impl Ids {
-    /// For a session, by its place among those of this start.
+    /// Creates the generator of a session; `session` is the session's index in this start.
     pub(crate) fn new(start: Timestamp, session: usize) -> Self {
-        // Microseconds since 1970 in letters and digits: ten of them.
+        // The start time is in microseconds since 1970, as ten base-36 digits.
         let (mut rest, mut letters) = (start.0.unsigned_abs() / 1_000, Vec::new());
         while rest > 0 {
             letters.extend(char::from_digit((rest % 36) as u32, 36));
@@ -28,45 +28,45 @@ impl Ids {
         Self { prefix: format!("{start}-{session}-"), used: 0 }
     }
 
-    /// One that nobody has yet.
+    /// Returns a new identifier.
     pub(crate) fn next(&mut self) -> String {
         self.used += 1;
         format!("{}{}", self.prefix, self.used)
     }
 }
 
-/// A report about an order.
+/// An event of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
-    /// Accepted; rests in the book or trades next.
+    /// The order is accepted; it trades next or rests in the book.
     New,
-    /// Traded this quantity at this price.
+    /// The order traded this quantity at this price.
     Trade {
-        /// Units.
+        /// Traded units.
         quantity: i64,
-        /// The resting order's price.
+        /// Price of the resting order.
         price: Decimal,
     },
-    /// Taken out of the book at its owner's wish.
+    /// The order is removed from the book by its owner's request.
     Canceled,
-    /// Not accepted.
+    /// The order is rejected, with the reason.
     Rejected(&'static str),
 }
 
-/// One ExecutionReport(8), or the refusal of a cancel request.
+/// An ExecutionReport(8) or an OrderCancelReject(9).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// The order after the event; the id of the report.
+    /// Order after the event, the event, and ExecID(17).
     Report(Order, Event, String),
-    /// ClOrdID(11) of the request, OrigClOrdID(41), why.
+    /// ClOrdID(11) of the request, OrigClOrdID(41), and the reason.
     CancelReject(String, String, &'static str),
 }
 
-/// One order.
+/// An order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     pub(crate) cl_ord_id: String,
-    /// ClOrdID(11) that it had before the request that is being answered.
+    /// Earlier ClOrdID(11), set by an accepted cancel request.
     pub(crate) orig_cl_ord_id: Option<String>,
     pub(crate) order_id: String,
     pub(crate) symbol: String,
@@ -75,12 +75,12 @@ pub(crate) struct Order {
     pub(crate) quantity: i64,
     pub(crate) leaves: i64,
     pub(crate) traded: i64,
-    /// Sum of price × quantity, in millionths: below 2^63 × 2^63.
+    /// Sum of price × quantity, in millionths; below 2^63 × 2^63.
     notional: i128,
 }
 
 impl Order {
-    /// An order as it comes in, to be reported as new under this id.
+    /// Creates an order from a NewOrderSingle(D), with this OrderID(37).
     pub(crate) fn reported(
         message: &Message<'_>,
         order_id: String,
@@ -102,7 +102,7 @@ impl Order {
         })
     }
 
-    /// AvgPx(6): six digits after the point at most.
+    /// Returns AvgPx(6), with at most six decimals.
     pub(crate) fn avg_px(&self) -> Decimal {
         let Some(millionths) = self.notional.checked_div(i128::from(self.traded)) else {
             return Decimal::new(0, 0);
@@ -115,7 +115,7 @@ impl Order {
     }
 }
 
-/// All resting orders of one session, oldest first.
+/// Resting orders of one session, oldest first.
 #[derive(Debug)]
 pub(crate) struct Book {
     resting: Vec<Order>,
@@ -126,22 +126,22 @@ pub(crate) struct Book {
 }
 
 impl Book {
-    /// An empty book.
+    /// Creates an empty book.
     pub(crate) fn new(ids: Ids) -> Self {
         Self { resting: Vec::new(), order_ids: HashMap::new(), orders: 0, ids }
     }
 
-    /// An empty book whose ids go on behind those of this one.
+    /// Creates an empty book that continues the identifiers of this book.
     pub(crate) fn successor(&self) -> Self {
         Self::new(self.ids.clone())
     }
 
-    /// The OrderID(37)s of all orders, by ClOrdID(11).
+    /// Returns the OrderID(37) of all orders, by ClOrdID(11).
     pub(crate) const fn order_ids(&self) -> &HashMap<String, String> {
         &self.order_ids
     }
 
-    /// Gives orders back the OrderID(37)s that were reported of them, by ClOrdID(11).
+    /// Restores the reported OrderID(37) of orders, by ClOrdID(11).
     pub(crate) fn rename(&mut self, reported: &HashMap<String, String>) {
         for (cl_ord_id, order_id) in &mut self.order_ids {
             if let Some(reported) = reported.get(cl_ord_id) {
@@ -153,12 +153,12 @@ impl Book {
         }
     }
 
-    /// Orders accepted or rejected so far.
+    /// Returns the number of orders accepted or rejected so far.
     pub(crate) const fn orders(&self) -> u64 {
         self.orders
     }
 
-    /// Takes NewOrderSingle(D) or OrderCancelRequest(F).
+    /// Applies a NewOrderSingle(D) or OrderCancelRequest(F).
     pub(crate) fn take(&mut self, message: &Message<'_>) -> Result<Vec<Answer>, BusinessReject> {
         match message.msg_type().as_bytes() {
             b"D" => self.new_order(message),
@@ -201,7 +201,7 @@ impl Book {
         Ok(answers)
     }
 
-    /// Trades `order` against the book: best price first, then oldest first.
+    /// Matches `order` against the book: best price first, then oldest first.
     fn trade(&mut self, order: &mut Order, answers: &mut Vec<Answer>) {
         while order.leaves > 0 {
             let fits = |other: &&(usize, &Order)| {
@@ -254,14 +254,14 @@ impl Book {
     }
 }
 
-/// Millionths, so that prices of any usual scale compare.
+/// Converts a price to millionths, so that prices of different scales compare.
 fn ticks(price: Decimal) -> i128 {
     let (mantissa, scale) = (price.mantissa(), u32::from(price.scale()));
     if scale <= 6 { mantissa * 10_i128.pow(6 - scale) } else { mantissa / 10_i128.pow(scale - 6) }
 }
 
-/// Returns true if the price is a whole number of millionths of 63 bits. The quantity of an order
-/// has 63 bits too, so the sum of all its trades fits into 127 bits, and so does AvgPx(6).
+/// Returns true if the price is a positive whole number of millionths within 63 bits. With 63-bit
+/// quantities, the sum of all trades fits into 127 bits, and AvgPx(6) fits too.
 fn is_in_ticks(price: Decimal) -> bool {
     let beyond = 10_i128.pow(u32::from(price.scale().saturating_sub(6)));
     price.mantissa() % beyond == 0 && (1..=i128::from(i64::MAX)).contains(&ticks(price))
@@ -367,7 +367,7 @@ mod tests {
         }
     }
 
-    /// Numbers at the ends of what a field can say, and texts that are no numbers.
+    /// Extreme values of a field, and texts that are not numbers.
     const EXTREMES: [&str; 29] = [
         "0",
         "-0",
@@ -417,7 +417,7 @@ mod tests {
                         let sum = order.leaves.checked_add(order.traded).unwrap();
                         assert!((0..=order.quantity.max(0)).contains(&sum), "{order:?}");
                         if order.traded > 0 {
-                            // All prices traded are within the limits of an exact average.
+                            // All traded prices are within the limits of an exact average.
                             let average = order.avg_px();
                             assert!(average.mantissa() > 0 && is_in_ticks(average), "{order:?}");
                             let limit = ticks(order.price);

@@ -1,21 +1,21 @@
-//! The actions of `transfix admin do` with their arguments: a call that is wrong is refused in the
-//! words of the command line.
+//! Actions of `transfix admin do` with their arguments. A wrong call is refused before a request is
+//! sent, with an error in terms of the command line.
 //!
-//! Invariant: they are those of [`transfix::Action`]; a test compares the two.
+//! Invariant: the actions equal the actions of [`transfix::Action`]; a test compares the two lists.
 
 use serde_json::{Map, Value};
 use transfix_dictionary::nearest;
 
 use super::{Do, Failure};
 
-/// The type of the value of an argument.
+/// Type of an argument's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     Number,
     Text,
 }
 
-/// An argument: its name, the type of its value, and whether the action needs it.
+/// An argument: its name, the type of its value, and whether the action requires it.
 type Argument = (&'static str, Form, bool);
 
 const ACTIONS: &[(&str, &[Argument])] = &[
@@ -37,7 +37,7 @@ const ACTIONS: &[(&str, &[Argument])] = &[
     ("clear_queued", &[]),
 ];
 
-/// `begin=NUMBER`.
+/// Formats an argument for error messages, such as `begin=NUMBER`.
 fn shown(&(name, form, _): &Argument) -> String {
     match form {
         Form::Number => format!("{name}=NUMBER"),
@@ -45,10 +45,10 @@ fn shown(&(name, form, _): &Argument) -> String {
     }
 }
 
-/// The action with its arguments, as the engine takes it.
+/// Returns the action with its arguments as JSON.
 ///
 /// # Errors
-/// The text names the argument that is wrong, unknown or missing.
+/// Returns an error that names the wrong, unknown or missing argument.
 pub(super) fn object(args: &Do) -> Result<Map<String, Value>, Failure> {
     checked(&args.action, &args.values).map_err(Failure::Usage)
 }
@@ -100,7 +100,8 @@ mod tests {
         serde_json::from_value(Value::Object(object.clone())).map_err(|error| error.to_string())
     }
 
-    /// The engine takes what is sent, needs what is needed here, and has no other actions.
+    /// Checks that the engine accepts these actions, requires the same arguments, and has no other
+    /// actions.
     #[test]
     fn the_actions_are_those_of_the_engine() {
         for (action, known) in ACTIONS {
@@ -156,7 +157,7 @@ mod tests {
             let why = checked(action, &values).unwrap_err();
             assert!(why.starts_with(expected), "{why}");
         }
-        // Only a text may look like a number.
+        // Only an argument of type text may contain digits as text.
         let test = checked("test_request", &["id=5".to_owned()]).unwrap();
         assert_eq!(test["id"], "5");
     }

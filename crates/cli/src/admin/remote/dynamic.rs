@@ -1,4 +1,4 @@
-//! Sessions that are added, changed and removed.
+//! Commands that add, change and remove sessions.
 
 use std::path::{Path, PathBuf};
 

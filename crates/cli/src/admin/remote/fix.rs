@@ -1,4 +1,4 @@
-//! The administration over FIX: the same verbs, as far as it has them, and any command as XML.
+//! Administration over FIX: the supported verbs, and any command as XML.
 
 use std::fs;
 use std::io::{IsTerminal as _, stdin};
@@ -34,7 +34,7 @@ pub(crate) struct FixTo {
     begin_string: String,
 }
 
-/// Does what a verb says.
+/// Runs a verb over FIX.
 pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
     let address = fix.fix.as_deref().unwrap_or_default();
     let absent = |name: &str| {
@@ -82,7 +82,7 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
 
 const SNAPSHOT: &str = "<SessionsSnapshot><View>STATUS_PARAMS_STAT</View></SessionsSnapshot>";
 
-/// Members of a session that no command over FIX shows.
+/// Members of a session that no command over FIX reports.
 const HTTP_ALONE: &[&str] = &[
     "silent_ms",
     "holds_sending",
@@ -132,12 +132,12 @@ impl Asked {
         FixClient::log_on(&login).map(Self).map_err(Failure::Other)
     }
 
-    /// The answer, whatever it says.
+    /// Sends a command and returns the answer, even a refusal.
     fn raw(&mut self, xml: &str) -> Result<String, Failure> {
         self.0.ask(xml, ANSWER_MAX).map_err(Failure::Other)
     }
 
-    /// The answer to a command that was done.
+    /// Sends a command and returns the answer if the command succeeded.
     fn ask(&mut self, xml: &str) -> Answer {
         let answer = self.raw(xml)?;
         let document = read(&answer)?;
@@ -179,7 +179,7 @@ fn said(answer: &str) -> Answer {
     Ok(format!("{}\n", text(document.root_element(), "Description").unwrap_or("done")))
 }
 
-/// Sessions of a snapshot, with the members that they have over HTTP.
+/// Returns the sessions of a snapshot as JSON, with the same members as over HTTP.
 fn sessions(answer: &str) -> Result<Vec<Value>, Failure> {
     let document = read(answer)?;
     let all = document.descendants().filter(|node| node.has_tag_name("Session"));
@@ -195,12 +195,12 @@ fn version(node: Node<'_, '_>) -> String {
     }
 }
 
-/// The text of the first element of this name, at any depth.
+/// Returns the text of the first element of this name, at any depth.
 fn find<'a>(node: Node<'a, 'a>, name: &str) -> Option<&'a str> {
     node.descendants().find(|one| one.has_tag_name(name))?.text()
 }
 
-/// `host:port` of the other end.
+/// Returns `host:port` of the remote side.
 fn other_end(params: Node<'_, '_>) -> Option<String> {
     let (host, port) = (text(params, "RemoteHost")?, text(params, "RemotePort")?);
     Some(match host.contains(':') {
@@ -209,8 +209,8 @@ fn other_end(params: Node<'_, '_>) -> Option<String> {
     })
 }
 
-/// One session. Members that the answer does not have are null, so that a program reads the same
-/// members over HTTP and over FIX.
+/// Returns one session as JSON. Members without a value in the answer are null, so that programs
+/// read the same members over HTTP and FIX.
 fn session(node: Node<'_, '_>) -> Value {
     let of = |part: &str, name: &str| find(child(node, part)?, name);
     let number = |part: &str, name: &str| of(part, name)?.parse::<u64>().ok();
@@ -260,7 +260,7 @@ fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-/// The XML of an action.
+/// Returns the XML of an action.
 fn command(args: &Do) -> Answer {
     actions::object(args)?;
     let value = |name: &str| {

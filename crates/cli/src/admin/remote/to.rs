@@ -1,4 +1,4 @@
-//! Where an engine that runs is asked over HTTP, and how its answer comes back.
+//! Requests to a running engine over HTTP, and their answers.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -14,10 +14,10 @@ use ureq::{Agent, Body};
 use crate::foreign;
 use crate::input::failed;
 
-/// How long the engine may take to answer.
+/// Maximum time for an answer of the engine.
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(90);
 
-/// The remedy for a missing or unknown token.
+/// Remedy for a missing or unknown token.
 const TOKEN: &str = "name its file with --token-file FILE, or set TRANSFIX_ADMIN_TOKEN to it; \
                      `transfix admin token add NAME --role ROLE` makes one";
 
@@ -42,7 +42,7 @@ pub(crate) struct To {
     pub(super) json: bool,
 }
 
-/// Why there is no answer: what the user has done wrong, or what else is.
+/// Reason for a missing answer: a usage error or another failure.
 pub(crate) enum Failure {
     Usage(String),
     Other(String),
@@ -57,7 +57,7 @@ impl fmt::Display for Failure {
 }
 
 impl Failure {
-    /// Says it, and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn exit(self) -> ExitCode {
         match self {
             Self::Usage(error) => failed(&error),
@@ -69,11 +69,11 @@ impl Failure {
     }
 }
 
-/// The text of an answer.
+/// Text of an answer.
 pub(super) type Answer = Result<String, Failure>;
 
 impl To {
-    /// All sessions.
+    /// Returns all sessions.
     pub(crate) fn sessions(&self) -> Result<Vec<Value>, Failure> {
         let mut answer = self.json("GET", "/api/sessions", None)?;
         match answer["sessions"].take() {
@@ -87,17 +87,17 @@ impl To {
         text.map_err(|error| self.unreached(&error))
     }
 
-    /// One session with its times.
+    /// Returns one session with its latency.
     pub(crate) fn session(&self, id: &str) -> Result<Value, Failure> {
         self.json("GET", &format!("/api/sessions/{}", encoded(id)), None)
     }
 
-    /// Asks, and returns the text that is answered.
+    /// Requests a path and returns the answer as text.
     pub(super) fn text(&self, path: &str) -> Answer {
         self.text_of(self.ask("GET", path, None, Some(ANSWER_MAX))?)
     }
 
-    /// Asks, and returns what is answered.
+    /// Sends a request and returns the answer as JSON.
     pub(super) fn json(
         &self,
         method: &str,
@@ -199,7 +199,7 @@ fn with_option(why: &str) -> String {
     said.unwrap_or_else(|| why.to_owned())
 }
 
-/// Why something was not done, as the engine says it.
+/// Returns the reason of a refusal from the body of an answer.
 fn refusal(text: &str) -> Option<String> {
     let answer: Value = serde_json::from_str(text).ok()?;
     if let Some(why) = answer["why"].as_array() {
@@ -213,7 +213,7 @@ fn refusal(text: &str) -> Option<String> {
     })
 }
 
-/// A value as a part of a URL.
+/// Percent-encodes a value for a URL.
 pub(super) fn encoded(text: &str) -> String {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
     text.bytes().fold(String::new(), |mut url, byte| {

@@ -1,4 +1,4 @@
-//! The last messages of a log, held against the numbers of a store.
+//! Compares the last messages of a log with the numbers of a store.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use transfix_quickfix::store::StoredSession;
 
 use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
 
-/// Reads the log; says where it disagrees with the numbers.
+/// Reads the log, and adds a difference for each number that disagrees.
 pub(super) fn compare(
     log: &Path,
     session: &str,
@@ -38,7 +38,7 @@ pub(super) fn compare(
     Ok(())
 }
 
-/// The next numbers as the log leaves them.
+/// Next sequence numbers according to the log.
 struct Last {
     session: String,
     index: FieldIndex,
@@ -47,12 +47,13 @@ struct Last {
 }
 
 impl Last {
-    /// Returns true if the session has sent the message; `None` if it is another session's.
+    /// Returns true if the session sent the message, false if it received the message, and `None`
+    /// for another session.
     fn is_sent(&self, message: &Message<'_>) -> Option<bool> {
         let names = |sender: &[u8], target: &[u8]| {
             let sender = String::from_utf8_lossy(sender);
             let target = String::from_utf8_lossy(target);
-            // SubIDs and a qualifier may follow each.
+            // SubIDs may follow each CompID, and a qualifier may follow both.
             let rest = self.session.split_once('-').map_or("", |(_, rest)| rest);
             rest.strip_prefix(&*sender).is_some_and(|rest| {
                 rest.starts_with(['-', '_']) && rest.contains(&format!("-{target}"))
@@ -76,7 +77,7 @@ impl Sink for Last {
                 let text = std::str::from_utf8(message.raw(tag)?).ok()?;
                 text.parse::<u64>().ok()
             };
-            // Messages that are sent again come with numbers that are past.
+            // Resent messages have old sequence numbers.
             let again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
             let next = match message.msg_type().as_bytes() {
                 b"4" => number(tag::NEW_SEQ_NO),
