@@ -1,8 +1,9 @@
 //! Failed logons: after several failures, the next Logon(A) waits before the check. Each failure
 //! doubles the wait.
 //!
-//! Three kinds of failures are counted: those of one source address at one session or name, those
-//! of a session from all sources, and the different names with which one source fails.
+//! The engine counts three kinds of failures: those of one source address at one session or name,
+//! and those of a session from all sources. The third kind is the different names with which one
+//! source fails.
 //!
 //! Invariants: no counterparty is refused because of other counterparties' failures; the wait is
 //! bounded. If a session has logged on from a source, logons from this source wait only for the
