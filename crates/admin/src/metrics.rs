@@ -18,7 +18,7 @@ use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet, text};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::{Registry, Unit};
 use transfix::{
-    Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as SessionSummary, clock,
+    Admin, Durability, LatencyStage, SessionHandle, SessionStatus, State as SessionState, clock,
 };
 
 use crate::access::Access;
@@ -154,7 +154,7 @@ const COUNTERS: &[OfSession<u64>] = &[
 
 const GAUGES: &[OfSession<f64>] = &[
     ("session_logged_on", "1 while the session is logged on", None, |s| {
-        f64::from(u8::from(s.status.state == SessionSummary::Active))
+        f64::from(u8::from(s.status.state == SessionState::Active))
     }),
     ("session_enabled", "0 after an operator has logged the session out", None, |s| {
         f64::from(u8::from(s.status.enabled))
@@ -258,7 +258,7 @@ fn seen(handle: &SessionHandle) -> Seen {
 
 fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt::Result {
     let mut states: BTreeMap<String, u64> = BTreeMap::new();
-    SessionSummary::ALL.iter().for_each(|state| _ = states.insert(format!("{state:?}"), 0));
+    SessionState::ALL.iter().for_each(|state| _ = states.insert(format!("{state:?}"), 0));
     for one in seen {
         *states.entry(format!("{:?}", one.status.state)).or_default() += 1;
     }

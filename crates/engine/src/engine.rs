@@ -21,13 +21,13 @@ use transfix_transport::refuse_long_files_by_error;
 use crate::admin::audit::AuditFile;
 use crate::affinity;
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
-use crate::drive::acceptor::{Acceptor, AcceptorDoor};
+use crate::drive::acceptor::{Acceptor, AcceptorHandle};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::command_queue::{CommandQueue, Pool};
 use crate::drive::connector::{Connector, Pauses};
 use crate::drive::descriptors;
-use crate::drive::destination::{Destination, Key, Listeners};
+use crate::drive::destination::{Destination, Key, ListenSocket};
 use crate::drive::driven::DrivenSession;
 use crate::drive::listening::Listening;
 use crate::drive::mappings;
@@ -90,7 +90,7 @@ pub struct Engine {
     later: (Option<AdmitTo>, usize),
     threads: Vec<(Arc<CommandQueue>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
-    acceptor: Option<(Arc<AcceptorDoor>, Job<()>)>,
+    acceptor: Option<(Arc<AcceptorHandle>, Job<()>)>,
     watching: Option<Watching>,
     /// True if [`Engine::stop`] must report message latencies.
     tells_latency: bool,
@@ -198,16 +198,16 @@ impl Engine {
         }
         mappings::check(settings.sessions.iter().filter(|s| in_files(s)).count());
         registry.fill(&sessions);
-        let entrances = std::mem::take(&mut listening.entrances);
-        let ways = (listening, &*entrances);
+        let listeners = std::mem::take(&mut listening.listeners);
+        let ways = (listening, &*listeners);
         let mut engine = Self::idle(settings, registry, sessions, ways, (admit, pending_max))?;
         // Sessions made from templates start later: keep a worker that has no session yet.
         plan.keeps_empty = !templates.is_empty();
         let mut destinations = Vec::new();
         engine.pool = engine.start_workers(plan, settings, &mut destinations)?;
-        if !entrances.is_empty() {
+        if !listeners.is_empty() {
             let keys = engine.ways.keys(destinations);
-            engine.start_acceptor(entrances, keys, templates)?;
+            engine.start_acceptor(listeners, keys, templates)?;
         }
         registry.certificates.tell_all();
         Ok(engine)
@@ -218,15 +218,15 @@ impl Engine {
         settings: &Settings,
         registry: &Arc<Registry>,
         sessions: Vec<Arc<Shared>>,
-        (ways, entrances): (Listening, &[Listeners]),
+        (ways, listeners): (Listening, &[ListenSocket]),
         later: (Option<AdmitTo>, usize),
     ) -> Result<Self, EngineError> {
-        let bound: io::Result<_> = entrances.iter().map(|at| at.listener.local_addr()).collect();
+        let bound: io::Result<_> = listeners.iter().map(|at| at.listener.local_addr()).collect();
         let engine = Self {
             sessions,
             registry: Arc::clone(registry),
             listening: bound.map_err(io_error("listening address"))?,
-            groups: entrances.iter().map(|entrance| entrance.group).collect(),
+            groups: listeners.iter().map(|listener| listener.group).collect(),
             ways,
             all: settings.engine.clone(),
             pool: Pool::default(),
@@ -316,7 +316,7 @@ impl Engine {
     /// Starts the thread that accepts connections.
     fn start_acceptor(
         &mut self,
-        entrances: Vec<Listeners>,
+        listeners: Vec<ListenSocket>,
         keys: HashMap<Key, Vec<Destination>>,
         templates: Vec<(usize, SessionSettings)>,
     ) -> Result<(), EngineError> {
@@ -349,9 +349,9 @@ impl Engine {
             delay_max_ns: nanos(all.failed_logon_delay_max),
         });
         let limits = (limits, failed, Arc::clone(&self.registry.passwords));
-        let acceptor = Acceptor::new(entrances, keys, (creator, maker), limits, &io);
+        let acceptor = Acceptor::new(listeners, keys, (creator, maker), limits, &io);
         let (mut acceptor, lost) = (acceptor.map_err(io_error("epoll"))?, all.thread_lost);
-        let worker = Arc::clone(acceptor.worker());
+        let worker = Arc::clone(acceptor.handle());
         let (name, of_thread) = ("tfx-accept".to_owned(), Arc::clone(&io));
         self.registry.accepts.store(true, Ordering::Release);
         let registry = Arc::clone(&self.registry);

@@ -754,7 +754,7 @@ fn read(
     }
     match input.read(stream) {
         // The application may still answer messages that it has not received yet.
-        Ok((0, _)) if !executor.core.delivery.await_idle() => Ok((0, false)),
+        Ok((0, _)) if !executor.core.delivery.ask_for_idle() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {
             if was_away {

@@ -278,7 +278,7 @@ impl Core {
     /// connection.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
-        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.await_idle())
+        self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.ask_for_idle())
     }
 
     /// Returns true if another turn must follow at once. Messages remain to be sent, the turn has

@@ -89,7 +89,7 @@ impl TlsSettings {
     /// Returns true if both settings lead to the same listener: sessions at one address share a
     /// listener.
     #[must_use]
-    pub fn is_same_door(&self, other: &Self) -> bool {
+    pub fn is_same_listener(&self, other: &Self) -> bool {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
     }
 

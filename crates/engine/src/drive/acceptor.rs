@@ -2,7 +2,7 @@
 //!
 //! Invariants: at most the configured number of connections waits, each for a bounded time. A
 //! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c). At
-//! most one connection of a session waits for its worker. No entrance holds up the others. This
+//! most one connection of a session waits for its worker. No listener holds up the others. This
 //! thread calls nothing of the application.
 
 mod entering;
@@ -25,7 +25,7 @@ use transfix_settings::{SessionSettings, Subnet};
 use transfix_transport::Token;
 
 use crate::drive::admission::Admission;
-use crate::drive::destination::{Destination, Key, Listeners};
+use crate::drive::destination::{Destination, Key, ListenSocket};
 use crate::drive::handshakes::Handshakes;
 use crate::drive::new_connections::{NewConnection, NewConnections, RoomLimits};
 use crate::drive::passwords::Passwords;
@@ -38,14 +38,14 @@ use crate::link::failed_logons::{FailedLogons, Source};
 /// Logons that are judged at once; further ones wait for one of these.
 const JUDGED_AT_ONCE: usize = 64;
 const WAKE: Token = Token(usize::MAX);
-/// Tokens below it are those of entrances.
+/// Tokens below it are those of listeners.
 const FIRST_CONNECTION: usize = 1 << 31;
 /// For a line of the log that is about no single address.
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
 
 /// A session, or a place to come in, that is there from now on, or not any more.
 pub(crate) enum Change {
-    Open(Listeners),
+    Open(ListenSocket),
     /// The listeners of this group; who is told may listen at their addresses again.
     Close(usize, Sender<()>),
     Add(Key, Destination),
@@ -67,13 +67,13 @@ pub(crate) struct Removed {
 }
 
 /// Changes or ends an acceptor from outside.
-pub(crate) struct AcceptorDoor {
+pub(crate) struct AcceptorHandle {
     stop: AtomicBool,
     changes: Mutex<Vec<Change>>,
     waker: Waker,
 }
 
-impl AcceptorDoor {
+impl AcceptorHandle {
     fn changes(&self) -> MutexGuard<'_, Vec<Change>> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,9 +104,9 @@ struct Judged {
 pub(crate) struct Acceptor {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
-    worker: Arc<AcceptorDoor>,
+    handle: Arc<AcceptorHandle>,
     /// By their tokens, which are below those of connections.
-    entrances: Slab<Listeners>,
+    listeners: Slab<ListenSocket>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
     /// Where the counterparties of each group may come from, as far as somebody has asked since the
@@ -136,7 +136,7 @@ pub(crate) struct Acceptor {
 
 impl Acceptor {
     pub(crate) fn new(
-        entrances: Vec<Listeners>,
+        listeners: Vec<ListenSocket>,
         sessions: HashMap<Key, Vec<Destination>>,
         (creator, maker): (Creator, Maker),
         (limits, failed, passwords): (RoomLimits, FailedLogons, Arc<Passwords>),
@@ -145,9 +145,9 @@ impl Acceptor {
         let poll = io.poll()?;
         let (waker, changes) = (poll.waker(WAKE)?, Mutex::default());
         let maker = Arc::new(maker);
-        let mut entrances: Slab<_> = entrances.into_iter().enumerate().collect();
-        for (i, entrance) in &mut entrances {
-            entrance.listener.register(poll.registry(), Token(i))?;
+        let mut listeners: Slab<_> = listeners.into_iter().enumerate().collect();
+        for (i, listener) in &mut listeners {
+            listener.listener.register(poll.registry(), Token(i))?;
         }
         Ok(Self {
             io: Arc::clone(io),
@@ -157,9 +157,9 @@ impl Acceptor {
             passwords,
             proofs: channel(),
             proving: HashSet::new(),
-            worker: Arc::new(AcceptorDoor { stop: AtomicBool::new(false), changes, waker }),
+            handle: Arc::new(AcceptorHandle { stop: AtomicBool::new(false), changes, waker }),
             next_token: FIRST_CONNECTION,
-            entrances,
+            listeners,
             sessions,
             creator,
             allowed: HashMap::new(),
@@ -174,11 +174,11 @@ impl Acceptor {
         })
     }
 
-    pub(crate) fn worker(&self) -> &Arc<AcceptorDoor> {
-        &self.worker
+    pub(crate) fn handle(&self) -> &Arc<AcceptorHandle> {
+        &self.handle
     }
 
-    /// Runs until the door is closed.
+    /// Runs until [`AcceptorHandle::close`].
     ///
     /// # Errors
     /// If the system has failed at the wait. It may go on all the same.
@@ -186,7 +186,7 @@ impl Acceptor {
         let mut ready = Vec::new();
         // After a panic: what was reported then is not reported again.
         self.accept_at = Some(0);
-        while !self.worker.stop.load(Ordering::Acquire) {
+        while !self.handle.stop.load(Ordering::Acquire) {
             let now = self.io.monotonic_ns();
             let judged = self.judged.values().map(|judged| judged.waiting.until_ns).min();
             let looks = self.creator.looks_at();
@@ -212,7 +212,7 @@ impl Acceptor {
             let now = self.io.monotonic_ns();
             if self.accept_at.is_some_and(|at| now >= at) {
                 self.accept_at = None;
-                let all: Vec<_> = self.entrances.iter().map(|(i, _)| i).collect();
+                let all: Vec<_> = self.listeners.iter().map(|(i, _)| i).collect();
                 all.into_iter().for_each(|i| self.accept(i));
             }
             self.room.expire(now);
@@ -237,19 +237,19 @@ impl Acceptor {
     }
 
     fn make_changes(&mut self) {
-        let changes = std::mem::take(&mut *self.worker.changes());
+        let changes = std::mem::take(&mut *self.handle.changes());
         changes.into_iter().for_each(|change| self.change(change));
     }
 
     fn change(&mut self, change: Change) {
         self.allowed.clear();
         match change {
-            Change::Open(mut entrance) => {
-                let place = self.entrances.vacant_entry();
+            Change::Open(mut listener) => {
+                let place = self.listeners.vacant_entry();
                 let token = Token(place.key());
-                match entrance.listener.register(self.poll.registry(), token) {
+                match listener.listener.register(self.poll.registry(), token) {
                     Ok(()) => {
-                        place.insert(entrance);
+                        place.insert(listener);
                         // Nobody hears of connections that wait there already.
                         self.accept_at = Some(0);
                     }
@@ -262,7 +262,7 @@ impl Acceptor {
                 }
             }
             Change::Close(group, closed) => {
-                self.entrances.retain(|_, entrance| entrance.group != group);
+                self.listeners.retain(|_, listener| listener.group != group);
                 // The waiting side may have given up.
                 let _ = closed.send(());
             }

@@ -1,5 +1,5 @@
-//! An application that is called in threads of its own: what a link hands over lies on its delivery
-//! queue, and a thread of the [`RunQueue`](crate::drive::run_queue::RunQueue) comes and calls it.
+//! An application with threads of its own. A link puts calls into the delivery queue, and a thread
+//! of the [`RunQueue`](crate::drive::run_queue::RunQueue) makes them.
 //!
 //! Invariants: one thread at a time calls the application. No thread of a worker waits for it. A
 //! thread that waits for the lock of a link does not have that of an application which a link asks.
@@ -38,8 +38,7 @@ pub(crate) struct ApplicationTask {
 }
 
 impl ApplicationTask {
-    /// Gives this application a application task. `index`: memory for the index of messages of its
-    /// session.
+    /// Makes the task of this application. `index` is the index of messages of its session.
     pub(crate) fn of(
         (application, index): (Box<dyn Callbacks>, FieldIndex),
         visit_max: u32,
@@ -143,24 +142,24 @@ impl ApplicationTask {
 /// commit and one write: here, if it is free. A counterparty that does not read may send nothing
 /// more: the worker is called for it, since no other turn would find it.
 fn report(deliveries: &DeliveryQueue, session: &Shared) {
-    let heard = match session.link.try_lock() {
+    let is_settled = match session.link.try_lock() {
         Ok(mut link) if deliveries.has_news() => {
             let kept = link.flush(session.io.now());
             let waiting = link.waiting_bytes(&session.queue);
             let is_over =
                 link.is_up() && (session.waiting.note(waiting) || link.core().is_stalled());
-            let has_more_work =
+            let needs_no_worker =
                 !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
-            kept.is_ok() && has_more_work && !deliveries.has_news()
+            kept.is_ok() && needs_no_worker && !deliveries.has_news()
         }
-        // Another thread has heard of the calls that have ended.
+        // Another thread has applied the calls that have ended.
         Ok(mut link) => {
             let is_stalled = link.is_up() && link.core().is_stalled();
             !link.core_mut().calls_worker() && !is_stalled
         }
         Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
     };
-    if !heard {
+    if !is_settled {
         session.call_worker();
     }
 }

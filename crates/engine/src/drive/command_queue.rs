@@ -1,5 +1,5 @@
-//! The command queue of a worker: commands, connections and calls of other threads. And how busy it
-//! is, for those that share a pool with it.
+//! The command queue of a worker: commands, connections and calls of other threads. The queue also
+//! shows the load of the worker to the other workers of the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -28,7 +28,7 @@ struct Orders {
     stops: bool,
 }
 
-/// The door of a worker.
+/// The commands for a worker, and the load of the worker.
 pub(crate) struct CommandQueue {
     orders: Mutex<Orders>,
     pending: AtomicBool,

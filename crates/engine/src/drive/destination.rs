@@ -79,8 +79,8 @@ impl Destination {
     }
 }
 
-/// The listeners of one setting: an address may name several.
-pub(crate) struct Listeners {
+/// A listening socket with the settings of its sessions; one address may need several sockets.
+pub(crate) struct ListenSocket {
     pub(crate) group: usize,
     pub(crate) listener: Box<dyn Listener>,
     /// How long a connection may wait for its first message.

@@ -191,7 +191,7 @@ impl DrivenSession {
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
         // Last: it may have been told what is not sent.
-        let is_done = link.core_mut().delivery.await_idle() && link.executor().may_change_store();
+        let is_done = link.core_mut().delivery.ask_for_idle() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
@@ -324,7 +324,7 @@ impl DrivenSession {
             return Ok(());
         }
         // Another thread's send may have told the application something since the look at it.
-        if self.connector.is_some() && !link.core_mut().delivery.await_idle() {
+        if self.connector.is_some() && !link.core_mut().delivery.ask_for_idle() {
             drop(link);
             self.is_behind = true;
             return Ok(());

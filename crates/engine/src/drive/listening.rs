@@ -11,7 +11,7 @@ use transfix_settings::{SessionSettings, TlsSettings};
 use transfix_transport::SocketOptions;
 
 use crate::drive::certificates::OwnCertificates;
-use crate::drive::destination::{Destination, Key, Listeners};
+use crate::drive::destination::{Destination, Key, ListenSocket};
 use crate::drive::tls::TlsListener;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
@@ -33,7 +33,7 @@ impl Common {
     fn check(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let (id, address) = (settings.id(), &settings.address);
         let is_same = match (&self.tls, enabled_tls(settings)) {
-            (Some(first), Some(own)) => first.is_same_door(own),
+            (Some(first), Some(own)) => first.is_same_listener(own),
             (first, own) => first.is_none() == own.is_none(),
         };
         if !is_same {
@@ -62,7 +62,7 @@ pub(crate) struct Listening {
     addresses: Vec<String>,
     /// The first session at each of them.
     firsts: Vec<Common>,
-    pub(crate) entrances: Vec<Listeners>,
+    pub(crate) listeners: Vec<ListenSocket>,
     group_of: HashMap<SessionId, usize>,
 }
 
@@ -81,8 +81,8 @@ impl Listening {
         if let Some(at) = known {
             self.firsts[at].check(settings)?;
             // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
-            for entrance in self.entrances.iter_mut().filter(|entrance| entrance.group == group) {
-                entrance.wait_ns = entrance.wait_ns.max(wait_ns);
+            for listener in self.listeners.iter_mut().filter(|listener| listener.group == group) {
+                listener.wait_ns = listener.wait_ns.max(wait_ns);
             }
             self.group_of.insert(settings.id(), group);
             return Ok(group);
@@ -102,7 +102,7 @@ impl Listening {
             found.into_iter().map(|address| io.listen(address, &options)).collect();
         for listener in bound.map_err(io_error(what))? {
             let (tls, proxies) = (tls.clone(), Arc::clone(&proxies));
-            self.entrances.push(Listeners { group, listener, wait_ns, tls, proxies });
+            self.listeners.push(ListenSocket { group, listener, wait_ns, tls, proxies });
         }
         self.firsts.push(Common::of(settings));
         self.addresses.push(settings.address.clone());
@@ -122,9 +122,9 @@ impl Listening {
         Some(group)
     }
 
-    /// Gives a session what all sessions at its address share: after a failed change it comes back
-    /// to others who have changed.
-    pub(crate) fn adopt_door(&self, settings: &mut SessionSettings) {
+    /// Gives a session the settings that all sessions at its address share. After a failed reload
+    /// the other sessions may have new ones.
+    pub(crate) fn adopt_listener(&self, settings: &mut SessionSettings) {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let Some(first) = known.map(|at| &self.firsts[at]) else { return };
         if first.check(settings).is_ok() {
@@ -177,8 +177,8 @@ fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
     settings.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Checks that two sessions may come in at the same address.
-pub(crate) fn check_same_door(
+/// Checks that two sessions may share one listener.
+pub(crate) fn check_same_listener(
     first: &SessionSettings,
     settings: &SessionSettings,
 ) -> Result<(), EngineError> {

@@ -56,8 +56,8 @@ impl Resolver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins to look `name` up, written as `host:port`, unless somebody does already; the session
-    /// waker is rung at the end.
+    /// Starts to resolve `name`, written as `host:port`, unless a look-up is under way. Wakes the
+    /// session at the end.
     ///
     /// # Errors
     /// If the system has no further thread.

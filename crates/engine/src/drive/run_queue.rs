@@ -1,8 +1,6 @@
-//! The threads in which applications are called, and the run queue of those that have something to
-//! do.
+//! The threads that call applications, and the run queue of applications with calls.
 //!
-//! Invariants: each application stands in the run queue once; a thread that has nothing to do
-//! sleeps.
+//! Invariants: each application is in the run queue at most once; a thread without work sleeps.
 
 use std::any::Any;
 use std::collections::VecDeque;

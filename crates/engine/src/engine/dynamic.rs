@@ -63,7 +63,7 @@ impl Engine {
         owner: Box<dyn Callbacks>,
     ) -> Result<SessionSettings, EngineError> {
         let mut settings = settings.clone();
-        self.ways.adopt_door(&mut settings);
+        self.ways.adopt_listener(&mut settings);
         let own = self.registry.certificates.apart();
         let is_usable = match settings.role {
             Role::Acceptor => TlsListener::of(&settings, &own).is_ok(),
@@ -93,7 +93,7 @@ impl Engine {
         if added.is_err() {
             // With the listeners that were opened for it.
             let _ = self.ways.remove(&settings.id());
-            self.ways.entrances.clear();
+            self.ways.listeners.clear();
         }
         added
     }
@@ -164,7 +164,7 @@ impl Engine {
                 connector(session, &own)?;
             } else if self.ways.listens_at(&session.address) {
                 let first = doors.entry(&session.address).or_insert(session);
-                listening::check_same_door(first, session)?;
+                listening::check_same_listener(first, session)?;
                 TlsListener::of(session, &own)?;
             } else {
                 fresh.add(session, &*self.registry.io, &own)?;
@@ -200,17 +200,17 @@ impl Engine {
             shared = Some(session);
         }
         tell_doubts(settings, &self.registry);
-        let entrances = std::mem::take(&mut self.ways.entrances);
-        for entrance in &entrances {
-            self.listening.push(entrance.listener.local_addr().map_err(io_error("listening"))?);
-            self.groups.push(entrance.group);
+        let listeners = std::mem::take(&mut self.ways.listeners);
+        for listener in &listeners {
+            self.listening.push(listener.listener.local_addr().map_err(io_error("listening"))?);
+            self.groups.push(listener.group);
         }
         self.publish_listening();
         if self.acceptor.is_none() && group.is_some() {
             self.start_acceptor(Vec::new(), [].into(), Vec::new())?;
         }
         if let Some((worker, _)) = &self.acceptor {
-            worker.change(entrances.into_iter().map(Change::Open).chain(changes));
+            worker.change(listeners.into_iter().map(Change::Open).chain(changes));
         }
         Ok(shared)
     }

@@ -21,7 +21,7 @@ enum Place<'a> {
     /// The caller holds the session, and the application cannot send.
     Shown(&'a Session),
     /// The application runs in its own thread, and the session continues meanwhile.
-    RemoteAccess(&'a dyn RemoteSession),
+    Remote(&'a dyn RemoteSession),
 }
 
 /// Access to a session from a thread that does not drive the session.
@@ -59,7 +59,7 @@ impl<'a> SessionAccess<'a> {
 
     /// Returns access for a call in a thread that does not drive the session.
     pub(crate) const fn from_elsewhere(session: &'a dyn RemoteSession, now: Now) -> Self {
-        Self { now, place: Place::RemoteAccess(session) }
+        Self { now, place: Place::Remote(session) }
     }
 
     /// Returns the session layer, or the remote session.
@@ -67,7 +67,7 @@ impl<'a> SessionAccess<'a> {
         match &self.place {
             Place::Here(core, _) => Ok(&core.session),
             Place::Shown(session) => Ok(session),
-            Place::RemoteAccess(session) => Err(*session),
+            Place::Remote(session) => Err(*session),
         }
     }
 
@@ -113,9 +113,7 @@ impl<'a> SessionAccess<'a> {
             }
             // A `SessionView` has no method that sends.
             Place::Shown(_) => Err(SendError::Closed),
-            Place::RemoteAccess(session) => {
-                session.send(msg_type.as_ref(), change, &mut once(fill))
-            }
+            Place::Remote(session) => session.send(msg_type.as_ref(), change, &mut once(fill)),
         }
     }
 
@@ -123,7 +121,7 @@ impl<'a> SessionAccess<'a> {
         match &mut self.place {
             Place::Here(core, _) => core.log_out_or_cut(self.now, text),
             Place::Shown(_) => {}
-            Place::RemoteAccess(session) => session.logout(text),
+            Place::Remote(session) => session.logout(text),
         }
     }
 
@@ -131,7 +129,7 @@ impl<'a> SessionAccess<'a> {
         match &mut self.place {
             Place::Here(core, _) => core.cut = Some(transfix_session::Disconnect::Application),
             Place::Shown(_) => {}
-            Place::RemoteAccess(session) => session.disconnect(),
+            Place::Remote(session) => session.disconnect(),
         }
     }
 
@@ -139,7 +137,7 @@ impl<'a> SessionAccess<'a> {
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
         match &self.place {
             Place::Here(..) | Place::Shown(_) => None,
-            Place::RemoteAccess(session) => session.answer_later(),
+            Place::Remote(session) => session.answer_later(),
         }
     }
 }

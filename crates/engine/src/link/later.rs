@@ -18,7 +18,7 @@ pub(crate) type End = Box<dyn Fn(Parts, Answer) + Send + Sync>;
 
 enum State {
     /// The call has not returned yet.
-    CurrentCall,
+    Called,
     /// The application has answered before the call returned.
     Given(Answer),
     /// The call has returned, and the answer is awaited.
@@ -35,7 +35,7 @@ pub(crate) struct Later {
 
 impl Later {
     pub(crate) fn new(end: End) -> Self {
-        Self { state: Mutex::new(State::CurrentCall), end }
+        Self { state: Mutex::new(State::Called), end }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -49,7 +49,7 @@ impl Later {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {
             State::Given(answer) => Some((parts, answer)),
-            State::CurrentCall | State::Awaited(_) | State::Over => {
+            State::Called | State::Awaited(_) | State::Over => {
                 *state = State::Awaited(parts);
                 None
             }
@@ -65,7 +65,7 @@ impl Later {
     pub(crate) fn give(&self, answer: Answer) {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {
-            State::CurrentCall => *state = State::Given(answer),
+            State::Called => *state = State::Given(answer),
             State::Awaited(parts) => {
                 drop(state);
                 (self.end)(parts, answer);

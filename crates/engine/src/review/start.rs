@@ -15,7 +15,7 @@ use transfix_session::{BeginString, Role, SessionId};
 use transfix_settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
 
 use crate::admin::audit;
-use crate::drive::listening::{check_address, check_same_door};
+use crate::drive::listening::{check_address, check_same_listener};
 use crate::drive::{descriptors, routes, tls};
 
 use super::Findings;
@@ -31,7 +31,7 @@ pub(super) fn of_session<'s>(
         // A session without sockets.
         Role::Acceptor if session.address.is_empty() => Ok(()),
         Role::Acceptor => match doors.get(&*session.address) {
-            Some(first) => check_same_door(first, session),
+            Some(first) => check_same_listener(first, session),
             None => {
                 doors.insert(&session.address, session);
                 let found = check_address(session);
@@ -94,7 +94,7 @@ pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
         let found = address.to_socket_addrs().map(|mut found| found.next());
         let why = match found {
             Ok(Some(at)) => {
-                let other = taken.iter().find(|(_, other)| is_same_door(*other, at));
+                let other = taken.iter().find(|(_, other)| is_same_listener(*other, at));
                 let why = other.map(|(who, _)| format!("{who} listens there; choose another port"));
                 taken.push((key.to_owned(), at));
                 why.or_else(|| cannot_listen(at.ip(), at.port()))
@@ -132,7 +132,7 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
 }
 
 /// Returns true if only one of two listeners can have its address.
-fn is_same_door(one: SocketAddr, other: SocketAddr) -> bool {
+fn is_same_listener(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }

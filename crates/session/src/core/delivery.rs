@@ -141,8 +141,8 @@ impl Delivery {
 
     /// Returns true if an application in its own threads is idle, and stays idle. Otherwise
     /// [`Delivery::owes_turn`] reports when the application becomes idle.
-    pub fn await_idle(&mut self) -> bool {
-        self.handed.as_mut().is_none_or(Handed::await_idle)
+    pub fn ask_for_idle(&mut self) -> bool {
+        self.handed.as_mut().is_none_or(Handed::ask_for_idle)
     }
 
     /// Requests a turn for the end of the application's current call.

@@ -16,7 +16,7 @@ use crate::drive::proxy_header::ProxyHeader;
 
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// Connections taken in at one entrance before the acceptor looks at what else there is.
+/// Connections taken in at one listener before the acceptor looks at what else there is.
 const ACCEPTED_AT_ONCE: usize = 64;
 /// Longest first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE: Limits = Limits { message_bytes_max: 16 << 10 };
@@ -24,13 +24,13 @@ const FIRST_MESSAGE: Limits = Limits { message_bytes_max: 16 << 10 };
 const TLS_HANDSHAKE: u8 = 22;
 
 impl Acceptor {
-    /// Accepts what waits at this entrance, up to [`ACCEPTED_AT_ONCE`]: the other entrances have
+    /// Accepts what waits at this listener, up to [`ACCEPTED_AT_ONCE`]: the other listeners have
     /// their turn too.
     pub(super) fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
             // It may have been closed.
-            let Some(entrance) = self.entrances.get(i) else { return };
-            match entrance.listener.accept() {
+            let Some(listener) = self.listeners.get(i) else { return };
+            match listener.listener.accept() {
                 Ok(Some(stream)) => self.enter(i, stream),
                 Ok(None) => return,
                 Err(error) => {
@@ -44,12 +44,12 @@ impl Acceptor {
         self.accept_at = Some(0);
     }
 
-    /// Somebody has come in at this entrance.
+    /// Somebody has come in at this listener.
     fn enter(&mut self, i: usize, stream: Box<dyn Stream>) {
-        let Some(entrance) = self.entrances.get(i) else { return };
-        let until_ns = self.io.monotonic_ns() + entrance.wait_ns;
-        let (group, address) = (entrance.group, stream.peer_addr().map(|peer| peer.ip()));
-        let proxies = &entrance.proxies;
+        let Some(listener) = self.listeners.get(i) else { return };
+        let until_ns = self.io.monotonic_ns() + listener.wait_ns;
+        let (group, address) = (listener.group, stream.peer_addr().map(|peer| peer.ip()));
+        let proxies = &listener.proxies;
         let is_proxy = !proxies.is_empty() && Subnet::allow(proxies, address);
         let mut waiting = NewConnection::new(stream, address, group, until_ns);
         if is_proxy {
@@ -75,11 +75,11 @@ impl Acceptor {
             tell!(self.lines, self.at(address), Refused, warn, ClosedForStranger, peer = peer);
             return None;
         }
-        // The entrance may have been closed while a proxy was silent.
-        let mut entrances = self.entrances.iter().map(|(_, entrance)| entrance);
-        let entrance = entrances.find(|entrance| entrance.group == group)?;
-        waiting.tls.clone_from(&entrance.tls);
-        waiting.is_tls = entrance.tls.is_some();
+        // The listener may have been closed while a proxy was silent.
+        let mut listeners = self.listeners.iter().map(|(_, listener)| listener);
+        let listener = listeners.find(|listener| listener.group == group)?;
+        waiting.tls.clone_from(&listener.tls);
+        waiting.is_tls = listener.tls.is_some();
         Some(waiting)
     }
 

@@ -53,8 +53,8 @@ enum Found {
     Candidate(u64, u64),
     /// That of somebody whose first Logon(A) is being judged.
     Judged,
-    /// That of a session whose counterparty does not come from there (`allow_from`).
-    RemoteAccess,
+    /// That of a session whose `allow_from` does not have this address.
+    AddressRefused,
     /// That of a session whose counterparty shows another certificate than this.
     Another(String),
     /// That of somebody for whom nothing can be done, as has been told.
@@ -111,7 +111,7 @@ impl Acceptor {
             }
             (Found::Reported, _) => {}
             (found, _) => {
-                if matches!(found, Found::RemoteAccess | Found::Another(_) | Found::Nobody) {
+                if matches!(found, Found::AddressRefused | Found::Another(_) | Found::Nobody) {
                     self.failed.failed_as(self.io.monotonic_ns(), waiting.source(), &asked);
                 }
                 self.tell_unwanted(waiting.address, &asked, found);
@@ -152,7 +152,7 @@ impl Acceptor {
 
     /// Has its password checked.
     fn prove(&mut self, token: usize, waiting: NewConnection, guess: Guess) {
-        let (source, waker) = (waiting.source(), Waker::clone(&self.worker.waker));
+        let (source, waker) = (waiting.source(), Waker::clone(&self.handle.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
             // At the end of the engine nobody reads the answer.
@@ -231,7 +231,7 @@ impl Acceptor {
             Found::Judged => {
                 tell!(self.lines, at, Refused, warn, ClosedBeingJudged, peer = peer, asked);
             }
-            Found::RemoteAccess => {
+            Found::AddressRefused => {
                 tell!(self.lines, at, Refused, warn, ClosedForAddress, peer = peer, asked);
             }
             Found::Another(certificate) => {
@@ -291,7 +291,7 @@ impl Acceptor {
             .max_by_key(|(fit, _)| *fit)
             .map(|(_, to)| {
                 let found = match is_wanted(&to.tls_peers, shown) {
-                    _ if !Subnet::allow(&to.allowed, address) => Found::RemoteAccess,
+                    _ if !Subnet::allow(&to.allowed, address) => Found::AddressRefused,
                     false => Found::Another(text_of(shown)),
                     true => match self.has_its_turn(
                         who,
@@ -310,7 +310,7 @@ impl Acceptor {
                         Err(before) => before,
                     },
                 };
-                if matches!(found, Found::RemoteAccess | Found::Another(_) | Found::Busy) {
+                if matches!(found, Found::AddressRefused | Found::Another(_) | Found::Busy) {
                     to.published.counters.logons_refused.add_beside_others(1);
                 }
                 found
@@ -325,7 +325,7 @@ impl Acceptor {
         }
         let Some(template) = self.creator.template(key) else { return Found::Nobody };
         if !Subnet::allow(&template.allowed(), address) {
-            return Found::RemoteAccess;
+            return Found::AddressRefused;
         }
         if self.making.values().any(|other| other == key) {
             return Found::Judged;

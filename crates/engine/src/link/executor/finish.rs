@@ -51,7 +51,7 @@ impl Executor {
             // The lock of the store stays held while the device is busy.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
-        } else if !self.core.delivery.await_idle() || self.application.is_called() {
+        } else if !self.core.delivery.ask_for_idle() || self.application.is_called() {
             // An application that does not return keeps its session; release the store for a later
             // engine.
             drop(self.journal.retire());
@@ -69,7 +69,7 @@ impl Executor {
             || self.look_what_is_safe(now).is_err()
             || self.core.watermarks.are_safe();
         self.make_calls(now, None);
-        self.core.delivery.await_idle() && is_safe
+        self.core.delivery.ask_for_idle() && is_safe
     }
 
     /// Reopens the store if it has failed. Returns true if the store is open.

@@ -21,7 +21,7 @@ impl Executor {
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
         // Records of the last connection's calls go into the store first.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
-        let refreshed = match self.core.delivery.await_idle() {
+        let refreshed = match self.core.delivery.ask_for_idle() {
             true => self.refresh(now),
             false => Err(StoreError::NotYet),
         };

@@ -149,7 +149,7 @@ impl Handed {
 
     /// Returns true if the application is idle, and stays idle. A message for which the application
     /// is not available may still wait. Otherwise the method requests a turn for this state.
-    pub(super) fn await_idle(&mut self) -> bool {
+    pub(super) fn ask_for_idle(&mut self) -> bool {
         let stands = self.is_still();
         self.awaits_rest |= !stands;
         stands
@@ -308,12 +308,12 @@ mod tests {
     #[test]
     fn a_turn_is_owed_once_when_what_was_waited_for_has_come_about() {
         let mut all = handed(10);
-        assert!(all.await_idle() && !all.owes_turn(), "there was nothing to wait for");
+        assert!(all.ask_for_idle() && !all.owes_turn(), "there was nothing to wait for");
         all.put(message(2));
-        assert!(!all.await_idle() && !all.owes_turn());
+        assert!(!all.ask_for_idle() && !all.owes_turn());
         assert_eq!(all.take_first().map(|had| had.seq), Some(2));
         assert!(all.owes_turn() && !all.owes_turn());
-        assert!(all.await_idle());
+        assert!(all.ask_for_idle());
         let mut all = handed(10);
         all.put(message(2));
         all.put(message(3));
@@ -382,9 +382,9 @@ mod tests {
         all.put(message(3));
         all.take_first();
         assert_eq!((all.panicked(2), all.panicked(0)), (2, 2), "the first one counts");
-        assert!(!all.await_idle(), "the event is still to be told");
+        assert!(!all.ask_for_idle(), "the event is still to be told");
         all.take_first();
-        assert!(all.await_idle() && !all.is_idle());
+        assert!(all.ask_for_idle() && !all.is_idle());
         all.clear(0, false);
         assert!(all.is_idle());
     }
