@@ -8,7 +8,7 @@ use std::io::BufReader;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use transfix::{AuditError, verify_audit};
+use transfix_observe::audit::{self, AuditError};
 
 use crate::foreign;
 use crate::input::failed;
@@ -58,7 +58,7 @@ fn verify(args: &Verify) -> ExitCode {
         Ok(file) => file,
         Err(error) => return failed(&format!("{path}: {error}")),
     };
-    let verified = match verify_audit(BufReader::new(file), args.has.as_deref()) {
+    let verified = match audit::verify(BufReader::new(file), args.has.as_deref()) {
         Ok(verified) => verified,
         Err(AuditError::Line { line, why }) => {
             refused(&format!("{path}:{line}: {why}"));

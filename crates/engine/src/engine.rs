@@ -9,6 +9,7 @@ use std::sync::{Arc, PoisonError};
 use std::thread;
 use std::time::Duration;
 
+use transfix_observe::audit::AuditFile;
 use transfix_observe::called::Watch;
 use transfix_observe::event;
 use transfix_observe::latency::usual::UsualTimes;
@@ -18,7 +19,6 @@ use transfix_settings::{Durability, EngineSettings, Mode, SessionSettings, Setti
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
-use crate::admin::audit::AuditFile;
 use crate::affinity;
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorHandle};

@@ -68,7 +68,6 @@ pub mod simulated;
 pub mod tls;
 
 pub use admin::action::{Action, Actor, EngineAction};
-pub use admin::audit_line::{AuditError, Verified, verify_audit};
 pub use admin::request::Request;
 pub use api::admin::{Admin, AdminError, Done};
 pub use api::answer::MessageAnswer;

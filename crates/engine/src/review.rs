@@ -17,11 +17,12 @@ use transfix_session::{BeginString, Role};
 use transfix_settings::{
     ClientCertificate, DictionaryChoice, Durability, SessionSettings, Settings, TlsSettings,
 };
+use transfix_store::file_system;
 
 use crate::affinity::Machine;
 use crate::assemble::check_rules;
+use crate::drive::tls;
 use crate::drive::tls::Doubt;
-use crate::drive::{network, tls};
 use crate::link::rule_book::RuleBook;
 
 /// The findings of [`Review::of`]. Each text begins with file and line, if the settings have
@@ -152,12 +153,12 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
                     begin again at 1";
         return warnings.of(session, "durability", what);
     }
-    match network::check(&path, settings.allow_network_store) {
+    match file_system::check(&path, settings.allow_network_store) {
         Ok(Some(doubt)) => warnings.of(session, "store_dir", doubt),
         Ok(None) => {}
         Err(error) => errors.of(session, "store_dir", &error.to_string()),
     }
-    if network::is_in_memory(&path) {
+    if file_system::is_in_memory(&path) {
         let what = "the store lies on a file system in memory (tmpfs): it is lost with the next \
                     start of the machine";
         warnings.of(session, "store_dir", what);

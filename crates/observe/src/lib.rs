@@ -1,5 +1,5 @@
 //! Observation of an engine from outside: clock, event codes, counts, states, latency, protocol
-//! log, and supervision of threads.
+//! log, audit file, and supervision of threads.
 //!
 //! A session publishes its values here. Other threads read the values without the lock of the
 //! session.
@@ -7,6 +7,7 @@
 //! Invariant: [`clock`] alone reads a clock.
 #![forbid(unsafe_code)]
 
+pub mod audit;
 pub mod called;
 pub mod clock;
 pub mod counters;

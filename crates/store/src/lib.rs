@@ -29,6 +29,7 @@ mod disk;
 mod error;
 mod file;
 mod file_map;
+pub mod file_system;
 mod files;
 mod format;
 mod header;

@@ -32,10 +32,12 @@ mod connect;
 mod listener;
 pub mod memory;
 mod options;
+pub mod proxy_header;
 mod sys;
 mod tcp;
 #[cfg(feature = "tls")]
 pub mod tls;
+pub mod tunnel;
 
 use std::io;
 use std::net::SocketAddr;

@@ -48,6 +48,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "transfix-codec",
             "transfix-dictionary",
             "transfix-gateway",
+            "transfix-observe",
             "transfix-quickfix",
             "transfix-store",
             "transfix-text",

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use transfix_observe::audit::AuditLine;
 use transfix_observe::event;
 use transfix_observe::reasons::ReasonCounts;
 use transfix_session::{OperateError, SessionId};
 
 use crate::admin::action::{Action, Actor, EngineAction};
-use crate::admin::audit_line::Line;
 use crate::admin::request::{Request, Unanswered};
 use crate::api::certificates::Certificates;
 use crate::api::handle::SessionHandle;
@@ -263,7 +263,7 @@ impl Admin {
         };
         let (who, from) = (&*actor.who, &*actor.from);
         let texts = [("who", who), ("from", from), ("what", what), ("step", step), said];
-        let line = Line { at: self.registry.io.now().utc, texts: &texts, of: None };
+        let line = AuditLine { at: self.registry.io.now().utc, texts: &texts, of: None };
         audit.append(&line).map(drop).map_err(|error| {
             let file = audit.path().display();
             event!(error, NotInAudit, who, from, what, %error, %file);
@@ -325,7 +325,7 @@ impl Admin {
             ("step", "asked"),
             ("before", before),
         ];
-        let line = Line { at: self.registry.io.now().utc, texts: &texts, of: None };
+        let line = AuditLine { at: self.registry.io.now().utc, texts: &texts, of: None };
         match audit.append(&line) {
             Ok(written) => Ok(Some(written.n)),
             Err(error) => {
@@ -361,7 +361,7 @@ impl Admin {
                 ("step", step),
                 (if done.is_ok() { "after" } else { "why" }, &*said),
             ];
-            let line = Line { at: self.registry.io.now().utc, texts: &texts, of: Some(of) };
+            let line = AuditLine { at: self.registry.io.now().utc, texts: &texts, of: Some(of) };
             match audit.append(&line) {
                 Ok(written) => audit_hash = written.hash,
                 // It is done, and the first line stands.

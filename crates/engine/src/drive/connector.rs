@@ -11,15 +11,15 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use transfix_session::nanos;
-use transfix_settings::{Backoff, SocketSettings};
+use transfix_session::{Secret, nanos};
+use transfix_settings::{Backoff, ProxyKind, SocketSettings};
+use transfix_transport::tunnel::Tunnel;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
 use crate::drive::resolver::Lookup;
 use crate::drive::routes::Routes;
 use crate::drive::shared::Shared;
 use crate::drive::tls::Shaking;
-use crate::drive::tunnel::Tunnel;
 use crate::io::Connecting;
 use crate::link::INTEREST;
 
@@ -231,7 +231,13 @@ impl Connector {
     ) -> io::Result<Option<Box<dyn Stream>>> {
         let Some((proxy, _)) = &self.routes.proxy else { return self.secure(stream, until, at) };
         stream.reregister(at.0, at.1, INTEREST)?;
-        let tunnel = Tunnel::open(stream, proxy, &self.routes.route().address)?;
+        let to = &*self.routes.route().address;
+        let password = proxy.password.as_ref().map_or("", Secret::reveal);
+        let login = proxy.username.as_deref().map(|username| (username, password));
+        let tunnel = match proxy.kind {
+            ProxyKind::Http => Tunnel::http(stream, login, to),
+            ProxyKind::Socks5 => Tunnel::socks5(stream, login, to)?,
+        };
         self.state = State::Tunnelling(tunnel, until);
         Ok(None)
     }

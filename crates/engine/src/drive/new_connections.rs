@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::Arc;
 
 use transfix_transport::Stream;
+use transfix_transport::proxy_header::ProxyHeader;
 
-use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::tls::TlsListener;
 use crate::link::failed_logons::Source;
 

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, Weak};
 
+use transfix_observe::audit::AuditFile;
 use transfix_observe::called::Watch;
 use transfix_observe::latency::usual::UsualTimes;
 use transfix_observe::protocol_log::ProtocolLogs;
@@ -14,7 +15,6 @@ use transfix_session::{BeginString, Secret, SessionId};
 use transfix_settings::SessionSettings;
 use transfix_store::{Helpers, Store, StoreError};
 
-use crate::admin::audit::AuditFile;
 use crate::admin::request::Requests;
 use crate::drive::certificates::OwnCertificates;
 use crate::drive::passwords::{Guess, Passwords};

@@ -7,9 +7,8 @@ use transfix_observe::event;
 use transfix_settings::{BeyondLimit, Durability, RetentionSettings, SessionSettings};
 use transfix_store::{
     Compress, FileStore, Helpers, MemoryStore, Options, Retention, Store, StoreError, WhenFull,
+    file_system,
 };
-
-use crate::drive::network;
 
 /// Largest store segment, unless the first one is larger.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
@@ -51,7 +50,7 @@ pub(crate) fn open(
         segment_bytes_max: settings.store.segment_bytes.max(SEGMENT_BYTES_MAX).min(segment_max),
     };
     let path = settings.store_path();
-    let doubt = network::check(&path, settings.store.allow_network_store)?;
+    let doubt = file_system::check(&path, settings.store.allow_network_store)?;
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
     if let Some(why) = doubt {

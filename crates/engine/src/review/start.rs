@@ -11,10 +11,10 @@ use std::path::Path;
 
 use rustix::fs::{Access, access};
 use rustix::process::geteuid;
+use transfix_observe::audit;
 use transfix_session::{BeginString, Role, SessionId};
 use transfix_settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
 
-use crate::admin::audit;
 use crate::drive::listening::{check_address, check_same_listener};
 use crate::drive::{descriptors, routes, tls};
 

@@ -15,12 +15,12 @@ use transfix_settings::schedule::Schedule;
 use transfix_settings::{DictionaryChoice, SessionSettings};
 use transfix_store::{Store, StoreError};
 use transfix_transport::Stream;
+use transfix_transport::proxy_header::ProxyHeader;
 
 use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
 use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
-use crate::drive::proxy_header::ProxyHeader;
 use crate::drive::registry::Registry;
 use crate::link::hours::Hours;
 use crate::link::{Arrival, Down, Link};

@@ -60,7 +60,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("store_dir", TRADE, "both_sides_go_on_where_they_were_after_a_restart"),
     (
         "allow_network_store",
-        "engine/src/drive/network.rs",
+        "store/src/file_system.rs",
         "a_store_on_the_network_is_refused_unless_it_is_allowed",
     ),
     ("logon.expected_password_hash", STRANGERS, "a_password_is_checked_by_its_hash"),

@@ -10,8 +10,9 @@ use std::time::Duration;
 use serde_json::Value;
 use transfix::{
     Action, Actor, Admin, AdminError, BeginString, Engine, EngineAction, OperateError, SessionId,
-    Settings, State, verify_audit,
+    Settings, State,
 };
+use transfix_observe::audit::verify;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
@@ -84,7 +85,7 @@ fn each_action_does_what_it_says_and_is_written_down() {
     let said = "state=Active next_in=2 next_out=6 enabled=true queued_bytes=0";
     assert_eq!(before.as_str().unwrap(), said);
     assert_eq!(after.as_str().unwrap(), said.replace("next_in=2", "next_in=9"));
-    let verified = verify_audit(BufReader::new(File::open(&audit).unwrap()), None).unwrap();
+    let verified = verify(BufReader::new(File::open(&audit).unwrap()), None).unwrap();
     assert_eq!((verified.lines, verified.unfinished), (14, vec![]));
 }
 

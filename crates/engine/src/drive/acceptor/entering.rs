@@ -8,11 +8,11 @@ use tracing::field::display;
 use transfix_codec::{Frame, Garbled, Limits, frame};
 use transfix_observe::tell;
 use transfix_settings::Subnet;
+use transfix_transport::proxy_header::ProxyHeader;
 use transfix_transport::{Interest, Stream, Token};
 
 use super::{Acceptor, NOBODY};
 use crate::drive::new_connections::NewConnection;
-use crate::drive::proxy_header::ProxyHeader;
 
 /// Pause after the system refused to accept, for instance for want of open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;

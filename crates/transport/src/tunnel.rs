@@ -6,16 +6,14 @@ use std::io;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use transfix_codec::shown::Shown;
-use transfix_session::Secret;
-use transfix_settings::{ProxyKind, ProxySettings};
-use transfix_transport::Stream;
+
+use crate::Stream;
 
 /// Longest answer of an HTTP proxy.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
 /// A connection to a proxy that is asked for one to a counterparty.
-pub(crate) struct Tunnel {
+pub struct Tunnel {
     stream: Box<dyn Stream>,
     /// The bytes still to be written.
     out: Vec<u8>,
@@ -36,38 +34,37 @@ enum Step {
 }
 
 impl Tunnel {
-    /// Asks the proxy at the other end of `stream` for a connection to `to`, a `host:port`.
+    /// Asks the HTTP proxy at the other end of `stream` for a connection to `to`, a `host:port`.
+    /// `login` is a username and a password.
+    #[must_use]
+    pub fn http(stream: Box<dyn Stream>, login: Option<(&str, &str)>, to: &str) -> Self {
+        Self { stream, out: connect(to, login), answer: Vec::new(), step: Step::Http }
+    }
+
+    /// Asks the SOCKS 5 proxy at the other end of `stream` for a connection to `to`, a `host:port`.
+    /// `login` is a username and a password, of at most 255 bytes each.
     ///
     /// # Errors
-    /// If SOCKS has no form for the name.
-    pub(crate) fn open(
+    /// [`io::ErrorKind::InvalidInput`] if SOCKS has no form for `to`.
+    pub fn socks5(
         stream: Box<dyn Stream>,
-        proxy: &ProxySettings,
+        login: Option<(&str, &str)>,
         to: &str,
     ) -> io::Result<Self> {
-        let login = proxy
-            .username
-            .as_deref()
-            .map(|username| (username, proxy.password.as_ref().map_or("", Secret::reveal)));
-        let (out, step) = match proxy.kind {
-            ProxyKind::Http => (connect(to, login), Step::Http),
-            ProxyKind::Socks5 => {
-                let request = request(to)?;
-                let methods: &[u8] = if login.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] };
-                let login = login.map_or(Vec::new(), |(username, password)| {
-                    [&[1], &*with_length(username), &*with_length(password)].concat()
-                });
-                (methods.to_vec(), Step::Method { login, request })
-            }
-        };
-        Ok(Self { stream, out, answer: Vec::new(), step })
+        let request = request(to)?;
+        let out: &[u8] = if login.is_some() { &[5, 2, 0, 2] } else { &[5, 1, 0] };
+        let login = login.map_or(Vec::new(), |(username, password)| {
+            [&[1], &*with_length(username), &*with_length(password)].concat()
+        });
+        let step = Step::Method { login, request };
+        Ok(Self { stream, out: out.to_vec(), answer: Vec::new(), step })
     }
 
     /// Goes on. Returns whether the counterparty is at the other end now.
     ///
     /// # Errors
     /// If the proxy refuses, says what is no answer, or is gone.
-    pub(crate) fn advance(&mut self) -> io::Result<bool> {
+    pub fn advance(&mut self) -> io::Result<bool> {
         loop {
             while !self.out.is_empty() {
                 match self.stream.write(&self.out) {
@@ -99,7 +96,9 @@ impl Tunnel {
         }
     }
 
-    pub(crate) fn finish(self) -> Box<dyn Stream> {
+    /// Returns the stream, whose next byte is of the counterparty.
+    #[must_use]
+    pub fn finish(self) -> Box<dyn Stream> {
         self.stream
     }
 
@@ -173,7 +172,7 @@ fn check_status(head: &[u8]) -> io::Result<()> {
     let is_http = line.starts_with(b"HTTP/1.0 ") || line.starts_with(b"HTTP/1.1 ");
     match line.get(9..12) {
         Some([b'2', ..]) if is_http => Ok(()),
-        Some(_) if is_http => Err(refused(&Shown::new(&line[9..]).to_string())),
+        Some(_) if is_http => Err(refused(&line[9..].escape_ascii().to_string())),
         _ => Err(no_answer("HTTP")),
     }
 }
@@ -228,14 +227,31 @@ fn no_answer(protocol: &str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use transfix_testkit::random::Random;
-    use transfix_transport::memory::pipe;
 
     use super::*;
+    use crate::memory::pipe;
+
+    const LOGIN: Option<(&str, &str)> = Some(("desk", "sesame"));
+
+    fn http(stream: Box<dyn Stream>) -> Tunnel {
+        Tunnel::http(stream, None, "b.example:9880")
+    }
+
+    fn socks5(stream: Box<dyn Stream>) -> Tunnel {
+        Tunnel::socks5(stream, None, "b.example:9880").unwrap()
+    }
+
+    fn socks5_with_login(stream: Box<dyn Stream>) -> Tunnel {
+        Tunnel::socks5(stream, LOGIN, "b.example:9880").unwrap()
+    }
 
     /// The result for an answer that comes in pieces; `None` if it goes on waiting.
-    fn answered(proxy: &ProxySettings, pieces: &[&[u8]]) -> Option<Result<(), String>> {
+    fn answered(
+        open: fn(Box<dyn Stream>) -> Tunnel,
+        pieces: &[&[u8]],
+    ) -> Option<Result<(), String>> {
         let (near, mut far) = pipe(1 << 16);
-        let mut tunnel = Tunnel::open(Box::new(near), proxy, "b.example:9880").unwrap();
+        let mut tunnel = open(Box::new(near));
         for piece in pieces {
             match tunnel.advance() {
                 Ok(true) => return Some(Ok(())),
@@ -251,17 +267,12 @@ mod tests {
 
     #[test]
     fn an_answer_may_come_in_any_pieces_and_end_anywhere() {
-        let mut login = ProxySettings::new(ProxyKind::Socks5, "p.example:1080");
-        login.username = Some("desk".to_owned());
-        login.password = Some(Secret::new("sesame".to_owned()));
-        let http = ProxySettings::new(ProxyKind::Http, "p.example:3128");
-        let socks = ProxySettings::new(ProxyKind::Socks5, "p.example:1080");
         let bound: &[u8] = &[5, 0, 0, 4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1, 2, 3, 4, 5, 6, 7, 8];
         for (proxy, answer) in [
-            (&http, &b"HTTP/1.0 200 Connection established\r\nServer: x\r\n\r\n"[..]),
-            (&socks, &[&[5, 0], bound].concat()),
-            (&login, &[&[5, 2, 1, 0], bound].concat()),
-            (&login, &[&[5, 0], bound].concat()),
+            (http as fn(_) -> _, &b"HTTP/1.0 200 Connection established\r\nServer: x\r\n\r\n"[..]),
+            (socks5, &[&[5, 0], bound].concat()),
+            (socks5_with_login, &[&[5, 2, 1, 0], bound].concat()),
+            (socks5_with_login, &[&[5, 0], bound].concat()),
         ] {
             let bytes: Vec<_> = answer.chunks(1).collect();
             assert_eq!(answered(proxy, &bytes), Some(Ok(())));
@@ -271,22 +282,23 @@ mod tests {
                 assert_eq!(answered(proxy, &[first, second]), Some(Ok(())), "{end}");
             }
         }
-        let refused = |proxy, answer: &[u8]| answered(proxy, &[answer]).unwrap().unwrap_err();
-        assert!(refused(&socks, &[5, 0xff]).contains("wants a username"));
-        assert!(refused(&login, &[5, 2, 1, 7]).contains("does not take the username"));
-        assert!(refused(&socks, &[5, 0, 5, 5]).contains("the counterparty has refused"));
-        assert!(refused(&http, b"HTTP/1.1 407 Who?\x07\r\n\r\n").contains(": 407 Who?"));
+        let refused =
+            |open: fn(_) -> _, answer: &[u8]| answered(open, &[answer]).unwrap().unwrap_err();
+        assert!(refused(socks5, &[5, 0xff]).contains("wants a username"));
+        assert!(refused(socks5_with_login, &[5, 2, 1, 7]).contains("does not take the username"));
+        assert!(refused(socks5, &[5, 0, 5, 5]).contains("the counterparty has refused"));
+        assert!(
+            refused(http as fn(_) -> _, b"HTTP/1.1 407 Who?\x07\r\n\r\n").contains(": 407 Who?")
+        );
         let endless = [&b"HTTP/1.1 200 OK\r\n"[..], &vec![b'x'; 1 << 15]].concat();
-        assert!(refused(&http, &endless).contains("no answer of HTTP"));
+        assert!(refused(http as fn(_) -> _, &endless).contains("no answer of HTTP"));
     }
 
     #[test]
     fn no_answer_makes_it_panic() {
         let mut random = Random::new(7);
-        for kind in [ProxyKind::Http, ProxyKind::Socks5] {
-            let mut proxy = ProxySettings::new(kind, "p.example:1");
+        for open in [http as fn(_) -> _, socks5, socks5_with_login] {
             for _ in 0..2_000 {
-                proxy.username = (random.below(2) == 0).then(|| "desk".to_owned());
                 let length = random.below(40);
                 let likely = [5, 0, 1, 3, 4, 2, b'\r', b'\n', 255];
                 let answer: Vec<u8> = (0..length)
@@ -295,7 +307,7 @@ mod tests {
                         _ => random.below(256) as u8,
                     })
                     .collect();
-                let _ = answered(&proxy, &[&answer]);
+                let _ = answered(open, &[&answer]);
             }
         }
     }

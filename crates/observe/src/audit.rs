@@ -10,15 +10,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
 use transfix_codec::Timestamp;
-use transfix_observe::event;
+mod line;
 
-use crate::admin::audit_line::{Line, NO_HASH, chained, hash_of};
+pub use line::{AuditError, AuditLine, Verified, verify};
+
+use crate::event;
+use line::{NO_HASH, chained, hash_of};
 
 /// Length, in bytes, of the tail in which the last lines are searched.
 const TAIL: u64 = 2 << 20;
 
 /// The audit file, open and locked.
-pub(crate) struct AuditFile {
+pub struct AuditFile {
     path: PathBuf,
     chain: Mutex<Chain>,
 }
@@ -37,15 +40,17 @@ struct Chain {
 
 /// A written line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub(crate) n: u64,
-    pub(crate) hash: String,
+pub struct WrittenLine {
+    /// The number of the line, from 1.
+    pub n: u64,
+    /// The hash of the line.
+    pub hash: String,
 }
 
 impl AuditFile {
     /// Opens or creates the file. Moves a torn last line, left by a crash, to `FILE.torn`, and
     /// records the move in the chain.
-    pub(crate) fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
+    pub fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
         // Create the folder at the first start, as for the file of [events].
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
             fs::create_dir_all(dir)?;
@@ -69,7 +74,7 @@ impl AuditFile {
             chain.is_torn = true;
             let what = format!("{} bytes, SHA-256 {}", torn.len(), hash_of(torn));
             let texts = [("who", "engine"), ("what", &what), ("step", "torn")];
-            chain.append(&Line { at: now, texts: &texts, of: None })?;
+            chain.append(&AuditLine { at: now, texts: &texts, of: None })?;
         } else if start + tail.len() as u64 != length {
             return Err(io::Error::new(ErrorKind::ResourceBusy, "it grows while it is read"));
         }
@@ -77,17 +82,19 @@ impl AuditFile {
     }
 
     /// Appends a line, and waits until the line is on the disk.
-    pub(crate) fn append(&self, line: &Line<'_>) -> io::Result<Written> {
+    pub fn append(&self, line: &AuditLine<'_>) -> io::Result<WrittenLine> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner).append(line)
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Returns the path of the file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl Chain {
-    fn append(&mut self, line: &Line<'_>) -> io::Result<Written> {
+    fn append(&mut self, line: &AuditLine<'_>) -> io::Result<WrittenLine> {
         if self.is_torn {
             self.file.set_len(self.length)?;
             self.is_torn = false;
@@ -106,12 +113,12 @@ impl Chain {
         self.length += text.len() as u64;
         self.n = n;
         self.hash.clone_from(&hash);
-        Ok(Written { n, hash })
+        Ok(WrittenLine { n, hash })
     }
 }
 
 /// Checks that the file ends in a valid line, without changes to the file. A missing file is valid.
-pub(crate) fn check(path: &Path) -> io::Result<()> {
+pub fn check(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || !path.exists() {
         return Ok(());
     }
@@ -174,14 +181,13 @@ mod tests {
     use transfix_testkit::temp::TempDir;
 
     use super::*;
-    use crate::admin::audit_line::{Verified, verify_audit};
 
-    fn line<'a>(texts: &'a [(&'static str, &'a str)]) -> Line<'a> {
-        Line { at: Timestamp(1), texts, of: None }
+    fn line<'a>(texts: &'a [(&'static str, &'a str)]) -> AuditLine<'a> {
+        AuditLine { at: Timestamp(1), texts, of: None }
     }
 
     fn verified(path: &Path) -> Verified {
-        verify_audit(BufReader::new(File::open(path).unwrap()), None).unwrap()
+        verify(BufReader::new(File::open(path).unwrap()), None).unwrap()
     }
 
     fn with_lines(path: &Path, lines: u64) -> u64 {

@@ -26,14 +26,16 @@ const PREV_LENGTH: usize = PREV.len() + NO_HASH.len() + 1;
 const HASH_LENGTH: usize = HASH.len() + NO_HASH.len() + 2;
 
 /// The values of a line, in order; empty texts are omitted.
-pub(crate) struct Line<'a> {
-    pub(crate) at: Timestamp,
-    pub(crate) texts: &'a [(&'static str, &'a str)],
+pub struct AuditLine<'a> {
+    /// The time of the record.
+    pub at: Timestamp,
+    /// Names and texts, such as `who` and `what`.
+    pub texts: &'a [(&'static str, &'a str)],
     /// For the second line of an action: the number of the first.
-    pub(crate) of: Option<u64>,
+    pub of: Option<u64>,
 }
 
-impl Line<'_> {
+impl AuditLine<'_> {
     /// Returns the line with its end, and its hash.
     pub(crate) fn written(&self, n: u64, prev: &str) -> (String, String) {
         let mut line = format!("{{\"n\":{n},\"at\":\"{}\"", moment(self.at));
@@ -165,7 +167,7 @@ impl std::error::Error for AuditError {}
 ///
 /// # Errors
 /// [`AuditError`] at the first invalid line, or if no line has the hash `kept`.
-pub fn verify_audit(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, AuditError> {
+pub fn verify(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, AuditError> {
     let (mut lines, mut last_hash, mut torn_bytes) = (0, NO_HASH.to_owned(), 0);
     let mut unfinished = BTreeSet::new();
     let (mut line, mut lost) = (Vec::new(), kept);
@@ -219,15 +221,15 @@ mod tests {
             let texts = [("who", "anna \"b\"\n"), ("what", "log_out text=ü"), ("step", step)];
             let of = (n % 2 == 0).then(|| n - 1);
             let at = Timestamp(1_764_000_000_000_000_007);
-            let (line, hash) = Line { at, texts: &texts, of }.written(n, &prev);
+            let (line, hash) = AuditLine { at, texts: &texts, of }.written(n, &prev);
             prev = hash;
             all.push(line);
         }
         all
     }
 
-    fn verify(lines: &[String]) -> Result<Verified, String> {
-        verify_audit(lines.concat().as_bytes(), None).map_err(|error| error.to_string())
+    fn verified(lines: &[String]) -> Result<Verified, String> {
+        verify(lines.concat().as_bytes(), None).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -237,10 +239,10 @@ mod tests {
         for line in &lines {
             serde_json::from_str::<serde_json::Value>(line).unwrap();
         }
-        let verified = verify(&lines).unwrap();
-        assert_eq!((verified.lines, &verified.unfinished[..]), (5, &[5][..]));
-        assert!(lines[4].contains(&verified.last_hash));
-        assert_eq!(verify(&[]).unwrap().last_hash, NO_HASH);
+        let found = verified(&lines).unwrap();
+        assert_eq!((found.lines, &found.unfinished[..]), (5, &[5][..]));
+        assert!(lines[4].contains(&found.last_hash));
+        assert_eq!(verified(&[]).unwrap().last_hash, NO_HASH);
     }
 
     #[test]
@@ -253,10 +255,10 @@ mod tests {
                 if changed == sound {
                     continue;
                 }
-                let verified = verify_audit(&changed[..], None);
+                let found = verify(&changed[..], None);
                 // The last line without its end is torn, and told as such.
-                let is_torn = matches!(&verified, Ok(v) if v.lines == 3 && v.torn_bytes > 0);
-                assert!(verified.is_err() || is_torn, "byte {at} as {other}");
+                let is_torn = matches!(&found, Ok(v) if v.lines == 3 && v.torn_bytes > 0);
+                assert!(found.is_err() || is_torn, "byte {at} as {other}");
             }
         }
     }
@@ -267,14 +269,14 @@ mod tests {
         for n in 0..5 {
             let mut fewer = lines.clone();
             fewer.remove(n);
-            let error = verify(&fewer).unwrap_err();
+            let error = verified(&fewer).unwrap_err();
             assert!(error.starts_with(&format!("line {}: it does not follow", n + 1)), "{error}");
             let mut moved = lines.clone();
             moved.swap(n, n + 1);
-            verify(&moved).unwrap_err();
+            verified(&moved).unwrap_err();
         }
-        let hash = verify(&lines).unwrap().last_hash;
-        let cut = |n: usize| verify_audit(lines[..n].concat().as_bytes(), Some(&hash));
+        let hash = verified(&lines).unwrap().last_hash;
+        let cut = |n: usize| verify(lines[..n].concat().as_bytes(), Some(&hash));
         assert!(matches!(cut(5), Err(AuditError::Cut(_))), "shown by the hash alone");
         cut(6).unwrap();
     }
@@ -283,8 +285,8 @@ mod tests {
     fn text_of_an_operator_cannot_pass_for_a_line() {
         let text = format!("x\"{PREV}{NO_HASH}\"{HASH}{NO_HASH}\"}}\n{{\"n\":2");
         let texts = [("what", &*text), ("step", "asked")];
-        let (line, _) = Line { at: Timestamp(1), texts: &texts, of: None }.written(1, NO_HASH);
+        let (line, _) = AuditLine { at: Timestamp(1), texts: &texts, of: None }.written(1, NO_HASH);
         assert_eq!(line.matches('\n').count(), 1);
-        assert_eq!(verify(&[line]).unwrap().lines, 1);
+        assert_eq!(verified(&[line]).unwrap().lines, 1);
     }
 }

@@ -7,7 +7,7 @@
 use std::io;
 use std::path::Path;
 
-use transfix_store::StoreError;
+use crate::StoreError;
 
 /// File systems of the network, as statfs(2) names them.
 const NETWORK: &[(u32, &str)] = &[
@@ -26,7 +26,7 @@ const FUSE: u32 = 0x6573_5546;
 
 /// Refuses a store on a file system of the network, unless it is allowed there. Returns what the
 /// log is to say of one that may be such a file system.
-pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
+pub fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     check_kind(dir, file_system(existing(dir)), is_allowed)
 }
 
@@ -53,7 +53,8 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
 }
 
 /// Returns true if it lies on a file system that the machine keeps in memory alone.
-pub(crate) fn is_in_memory(dir: &Path) -> bool {
+#[must_use]
+pub fn is_in_memory(dir: &Path) -> bool {
     is_memory(file_system(existing(dir)))
 }
 

@@ -7,7 +7,7 @@
 use std::io;
 use std::net::IpAddr;
 
-use transfix_transport::Stream;
+use crate::Stream;
 
 /// How version 2 begins (section 2.2).
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
@@ -22,7 +22,7 @@ const HEADER_BYTES_MAX: usize = 4 << 10;
 
 /// The result.
 #[derive(Default)]
-pub(crate) struct ProxyHeader {
+pub struct ProxyHeader {
     read: Vec<u8>,
 }
 
@@ -34,10 +34,7 @@ impl ProxyHeader {
     /// [`io::ErrorKind::InvalidData`] if it is no such header, or one for something else than TCP;
     /// others if the connection ends.
     #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
-    pub(crate) fn advance(
-        &mut self,
-        stream: &mut dyn Stream,
-    ) -> io::Result<Option<Option<IpAddr>>> {
+    pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
         let mut bytes = [0; 512];
         loop {
             let missing = self.missing().map_err(invalid)?;
@@ -146,7 +143,7 @@ fn invalid(what: String) -> io::Error {
 
 #[cfg(test)]
 mod tests {
-    use transfix_transport::memory::pipe;
+    use crate::memory::pipe;
 
     use super::*;
 
