@@ -3,11 +3,8 @@
 use serde_json::Value;
 
 use super::Records;
-use super::scenarios::{ratio, without_place};
-use super::tables::{COLUMNS, PEERS, number, recorded};
-
-/// In place of a ratio whose interval says next to nothing.
-const NOT_MEASURABLE: &str = "not measurable here";
+use super::scenarios::{NOT_MEASURABLE, measurable, without_place};
+use super::tables::{COLUMNS, PEERS, number};
 
 /// The acceptors of other engines in a run.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
@@ -15,58 +12,8 @@ fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
     series.filter(|series| series["kind"] == "peer-acceptor")
 }
 
-/// `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
-fn engine(series: &Value) -> Option<&str> {
-    series["name"].as_str()?.split(", ").next()
-}
-
 fn runs<'a>(records: &[&'a Value]) -> Vec<&'a Value> {
     records.iter().filter_map(|record| record["runs"].as_array()).flatten().collect()
-}
-
-/// The ratio with its interval, unless the interval spans more than a factor of two.
-fn measurable(to_ours: &Value, field: &str) -> Option<String> {
-    let between = &to_ours[format!("{field}_between")];
-    match between[1].as_f64()? > 2.0 * between[0].as_f64()? {
-        true => Some(NOT_MEASURABLE.to_owned()),
-        false => ratio(to_ours, field),
-    }
-}
-
-/// For each engine, how many times as long as ours its acceptor takes, asked by the same client:
-/// with validation where it has one.
-pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
-    let columns: Vec<(&str, &Value)> = [("S4a", echo), ("S5", round_trip)]
-        .into_iter()
-        .flat_map(|(name, record)| runs(&[record]).into_iter().map(move |run| (name, run)))
-        .collect();
-    let mut names: Vec<&str> = Vec::new();
-    for name in columns.iter().flat_map(|(_, run)| acceptors(run)).filter_map(engine) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    let heads = columns.iter().map(|(scenario, run)| {
-        Some(format!("{scenario} `{}`: p50 | p99", run["configuration"].as_str()?))
-    });
-    let heads = heads.collect::<Option<Vec<_>>>()?.join(" | ");
-    let mut text =
-        format!("| times ours | {heads} |\n{}\n", "|---".repeat(1 + 2 * columns.len()) + "|");
-    for name in names {
-        let mut cells = vec![name.to_owned()];
-        for (_, run) in &columns {
-            // The one with validation comes first.
-            let series = acceptors(run).find(|series| engine(series) == Some(name));
-            let to_ours = series.map_or(&Value::Null, |series| &series["to_ours"]);
-            let times = |field: &str| measurable(to_ours, field).unwrap_or_else(|| "–".to_owned());
-            cells.extend([times("p50"), times("p99")]);
-        }
-        text += &format!("| {} |\n", cells.join(" | "));
-    }
-    for (name, record) in [("S4a", echo), ("S5", round_trip)] {
-        text += &format!("\n{name}: {}", recorded(record)?.replacen("Recorded", "recorded", 1));
-    }
-    Some(text.trim_end().to_owned())
 }
 
 /// All recorded figures in which another engine is ahead of ours.
@@ -265,11 +212,8 @@ mod tests {
     }
 
     #[test]
-    fn an_engine_has_one_row_and_each_reason_one_line() {
+    fn each_reason_has_one_line() {
         let (echo, trip) = (record(0.8), record(1.2));
-        let table = engines(&echo, &trip).expect("whole records");
-        let row = "| peer 1.0 | 0.80 (0.70–0.90) | 2.00 (1.50–3.00) | 1.20 (1.10–1.30) |";
-        assert!(table.contains(row), "{table}");
         let throughput = serde_json::json!({"runs": {"runs": [
             {"sessions": 1_000, "not_run": ["peer: it ended too early; its error is above"]}
         ]}});

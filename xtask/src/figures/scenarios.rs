@@ -20,7 +20,25 @@ fn interval(median: f64, low: f64, high: f64) -> String {
     format!("{} ({}–{})", shown(median), shown(low), shown(high))
 }
 
-/// The rows of S4a or S5, floor, engine and peers, a table for each configuration.
+/// In place of a ratio whose interval says next to nothing.
+pub(super) const NOT_MEASURABLE: &str = "not measurable here";
+
+/// The ratio with its interval, unless the interval spans more than a factor of two.
+pub(super) fn measurable(to_ours: &Value, field: &str) -> Option<String> {
+    let between = &to_ours[format!("{field}_between")];
+    match between[1].as_f64()? > 2.0 * between[0].as_f64()? {
+        true => Some(NOT_MEASURABLE.to_owned()),
+        false => ratio(to_ours, field),
+    }
+}
+
+/// Returns the engine of a series: `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
+pub(super) fn engine(series: &Value) -> Option<&str> {
+    series["name"].as_str()?.split(", ").next()
+}
+
+/// The rows of S4a or S5, a table for each configuration: the floor, Transfix, and each other
+/// engine once, with validation if it validates.
 pub(super) fn trips(record: &Value) -> Option<String> {
     let mut text = recorded(record)? + &repeated(record)?;
     for run in record["runs"].as_array()? {
@@ -35,8 +53,14 @@ pub(super) fn trips(record: &Value) -> Option<String> {
         );
         let head = "p50 | p95 | p99 | p99.9 | CPU | of | p50, times | p99, times";
         text += &format!("| µs | {head} |\n{}\n", "|---".repeat(9) + "|");
+        let mut engines = Vec::new();
         for series in run["series"].as_array()? {
-            text += &trip(series)?;
+            // The first series of an engine is the one with validation.
+            let name = engine(series)?;
+            if series["kind"] != "peer-acceptor" || !engines.contains(&name) {
+                text += &trip(series)?;
+            }
+            engines.push(name);
         }
     }
     Some(text.trim_end().to_owned())
@@ -52,7 +76,11 @@ fn trip(series: &Value) -> Option<String> {
         (None, None) => ("", &Value::Null),
     };
     cells.push(of.to_owned());
-    cells.extend(["p50", "p99"].map(|field| ratio(base, field).unwrap_or_default()));
+    let times = |field| match measurable(base, field)?.as_str() {
+        NOT_MEASURABLE => Some("–".to_owned()),
+        times => Some(times.to_owned()),
+    };
+    cells.extend(["p50", "p99"].map(|field| times(field).unwrap_or_default()));
     let name = series["name"].as_str()?;
     let name = match series["kind"].as_str()? {
         "engine" => format!("**Transfix, `{name}`**"),
@@ -277,13 +305,6 @@ pub(super) fn without_place(reason: &str) -> &str {
     reason.strip_suffix("; its error is above").unwrap_or(reason)
 }
 
-/// Orders a second alone.
-pub(super) fn throughput_in_short(record: &Value) -> Option<String> {
-    let runs = record["runs"]["runs"].as_array()?;
-    let table = by_sessions(runs, "orders/s", orders_per_s)?;
-    Some(format!("{}\n\n{}", table.trim(), recorded(record)?.trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -322,6 +343,41 @@ mod tests {
             assert!(text.contains(expected), "{expected}:\n{text}");
         }
         assert_eq!(throughput(&serde_json::json!({"runs": {}})), None, "no table without figures");
+    }
+
+    #[test]
+    fn an_engine_has_one_row() {
+        let figures = serde_json::json!({
+            "p50_ns": 1_000, "p95_ns": 1_000, "p99_ns": 1_000, "p999_ns": 1_000,
+            "cpu_ns_per_message": 1_000
+        });
+        let peer = |name: &str, p99: [f64; 2]| {
+            let p50 = [0.7, 0.9];
+            let to_ours = serde_json::json!({
+                "p50": 0.8, "p50_between": p50, "p99": 2.0, "p99_between": p99
+            });
+            serde_json::json!({
+                "name": name, "kind": "peer-acceptor", "figures": figures, "to_ours": to_ours
+            })
+        };
+        let record = serde_json::json!({
+            "recorded": "2026-01-02", "machine": "M", "software": "S", "command": "C",
+            "load_before": "0.10",
+            "runs": [{
+                "configuration": "file", "settings": {"messages": 5_000},
+                "rounds": {"kept": 5, "repeated": 0, "disturbed": 0},
+                "series": [
+                    peer("a 1, file, validation", [1.5, 3.0]), peer("a 1, file", [1.5, 3.0]),
+                    peer("b 1, file", [1.4, 3.0])
+                ]
+            }]
+        });
+        let text = trips(&record).expect("a whole record");
+        let rows: Vec<&str> = text.lines().filter(|line| line.contains(" 1, file")).collect();
+        assert_eq!(rows.len(), 2, "{text}");
+        assert!(rows[0].starts_with("| a 1, file, validation |"), "{text}");
+        assert!(rows[0].ends_with("| ours | 0.80 (0.70–0.90) | 2.00 (1.50–3.00) |"), "{text}");
+        assert!(rows[1].ends_with("| 0.80 (0.70–0.90) | – |"), "{text}");
     }
 
     #[test]
