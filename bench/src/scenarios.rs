@@ -8,7 +8,6 @@ mod column;
 mod contest;
 mod directory;
 pub(crate) mod hftest;
-mod html;
 mod moved;
 mod page;
 mod plot;
@@ -18,7 +17,6 @@ mod router;
 mod s1;
 mod shared;
 mod summary;
-mod svg;
 mod throughput;
 mod trip;
 mod turns;
@@ -87,8 +85,6 @@ pub enum Scenario {
     Codec(codec::Args),
     /// Validation (S4b): one message validated against FIX 4.2 and FIX 4.4, in memory.
     Validation(validation::Args),
-    /// Make a page of all runs in a directory: report.html.
-    Report(directory::ReportArgs),
     /// Say what moved between two runs, and what is noise.
     Compare(moved::CompareArgs),
 }
@@ -105,7 +101,6 @@ pub fn run(scenario: &Scenario) -> ExitCode {
         Scenario::Hftest(args) => hftest::run(args),
         Scenario::Codec(args) => codec::run(args),
         Scenario::Validation(args) => validation::run(args),
-        Scenario::Report(args) => directory::report(args),
         Scenario::Compare(args) => moved::compare(args),
     }
 }

@@ -1,53 +1,22 @@
-//! `transfix bench report`: a page of all runs whose files a directory has.
+//! Reads the runs of a directory.
 
-use std::path::{Path, PathBuf};
-use std::process::ExitCode;
+use std::collections::BTreeMap;
+use std::path::Path;
 
-use super::html::{self, Runs};
 use super::page::PAGES;
 use super::report::Report;
-use super::shared::print_line;
 
-/// Options of `transfix bench report`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  transfix bench report
-  transfix bench report bench-out
-
-Writes report.html into the directory: tables, curves, histograms and settings of all runs whose
-files are there, beside what the vendors have published. It needs no network.
-Exit code: 0 done, 1 there is no run or the page cannot be written, 2 wrong usage.")]
-pub(crate) struct ReportArgs {
-    /// Where the scenarios have written their files (`--out`).
-    #[arg(default_value = "bench-out")]
-    dir: PathBuf,
-}
-
-/// Makes the page.
-pub(crate) fn report(args: &ReportArgs) -> ExitCode {
-    let done = read(&args.dir).and_then(|runs| {
-        let Runs { round_trips, throughput, router, micro } = &runs;
-        let is_empty = round_trips.is_empty() && micro.is_empty();
-        if is_empty && throughput.is_none() && router.is_none() {
-            return Err(format!("{}: no run is there", args.dir.display()));
-        }
-        let path = args.dir.join("report.html");
-        std::fs::write(&path, html::page(&runs))
-            .map_err(|error| format!("{}: {error}", path.display()))?;
-        print_line(&path.display().to_string())
-    });
-    ended("report", done)
-}
-
-/// The end of a verb.
-pub(super) fn ended(verb: &str, done: Result<(), String>) -> ExitCode {
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("transfix bench {verb}: {error}");
-            ExitCode::FAILURE
-        }
-    }
+/// The runs of a directory.
+#[derive(Default)]
+pub(super) struct Runs {
+    /// Round trips, in the order of the scenarios.
+    pub(super) round_trips: Vec<Report>,
+    /// `throughput.json`, as that scenario prints it.
+    pub(super) throughput: Option<serde_json::Value>,
+    /// `router.json`, as that scenario prints it.
+    pub(super) router: Option<serde_json::Value>,
+    /// The measurements in memory, by the number of their scenario.
+    pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
 
 /// The runs of a directory, or the one of a file, in the order of scenarios and configurations.

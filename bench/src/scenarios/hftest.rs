@@ -78,7 +78,7 @@ pub(crate) struct Args {
     /// Print one JSON object.
     #[arg(long)]
     json: bool,
-    /// Where its JSON file is written, for `transfix bench report`.
+    /// Where its JSON file is written.
     #[arg(long, default_value = "bench-out", value_name = "DIR")]
     out: PathBuf,
     /// Directory for the files `client` and `server` with the times of each, of the middle round.

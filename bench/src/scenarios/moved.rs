@@ -6,8 +6,7 @@ use std::process::ExitCode;
 use comfy_table::{CellAlignment, Table};
 use serde_json::{Value, json};
 
-use super::directory::{ended, read};
-use super::html::Runs;
+use super::directory::{Runs, read};
 use super::report::{Report, us};
 use super::shared::{TABLE, print_line};
 use super::summary::Estimate;
@@ -46,7 +45,13 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
         }
         print_line("Two runs of one program may differ by a tenth: repeat before you believe less.")
     });
-    ended("compare", done)
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("transfix bench compare: {error}");
+            ExitCode::FAILURE
+        }
+    }
 }
 
 /// A run of a scenario, with all of its ratios.

@@ -26,22 +26,7 @@ pub(crate) struct Page {
     pub(crate) rate: Option<u64>,
     /// Slices of a run, engine and floor in turn.
     pub(crate) slices: usize,
-    /// The figures that the page publishes for itself and others, in microseconds, measured on its
-    /// own machines.
-    pub(crate) published: &'static [Published],
     columns: &'static [(&'static str, &'static str)],
-}
-
-/// A row of a published page.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Published {
-    pub(crate) name: &'static str,
-    /// Min, max, average, p50, p95, p99, as the page prints them.
-    pub(crate) us: [&'static str; 6],
-}
-
-const fn row(name: &'static str, us: [&'static str; 6]) -> Published {
-    Published { name, us }
 }
 
 /// The acceptor's answer to an order.
@@ -82,19 +67,6 @@ pub(crate) static LATENCY: Page = Page {
     warm_up: 0,
     rate: Some(1_000),
     slices: 10,
-    published: &[
-        row("FIX Antenna C++, Default", ["47.1", "190.7", "51.6", "49.8", "59.9", "67.1"]),
-        row("FIX Antenna C++, Aggressive", ["46.1", "218.0", "51.1", "48.8", "59.0", "90.4"]),
-        row("FIX Antenna C++, Balanced", ["27.3", "217.5", "31.5", "29.9", "38.9", "45.8"]),
-        row("FIX Antenna C++, Opt.hard.spin", ["19.0", "223.7", "21.6", "21.0", "24.0", "25.3"]),
-        row("FIX Antenna C++, Bal.onload", ["11.3", "199.5", "13.2", "11.8", "18.6", "24.6"]),
-        row("FIX Antenna C++, Opt.hard", ["8.3", "13.2", "8.7", "8.5", "9.3", "10.4"]),
-        row(
-            "QuickFIX 1.14.3, no validation",
-            ["155.0", "371.5", "158.9", "157.6", "165.0", "177.4"],
-        ),
-        row("QuickFIX 1.14.3, validation", ["157", "377.8", "161.8", "159.5", "167.1", "183.5"]),
-    ],
     columns: columns!(
         "latency":
         "default",
@@ -117,16 +89,6 @@ pub(crate) static ECHO: Page = Page {
     warm_up: 1_000,
     rate: Some(5_000),
     slices: 5,
-    published: &[
-        row(
-            "FIX Antenna .NET Core 0.9.2, A (memory)",
-            ["13.6–13.8", "212.9–800.8", "14.7–14.9", "14.2–14.4", "15.6–15.8", "18.3–18.8"],
-        ),
-        row(
-            "FIX Antenna .NET Core 0.9.2, B (file)",
-            ["25.8–26.0", "377.6–422.9", "27.7–27.9", "27.0–27.2", "30.0–30.2", "33.8–33.9"],
-        ),
-    ],
     columns: columns!("echo": "memory", "file"),
 };
 
@@ -141,15 +103,6 @@ pub(crate) static ROUND_TRIP: Page = Page {
     warm_up: 5_000,
     rate: None,
     slices: 10,
-    published: &[
-        row("FIX Antenna Java, balanced", ["39.9", "1442.3", "45.8", "43.0", "62.6", "74.8"]),
-        row("FIX Antenna Java, optimized", ["27.2", "1200.7", "31.1", "29.5", "39.3", "57.6"]),
-        row("QuickFIX/J 1.6.3, default", ["85.7", "3891.8", "258.0", "113.5", "182.1", "2107.0"]),
-        row(
-            "QuickFIX/J 1.6.3, optimized",
-            ["70.0", "43565.9", "258.0", "114.3", "165.0", "1336.4"],
-        ),
-    ],
     columns: columns!("round-trip": "balanced", "optimized"),
 };
 

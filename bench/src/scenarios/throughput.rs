@@ -191,10 +191,7 @@ fn run_all(args: &Args) -> Result<(), String> {
     }
     print_line(&format!("{}\n", report.machine.words()))?;
     print_line(&report.to_string())?;
-    print_line(&format!(
-        "Picture of the cost by the number of sessions: {out}/throughput.svg; `transfix bench \
-         report {out}` makes a page."
-    ))
+    print_line(&format!("Picture of the cost by the number of sessions: {out}/throughput.svg"))
 }
 
 /// All sides with so many sessions.

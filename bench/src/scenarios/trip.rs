@@ -463,7 +463,5 @@ fn show(
         print_line(&format!("not run: {missing}"))?;
     }
     let out = args.out.display();
-    print_line(&format!(
-        "Raw values, percentiles, pictures: {out}; `transfix bench report {out}` makes a page."
-    ))
+    print_line(&format!("Raw values, percentiles, pictures: {out}"))
 }

@@ -102,8 +102,8 @@ pub(super) fn latency(record: &Value) -> Option<String> {
     let (usual, polling) =
         (range("quickfix-cpp-validation-on")?, range("quickfix-cpp-polling-validation-on")?);
     text += &format!(
-        "\nWith validation in both, ours is {usual} times as fast as QuickFIX by default at p50.\nThe \
-         same ratio to QuickFIX polling is {polling}."
+        "\nWith validation in both, ours is {usual} times as fast as QuickFIX by default at p50.\n\
+         The same ratio to QuickFIX polling is {polling}."
     );
     Some(text)
 }
