@@ -9,11 +9,7 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix-codec", ["all", "reasons"], "docs/validation.md"),
     ("transfix-session", ["all", "cases"], "book/src/states.md, resets.md"),
     ("xtask", ["face", ""], "book/src/codes.md, crates/engine/public.txt"),
-    (
-        "transfix",
-        ["all", "settings_page"],
-        "book/src/settings.md, what-happened.md, docs/settings-shown.md",
-    ),
+    ("transfix", ["all", "settings_page"], "book/src/settings.md, what-happened.md"),
     ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];
 

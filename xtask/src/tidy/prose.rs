@@ -170,7 +170,8 @@ fn paragraphs_of_page(text: &str) -> Vec<String> {
         } else if fence.is_some() {
         } else if line.starts_with('|') {
             paragraphs.end();
-            line.split('|').for_each(|cell| paragraphs.add_whole(cell));
+            let cells = line.split('|').flat_map(|cell| cell.split("<br>"));
+            cells.for_each(|cell| paragraphs.add_whole(cell));
         } else if line.is_empty() || line.starts_with(['#', '<']) {
             paragraphs.end();
         } else {

@@ -182,9 +182,8 @@ fn plain(comment: &str) -> String {
     text.replace("[`", "`").replace("`]", "`").replace('\u{1}', "[").replace('\u{2}', "]")
 }
 
-/// A scenario: its path, and the settings that it has.
-struct Shown {
-    path: String,
+/// The settings of a scenario.
+struct Scenario {
     keys: DeValue<'static>,
     /// Keys that it leaves out although all others have them.
     unset: Vec<String>,
@@ -203,21 +202,17 @@ fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
     }
 }
 
-fn shown(path: &Path, text: &str) -> Shown {
+fn scenario(path: &Path, text: &str) -> Scenario {
     let lines = |word: &'static str| text.lines().filter_map(move |line| line.strip_prefix(word));
     let engine = lines("engine:").map(|line| format!("\"[engine]\".{}\n", line.trim()));
     let keys: String = lines("set:").map(|line| format!("{line}\n")).chain(engine).collect();
     // For as long as the test runs, like all that is parsed out of it.
     let table = DeTable::parse(keys.leak()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let keys = DeValue::Table(table.into_inner());
-    Shown {
-        path: path.with_extension("").display().to_string(),
-        keys,
-        unset: lines("unset:").map(|line| line.trim().to_owned()).collect(),
-    }
+    Scenario { keys, unset: lines("unset:").map(|line| line.trim().to_owned()).collect() }
 }
 
-fn all_scenarios() -> Vec<Shown> {
+fn all_scenarios() -> Vec<Scenario> {
     let dir = root().join("testdata/scenarios");
     let mut found = Vec::new();
     for folder in fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()) {
@@ -226,55 +221,35 @@ fn all_scenarios() -> Vec<Shown> {
         }
         for file in fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             let text = fs::read_to_string(&file).unwrap();
-            found.push(shown(file.strip_prefix(&dir).unwrap(), &text));
+            found.push(scenario(file.strip_prefix(&dir).unwrap(), &text));
         }
     }
-    found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
 
 /// Keys that each session of each scenario has.
 const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
 
-/// The proof of a key: scenarios first, then tests for keys that scenarios cannot play.
-fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
+/// Returns true if a scenario sets the key, or a test shows it on and off.
+fn is_shown(part: &Part, key: &str, all: &[Scenario]) -> bool {
     let in_session = part.path.is_empty();
-    if in_session && ALWAYS.contains(&key) {
-        return "each scenario".to_owned();
-    }
-    let shows = |one: &&Shown| {
+    let shows = |one: &Scenario| {
         has(&one.keys, part.path, key) || (in_session && one.unset.iter().any(|k| k == key))
     };
-    let mut scenarios: Vec<_> = all.iter().filter(shows).collect();
-    // Those first that are named after it.
-    let named = key.replace('_', "-");
-    scenarios.sort_by_key(|one| !one.path.contains(&named));
-    let mut cell: Vec<_> = scenarios.iter().take(3).map(|one| format!("`{}`", one.path)).collect();
-    if scenarios.len() > 3 {
-        cell.push(format!("and {} more", scenarios.len() - 3));
-    }
     let name = part.path.iter().chain([&key]).copied().collect::<Vec<_>>().join(".");
-    for (_, file, test) in engine::OF_THE_ENGINE.iter().filter(|(of, ..)| *of == name) {
+    let mut tests = engine::OF_THE_ENGINE.iter().filter(|(of, ..)| *of == name).peekable();
+    let has_test = tests.peek().is_some();
+    for (_, file, test) in tests {
         let text = fs::read_to_string(root().join("crates").join(file)).unwrap_or_default();
         assert!(text.contains(&format!("fn {test}()")), "there is no test {test} in crates/{file}");
-        cell.push(format!("`{file}`: `{test}`"));
     }
-    cell.join(", ")
+    has_test || (in_session && ALWAYS.contains(&key)) || all.iter().any(shows)
 }
 
-/// The page of keys and meanings, and that of what shows each key.
+/// The page of keys and their meanings.
 const PAGE: &str = "book/src/settings.md";
-const SHOWN_PAGE: &str = "docs/settings-shown.md";
 
-fn pages() -> ([(&'static str, String); 2], Vec<String>) {
-    let all = all_scenarios();
-    let mut missing = Vec::new();
-    let mut shown = String::from(
-        "# What shows each setting\n\nWhich scenario or test shows a key of the \
-         [settings](../book/src/settings.md)? A scenario is a file of `testdata/scenarios`\nthat \
-         sets the key; it shows message by message what the key does. A test of `crates` shows \
-         the key on and off.\n`cargo xtask docs` writes this page.\n",
-    );
+fn page() -> String {
     let mut page = String::from(
         "# Settings\n\nWhich keys may a settings file have, and what does each one do? All of \
          them are below. An unknown key or value is an\nerror with its line and the nearest right \
@@ -291,29 +266,30 @@ fn pages() -> ([(&'static str, String); 2], Vec<String>) {
     for part in PARTS {
         write!(page, "\n## {}\n\n{}\n\n", part.title, part.about).unwrap();
         page.push_str("| key | meaning |\n|---|---|\n");
-        write!(shown, "\n## {}\n\n| key | shown by |\n|---|---|\n", part.title).unwrap();
         for (key, meaning) in fields(part) {
-            let cell = cell(part, key, &all);
-            if cell.is_empty() {
-                missing.push(format!("{}.{key}", part.of));
-            }
             writeln!(page, "| `{key}` | {meaning} |").unwrap();
-            writeln!(shown, "| `{key}` | {cell} |").unwrap();
         }
     }
-    ([(PAGE, page), (SHOWN_PAGE, shown)], missing)
+    page
 }
 
 #[test]
-fn the_pages_of_settings_are_up_to_date_and_each_switch_is_shown() {
-    let (pages, missing) = pages();
-    for (page, text) in pages {
-        let path = root().join(page);
-        if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
-            fs::write(&path, &text).unwrap();
-        }
-        let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text, "{page} is old; run `cargo xtask docs` and look at it");
+fn the_page_of_settings_is_up_to_date() {
+    let (path, page) = (root().join(PAGE), page());
+    if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
+        fs::write(&path, &page).unwrap();
     }
+    let found = fs::read_to_string(&path).unwrap_or_default();
+    assert!(found == page, "{PAGE} is old; run `cargo xtask docs` and look at it");
+}
+
+#[test]
+fn a_scenario_or_a_test_shows_each_setting() {
+    let all = all_scenarios();
+    let keys = PARTS.iter().flat_map(|part| fields(part).map(move |(key, _)| (part, key)));
+    let missing: Vec<String> = keys
+        .filter(|(part, key)| !is_shown(part, key, &all))
+        .map(|(part, key)| format!("{}.{key}", part.of))
+        .collect();
     assert!(missing.is_empty(), "no scenario and no test shows {missing:?}");
 }

@@ -323,11 +323,11 @@ fn page() -> String {
         "# States of a session\n\n\
          What does a session do with each event, in each of its states? The tables below have the\n\
          answer. `cargo xtask docs` plays them: it brings a session into each state, lets each\n\
-         event happen, and writes down what the session does\n\
-         (`crates/session/tests/cases/states.rs`). All settings are the defaults, the version is\n\
-         FIX 4.4. Messages are shown without CompIDs and times. Numbers are the next ones, in and\n\
-         out. The rule is named by its section in the FIX Session Layer standard, and by the\n\
-         number of its test case there.\n\n\
+         event happen, and writes down the outcome (`crates/session/tests/cases/states.rs`).\n\
+         Events with one outcome share a row. All settings are the defaults, the version is\n\
+         FIX 4.4. Messages are shown without CompIDs and times. Numbers are the next ones, in\n\
+         and out. The rule is named by its section in the FIX Session Layer standard, and by\n\
+         the number of its test case there.\n\n\
          ![The states and what leads from one to the other](states.svg)\n\n\
          Gaps and unanswered test requests are no states of their own: they lie over `Active`.\n\
          Why some answers are as they are: [Where engines differ](decisions.md).\n",
@@ -338,9 +338,22 @@ fn page() -> String {
         page.push_str("|---|---|---|---|---|\n");
         // Without a link nothing comes in.
         let linked = start.name != "Disconnected";
+        // Events with one outcome share a row.
+        let mut rows: Vec<(String, Vec<&str>, Vec<&str>)> = Vec::new();
         for happening in HAPPENINGS.iter().take(if linked { HAPPENINGS.len() } else { OWN }) {
-            let (what, rule) = (happening.what, happening.rule);
-            writeln!(page, "| {what} | {} | {rule} |", play(start, happening)).unwrap();
+            let outcome = play(start, happening);
+            let row = match rows.iter_mut().find(|(other, ..)| *other == outcome) {
+                Some(row) => row,
+                None => rows.push_mut((outcome, Vec::new(), Vec::new())),
+            };
+            row.1.push(happening.what);
+            if !row.2.contains(&happening.rule) {
+                row.2.push(happening.rule);
+            }
+        }
+        for (outcome, events, rules) in rows {
+            writeln!(page, "| {} | {outcome} | {} |", events.join("<br>"), rules.join("<br>"))
+                .unwrap();
         }
     }
     page
