@@ -3,27 +3,13 @@
 use std::time::Duration;
 
 use serde_json::Value;
-use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Role, SessionId,
-    SessionRef, SessionSettings, Settings,
-};
+use transfix::{BeginString, Durability, Engine, Role, SessionId, SessionSettings, Settings};
 use transfix_admin::{AdminServer, Extras};
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::http::Client;
 use crate::market::users;
-
-struct Nobody;
-
-impl Application for Nobody {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 fn session(role: Role, counterparty: &str, address: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
@@ -36,7 +22,8 @@ fn session(role: Role, counterparty: &str, address: &str) -> SessionSettings {
 fn listeners_that_come_and_go_are_looked_at() {
     let dir = TempDir::new();
     let first = session(Role::Acceptor, "FIRST", "127.0.0.1:0");
-    let mut engine = Engine::start(&Settings::of(first.clone()), |_| Box::new(Nobody)).unwrap();
+    let mut engine =
+        Engine::start(&Settings::of(first.clone()), |_| Box::new(App::silent())).unwrap();
     let (users_file, tokens) = users(dir.path());
     let address = "127.0.0.1:0".to_owned();
     let settings = transfix::AdminSettings { address, users_file, ..Default::default() };
@@ -62,11 +49,11 @@ fn listeners_that_come_and_go_are_looked_at() {
     let nothing = "there is no session and no listener";
     assert_eq!((ready(), shown()), (vec![nothing.to_owned()], Value::from(Vec::<Value>::new())));
     // At another port, since the system chooses.
-    engine.add(&first, Box::new(Nobody)).unwrap();
+    engine.add(&first, Box::new(App::silent())).unwrap();
     assert_eq!(engine.listening().len(), 1);
     assert_eq!((ready(), shown()), (Vec::new(), Value::from(of(&engine))));
     let second = session(Role::Acceptor, "SECOND", "127.0.0.2:0");
-    engine.add(&second, Box::new(Nobody)).unwrap();
+    engine.add(&second, Box::new(App::silent())).unwrap();
     assert_eq!((shown(), of(&engine).len()), (Value::from(of(&engine)), 2));
     let admin = engine.admin();
     engine.stop(Duration::ZERO);
@@ -79,14 +66,14 @@ fn listeners_that_come_and_go_are_looked_at() {
 fn an_engine_without_a_listener_gets_one() {
     let dir = TempDir::new();
     let initiator = session(Role::Initiator, "FAR", "127.0.0.1:1");
-    let mut engine = Engine::start(&Settings::of(initiator), |_| Box::new(Nobody)).unwrap();
+    let mut engine = Engine::start(&Settings::of(initiator), |_| Box::new(App::silent())).unwrap();
     let (users_file, _) = users(dir.path());
     let address = "127.0.0.1:0".to_owned();
     let settings = transfix::AdminSettings { address, users_file, ..Default::default() };
     let server = AdminServer::start(&settings, &engine.admin(), Extras::default()).unwrap();
     let client = Client::new(server.address());
     assert_eq!(client.get("/health/ready").status, 200);
-    engine.add(&session(Role::Acceptor, "NEAR", "127.0.0.1:0"), Box::new(Nobody)).unwrap();
+    engine.add(&session(Role::Acceptor, "NEAR", "127.0.0.1:0"), Box::new(App::silent())).unwrap();
     assert_eq!(engine.admin().listening(), engine.listening());
     assert_eq!(client.get("/health/ready").status, 200);
     // Its listener is there, and nobody takes its connections any more.

@@ -15,24 +15,13 @@ use transfix::{
 };
 use transfix_codec::FrameWriter;
 use transfix_testkit::alloc::{Counting, live_bytes};
+use transfix_testkit::app::App;
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
 const LONG_NS: u64 = 300_000_000_000;
 const MIB: usize = 1 << 20;
-
-struct Deaf;
-
-impl Application for Deaf {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 /// Waits with its first message until somebody says so.
 struct Waiting(Receiver<()>);
@@ -111,7 +100,7 @@ fn memory_comes_back() {
         settings
     });
     let settings = Settings { sessions: sessions.collect(), ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     let mut clients: Vec<_> = names.iter().map(|name| Client::log_on(address, name)).collect();
     let before = live_bytes();

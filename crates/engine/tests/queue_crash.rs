@@ -8,29 +8,18 @@ use std::sync::{Arc, Mutex};
 
 use transfix::simulated::rig::{Rig, Rules};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Precision, Role,
-    SessionId, SessionRef, SessionSettings, Timestamp, tag,
+    BeginString, Disconnect, Message, Now, Offline, Precision, Role, SessionId, SessionSettings,
+    Timestamp, tag,
 };
 use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, frame};
 use transfix_store::{Durability, FileStore, Options};
+use transfix_testkit::app::App;
 use transfix_testkit::disk::{Crash, End, SimDisk};
 use transfix_testkit::random::Random;
 use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
 const NOON: Now = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
-
-struct Nothing;
-
-impl Application for Nothing {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 /// The counterparty: its end of the connection, and what has come through it.
 #[derive(Default)]
@@ -108,7 +97,7 @@ impl Case {
         let mut settings = SessionSettings::new(Role::Acceptor, &id, "");
         settings.queue.offline = Offline::Queue;
         settings.validation.validate = false;
-        let (store, nothing) = (Box::new(store), Box::new(Nothing));
+        let (store, nothing) = (Box::new(store), Box::new(App::silent()));
         Some(Rig::new(&settings, |_| (), store, nothing, &self.rules).unwrap())
     }
 

@@ -10,22 +10,11 @@ use transfix::{
     SessionNotice, SessionRef, SessionSettings, SessionView, Unsent, tag,
 };
 use transfix_store::{FileStore, Options};
+use transfix_testkit::app::App;
 use transfix_testkit::delayed::{Delayed, Pace};
 use transfix_testkit::temp::TempDir;
 use transfix_transport::Stream;
 use transfix_transport::memory::pipe;
-
-struct Nothing;
-
-impl Application for Nothing {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 /// Connects, and answers what the initiator says first.
 fn first_words(rig: &mut Rig) -> String {
@@ -46,7 +35,7 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     let open = || {
         let (store, _) = FileStore::open(dir.path(), Options::default(), 0).unwrap();
         let rules = Rules::default();
-        Rig::new(&settings, |_| (), Box::new(store), Box::new(Nothing), &rules).unwrap()
+        Rig::new(&settings, |_| (), Box::new(store), Box::new(App::silent()), &rules).unwrap()
     };
     let mut rig = open();
     assert!(!first_words(&mut rig).contains("\x01141=Y\x01"));

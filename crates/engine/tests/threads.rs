@@ -7,22 +7,11 @@ use std::fs;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, LogSettings, Message, Mode,
-    Offline, Role, SessionId, SessionRef, SessionSettings, Settings, pin_to_cpu, tag,
+    BeginString, Durability, Engine, LogSettings, Mode, Offline, Role, SessionId, SessionSettings,
+    Settings, pin_to_cpu, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
-
-struct Nothing;
-
-impl Application for Nothing {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 /// The CPUs that a thread may run on, as the system writes them.
 fn cpus_of(task: &str) -> Option<String> {
@@ -69,7 +58,7 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
         let names = ["A", "B", "C"].map(|name| session(name, Mode::Pool, None));
         settings.sessions = names.to_vec();
         settings.sessions.push(session("ALONE", Mode::Dedicated, cpu));
-        let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
         let cpus = if pinned { last } else { &all };
         let expected = ["tfx-ALONE", "tfx-log", "tfx-pool-0", "tfx-pool-1"];
         let mut expected: BTreeMap<_, _> =
@@ -97,7 +86,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
         session.queue.offline = Offline::Store;
         let mut settings = Settings::of(session);
         settings.engine.helper_cpus = helper_cpus;
-        let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
         let handle = engine.session(&id).unwrap();
         // Its messages need new segments, which a helper thread makes.
         let sender = std::thread::spawn(move || {

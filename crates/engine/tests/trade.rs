@@ -12,6 +12,7 @@ use transfix::{
     SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings, tag,
 };
 use transfix_store::journal::{self, Event};
+use transfix_testkit::app::App;
 
 /// Long enough for the slowest machine; no test waits that long unless it fails.
 const LONG: Duration = Duration::from_secs(300);
@@ -61,19 +62,6 @@ impl Application for Recorder {
         if let SessionNotice::Disconnected(end) = notice {
             self.seen.send(Seen::Disconnect(end.reason)).unwrap();
         }
-    }
-}
-
-/// The application that refuses all messages.
-struct Nothing;
-
-impl Application for Nothing {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Err(BusinessReject::unsupported())
     }
 }
 
@@ -196,7 +184,7 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     assert_eq!(second.engine.listening(), first.engine.listening());
     let mut alone = settings(Role::Acceptor, "C", &address);
     alone.socket.reuse_port = false;
-    let refused = Engine::start(&Settings::of(alone), |_| Box::new(Nothing));
+    let refused = Engine::start(&Settings::of(alone), |_| Box::new(App::rejecting()));
     assert!(refused.err().unwrap().to_string().contains(&address));
     // The system does not know who waits for which Logon(A): one that comes to the wrong engine is
     // refused, and tried again.
@@ -412,7 +400,7 @@ fn two_sessions_of_one_thread_log_out_from_each_other() {
         let builder = if with_fd { builder.with_poll_fd() } else { builder };
         let mut both = Side::start_with(builder, id, false);
         let initiator = initiator(BeginString::Fix44, Mode::Polled, &both);
-        let handle = both.engine.add(&initiator, Box::new(Nothing)).unwrap().unwrap();
+        let handle = both.engine.add(&initiator, Box::new(App::rejecting())).unwrap().unwrap();
         while !handle.is_logged_on() || both.seen.try_recv() != Ok(Seen::Logon) {
             both.engine.poll();
         }

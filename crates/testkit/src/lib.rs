@@ -1,13 +1,15 @@
 //! Tools for tests: laws that every implementation of a trait obeys, counted allocations, and
 //! directories that clean up after themselves. Disks that crash, repeatable random numbers, and
 //! sample messages of any dictionary. A second parser, scenarios of the session layer, and a
-//! simulated world. Proxies and TLS as counterparties.
+//! simulated world. Proxies and TLS as counterparties. Applications made of closures.
 //!
 //! **Invariant:** a dev-dependency only; nothing here is part of the product.
 
 #![deny(unsafe_code)]
 
 pub mod alloc;
+#[cfg(feature = "app")]
+pub mod app;
 #[cfg(feature = "tls")]
 pub mod certificates;
 pub mod delayed;

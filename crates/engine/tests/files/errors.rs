@@ -6,23 +6,12 @@ use std::fs;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Decimal, Engine, EngineError, Message, Misuse,
-    SendError, SessionId, SessionRef, Settings, SettingsError,
+    BeginString, Decimal, Engine, EngineError, Misuse, SendError, SessionId, Settings,
+    SettingsError,
 };
 use transfix_store::{Damage, StoreError};
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
-
-struct Nothing;
-
-impl Application for Nothing {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 /// The text that `main` prints for the error that it returns.
 fn printed_by_main(error: Box<dyn Error>) -> String {
@@ -38,7 +27,7 @@ fn run(settings: &str) -> Result<(), Box<dyn Error>> {
     for session in &mut settings.sessions {
         session.store.store_dir = dir.path().join("store");
     }
-    let engine = Engine::start(&settings, |_| Box::new(Nothing))?;
+    let engine = Engine::start(&settings, |_| Box::new(App::silent()))?;
     engine.stop(Duration::ZERO);
     Ok(())
 }

@@ -2,28 +2,14 @@
 
 use std::time::Duration;
 
-use transfix::{
-    Application, BeginString, BusinessReject, Engine, Message, Offline, Role, SessionId,
-    SessionRef, SessionSettings, Settings, tag,
-};
+use transfix::{BeginString, Engine, Offline, Role, SessionId, SessionSettings, Settings, tag};
 use transfix_store::{FileStore, Options};
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;
 /// One of them whose store somebody else has open.
 const LOCKED: u64 = 77;
-
-struct Nobody;
-
-impl Application for Nobody {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-}
 
 fn start(dir: &TempDir) -> Engine {
     let session = |n: u64| {
@@ -34,7 +20,8 @@ fn start(dir: &TempDir) -> Engine {
         settings
     };
     let sessions = (0..SESSIONS).map(session).collect();
-    Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(Nobody)).unwrap()
+    Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(App::silent()))
+        .unwrap()
 }
 
 #[test]

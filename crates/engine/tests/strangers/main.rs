@@ -19,6 +19,7 @@ use transfix::{
     SessionNotice, SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_codec::shown::is_hidden;
+use transfix_testkit::app::App;
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
 use transfix_testkit::temp::TempDir;
@@ -31,18 +32,6 @@ fn alone() -> MutexGuard<'static, ()> {
     let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     events::listen();
     alone
-}
-
-struct Deaf;
-
-impl Application for Deaf {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
 }
 
 /// Tells how often a message came back.
@@ -73,7 +62,7 @@ fn venue(client: &str) -> SessionSettings {
 
 fn start(engine: EngineSettings) -> (Engine, SocketAddr) {
     let settings = Settings { engine, sessions: vec![venue("CLIENT")], ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     (engine, address)
 }
@@ -98,7 +87,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
             "SLOW" => _ = waits.lock().unwrap().recv(),
             _ => {}
         }
-        Some(Box::new(Deaf))
+        Some(Box::new(App::silent()))
     });
     let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
     let address = engine.listening()[0];
@@ -138,8 +127,8 @@ fn start_for(clients: &[(&str, &str)], engine: EngineSettings) -> (Engine, Socke
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = clients.iter().map(|(client, from)| venue_for(client, from, address));
     let settings = Settings { engine, sessions: sessions.collect(), ..Settings::default() };
-    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
-    (builder.start(|_| Box::new(Deaf)).unwrap(), address)
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(App::silent())));
+    (builder.start(|_| Box::new(App::silent())).unwrap(), address)
 }
 
 #[test]
@@ -166,7 +155,7 @@ fn an_address_that_no_session_allows_is_closed_at_once() {
     // A session that comes later has its own list.
     let more = venue_for("LATER", "127.0.0.2", address);
     let id = more.id();
-    engine.add(&more, Box::new(Deaf)).unwrap();
+    engine.add(&more, Box::new(App::silent())).unwrap();
     let mut later = Socket::connect_from("127.0.0.2", address);
     later.log_on("LATER");
     assert!(later.next().contains("\x0135=A\x01"));
@@ -204,7 +193,7 @@ fn start_behind_proxies() -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut session = venue_for("CLIENT", "127.0.0.3", address);
     session.proxy_protocol_from = vec!["127.0.0.8".to_owned()];
-    (Engine::start(&Settings::of(session), |_| Box::new(Deaf)).unwrap(), address)
+    (Engine::start(&Settings::of(session), |_| Box::new(App::silent())).unwrap(), address)
 }
 
 #[test]
@@ -310,7 +299,7 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
     session.proxy_protocol_from = vec!["127.0.0.8/32".to_owned()];
     let engine = EngineSettings { pending_per_address_max: 3, ..EngineSettings::default() };
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
-    let _engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let _engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let come = |for_whom: &str| {
         let mut socket = Socket::connect_from("127.0.0.8", address);
         socket.write(format!("PROXY TCP4 {for_whom} 127.0.0.1 1 2\r\n").as_bytes());
@@ -362,7 +351,7 @@ fn where_many_logons_have_failed_the_next_one_waits() {
     });
     let settings =
         Settings { engine: strict(), sessions: sessions.to_vec(), ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     let fails = |from: &str, client: &str| {
         let mut socket = with_password(from, client, "guess", address);
@@ -413,7 +402,7 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
         ..EngineSettings::default()
     };
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     // The last of them makes the next wait two seconds.
     for _ in 0..4 {
@@ -435,8 +424,8 @@ fn a_password_is_checked_by_its_hash() {
     // Those that wait for their turn wait for the check of their password too.
     let limits = EngineSettings { failed_logon_delay_max: Duration::from_millis(20), ..strict() };
     let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
-    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
-    let engine = builder.start(|_| Box::new(Deaf)).unwrap();
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(App::silent())));
+    let engine = builder.start(|_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     events::take();
     let wrong = "Username(553) or Password(554) is wrong";
@@ -483,7 +472,7 @@ fn many_passwords_take_the_memory_of_one_check() {
     };
     let sessions = (0..60).map(session).collect();
     let settings = Settings { sessions, ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     let all = |password: &str, mark: &str| {
         let come =
@@ -534,7 +523,7 @@ fn a_reset_tells_which_stored_messages_are_not_sent() {
     let _alone = alone();
     let mut settings = venue("CLIENT");
     settings.queue.offline = Offline::Store;
-    let engine = Engine::start(&Settings::of(settings), |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(App::silent())).unwrap();
     let (address, handle) = (engine.listening()[0], engine.sessions().next().unwrap());
     let send = |count: u64| {
         for _ in 0..count {
@@ -574,7 +563,7 @@ fn a_logon_that_is_judged_takes_no_place_of_a_session() {
             // Until the test ends it.
             let _ = waits.lock().unwrap().recv();
         }
-        Some(Box::new(Deaf))
+        Some(Box::new(App::silent()))
     });
     let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
     let address = engine.listening()[0];
@@ -928,7 +917,7 @@ fn many_stores_open_although_the_limit_of_open_files_is_low() {
     };
     let sessions = (0..60).map(session).collect();
     let settings = Settings { sessions, ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
     let all: Vec<_> = (0..60).map(|i| logs_on(address, &format!("C{i}"))).collect();
     drop(all);
@@ -1055,7 +1044,7 @@ fn lines_about_those_from_templates_are_bounded() {
         settings.sessions[0].store.store_dir = std::env::current_exe().unwrap();
         let builder = Engine::builder(&settings).admit(|id| {
             assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
-            Some(Box::new(Deaf))
+            Some(Box::new(App::silent()))
         });
         let engine = builder.start(|_| unreachable!("there is only a template")).unwrap();
         events::take();
@@ -1122,7 +1111,7 @@ fn lines_about_a_protocol_log_that_fails_are_bounded() {
     let log_dir = dir.path().join("log");
     let mut session = venue("CLIENT");
     session.log = Some(LogSettings { roll_bytes: 1_024, ..LogSettings::in_dir(&log_dir) });
-    let engine = Engine::start(&Settings::of(session), |_| Box::new(Deaf)).unwrap();
+    let engine = Engine::start(&Settings::of(session), |_| Box::new(App::silent())).unwrap();
     let mut socket = logs_on(engine.listening()[0], "CLIENT");
     std::fs::remove_dir_all(&log_dir).unwrap();
     events::take();
