@@ -24,18 +24,12 @@ const LONG_NS: u64 = 300_000_000_000;
 const MIB: usize = 1 << 20;
 
 /// Waits with its first message until somebody says so.
-struct Waiting(Receiver<()>);
-
-impl Application for Waiting {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn waiting(gate: Receiver<()>) -> App {
+    App::new(move |_, _| {
         // An error as soon as nobody can say so any more.
-        let _ = self.0.recv();
+        let _ = gate.recv();
         Ok(())
-    }
+    })
 }
 
 struct Client {
@@ -198,7 +192,7 @@ fn before_an_application() {
     let mut settings = Settings::of(settings);
     settings.engine.application_threads = 1;
     let (go, may_go) = channel();
-    let mut application = Some(Waiting(may_go));
+    let mut application = Some(waiting(may_go));
     let engine = Engine::start(&settings, |_| Box::new(application.take().unwrap())).unwrap();
     let mut client = Client::log_on(engine.listening()[0], "CLIENT");
     let before = live_bytes();

@@ -5,9 +5,10 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, clock,
+    BeginString, BusinessReject, Durability, Engine, Mode, Role, SessionEvent, SessionId,
+    SessionSettings, Settings, clock,
 };
+use transfix_testkit::app::App;
 
 const LONG: Duration = Duration::from_secs(300);
 const WATCHED: Duration = Duration::from_secs(2);
@@ -17,22 +18,12 @@ const DEDICATED: usize = 4;
 const CPU_MS_MAX: u64 = 10;
 
 /// Says when it is logged on.
-struct Idler(Sender<()>);
-
-impl Application for Idler {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Err(BusinessReject::unsupported())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+fn idler(sender: Sender<()>) -> App {
+    App::new(|_, _| Err(BusinessReject::unsupported())).on_event(move |event, _| {
         if let SessionEvent::LoggedOn = event {
-            self.0.send(()).unwrap();
+            sender.send(()).unwrap();
         }
-    }
+    })
 }
 
 fn start(role: Role, address: &str, spin: Duration) -> (Engine, Receiver<()>) {
@@ -50,7 +41,7 @@ fn start(role: Role, address: &str, spin: Duration) -> (Engine, Receiver<()>) {
     let sessions = (0..POOLED + DEDICATED).map(session).collect();
     let settings = Settings { sessions, ..Settings::default() };
     let (logons, logged_on) = channel();
-    let engine = Engine::start(&settings, |_| Box::new(Idler(logons.clone())));
+    let engine = Engine::start(&settings, |_| Box::new(idler(logons.clone())));
     (engine.unwrap(), logged_on)
 }
 

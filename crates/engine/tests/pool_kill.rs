@@ -12,9 +12,10 @@ use std::time::Duration;
 use std::{env, io, process, thread};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Offline, Role,
-    SendError, Sent, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, clock, tag,
+    BeginString, Durability, Engine, Offline, Role, SendError, Sent, SessionHandle, SessionId,
+    SessionSettings, Settings, clock, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
@@ -43,20 +44,14 @@ fn send(session: &SessionHandle, msg_type: &str, id: &str) -> Result<Sent, SendE
 }
 
 /// Answers each order after a while.
-struct Slow(Random);
-
-impl Application for Slow {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn slow(mut random: Random) -> App {
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
-        let until_ns = clock::monotonic_ns() + self.0.below(WORK_NS) as u64;
+        let until_ns = clock::monotonic_ns() + random.below(WORK_NS) as u64;
         while clock::monotonic_ns() < until_ns {}
         session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id))?;
         Ok(())
-    }
+    })
 }
 
 /// Does nothing in a usual run of the tests.
@@ -71,7 +66,7 @@ fn child() {
         if durability == "power" { Durability::Power } else { Durability::Process };
     let mut settings = Settings::of(session);
     settings.engine.application_threads = 2;
-    let engine = Engine::start(&settings, |_| Box::new(Slow(Random::new(7)))).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(slow(Random::new(7)))).unwrap();
     let session = engine.sessions().next().unwrap();
     let (over, is_over) = channel::<()>();
     thread::spawn(move || {
@@ -97,19 +92,13 @@ fn start(dir: &Path, address: &str, durability: &str) -> Child {
 }
 
 /// Passes on the ClOrdID(11) of each report.
-struct Reports(Sender<String>);
-
-impl Application for Reports {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn reporter(sender: Sender<String>) -> App {
+    App::new(move |message, _| {
         if message.msg_type() == b"8" {
-            let _ = self.0.send(message.text(tag::CL_ORD_ID)?.to_owned());
+            let _ = sender.send(message.text(tag::CL_ORD_ID)?.to_owned());
         }
         Ok(())
-    }
+    })
 }
 
 /// Orders, and how often each was answered.
@@ -156,7 +145,8 @@ fn trade_and_kill(durability: &str, kills: usize) {
     let mut venue = settings(Role::Acceptor, "127.0.0.1:0");
     venue.store.durability = Durability::Memory;
     venue.queue.offline = Offline::Queue;
-    let venue = Engine::start(&Settings::of(venue), |_| Box::new(Reports(sender.clone()))).unwrap();
+    let venue =
+        Engine::start(&Settings::of(venue), |_| Box::new(reporter(sender.clone()))).unwrap();
     let address = venue.listening()[0].to_string();
     let session = venue.sessions().next().unwrap();
     let mut books = Books { session, reports, sent: 0, answered: BTreeMap::new() };

@@ -11,9 +11,10 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Offline, Role,
-    SendError, SessionHandle, SessionId, SessionRef, SessionSettings, Settings, tag,
+    BeginString, Durability, Engine, Offline, Role, SendError, SessionHandle, SessionId,
+    SessionSettings, Settings, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
@@ -24,17 +25,11 @@ const MESSAGES: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
 
 /// Passes on the ClOrdID(11) of what it gets.
-struct Orders(Sender<String>);
-
-impl Application for Orders {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        let _ = self.0.send(message.text(tag::CL_ORD_ID)?.to_owned());
+fn order_recorder(sender: Sender<String>) -> App {
+    App::new(move |message, _| {
+        let _ = sender.send(message.text(tag::CL_ORD_ID)?.to_owned());
         Ok(())
-    }
+    })
 }
 
 fn settings(role: Role, address: &str) -> SessionSettings {
@@ -76,7 +71,8 @@ fn child() {
     let (sender, _) = channel();
     session.threads.mode = transfix::Mode::Polled;
     let mut engine =
-        Engine::start(&Settings::of(session), |_| Box::new(Orders(sender.clone()))).unwrap();
+        Engine::start(&Settings::of(session), |_| Box::new(order_recorder(sender.clone())))
+            .unwrap();
     let session = engine.sessions().next().unwrap();
     thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -152,7 +148,8 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
     let (sender, orders) = channel();
     let mut venue = settings(Role::Acceptor, "127.0.0.1:0");
     venue.store.durability = Durability::Memory;
-    let venue = Engine::start(&Settings::of(venue), |_| Box::new(Orders(sender.clone()))).unwrap();
+    let venue =
+        Engine::start(&Settings::of(venue), |_| Box::new(order_recorder(sender.clone()))).unwrap();
     let address = venue.listening()[0].to_string();
     let (mut random, mut books) = (Random::new(1), Books::default());
     let mut sending = 0;

@@ -10,9 +10,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
+    BeginString, Disconnect, Engine, Outcome, Role, SessionEvent, SessionId, SessionSettings,
+    Settings, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const RESTARTS: usize = 1_000;
@@ -25,27 +26,21 @@ const LONG: Duration = Duration::from_secs(300);
 const KIB_MAX: usize = 1_700;
 
 /// Answers orders, and tells when it logs on and what comes.
-struct Echo(Sender<String>);
-
-impl Application for Echo {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn echo(sender: Sender<String>) -> App {
+    let sender_on_message = sender.clone();
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?.to_owned();
         if message.msg_type() == b"D" {
             session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id))?;
         }
-        let _ = self.0.send(id);
+        let _ = sender_on_message.send(id);
         Ok(())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+    })
+    .on_event(move |event, _| {
         if let SessionEvent::LoggedOn = event {
-            let _ = self.0.send("logon".to_owned());
+            let _ = sender.send("logon".to_owned());
         }
-    }
+    })
 }
 
 fn start(
@@ -61,7 +56,7 @@ fn start(
     settings.validation.validate = false;
     settings.store.store_dir = dir.to_owned();
     settings.socket.reconnect_interval = Duration::from_millis(1);
-    let engine = Engine::start(&Settings::of(settings), |_| Box::new(Echo(sender.clone())));
+    let engine = Engine::start(&Settings::of(settings), |_| Box::new(echo(sender.clone())));
     (engine.unwrap(), seen)
 }
 
@@ -88,7 +83,7 @@ fn start_in_vain(dir: &Path) {
     settings.store.store_dir = dir.to_owned();
     let mut settings = Settings::of(settings);
     settings.engine.application_threads = 2;
-    assert!(Engine::start(&settings, |_| Box::new(Echo(channel().0))).is_err());
+    assert!(Engine::start(&settings, |_| Box::new(echo(channel().0))).is_err());
 }
 
 /// Memory in KiB, threads and descriptors of this process.

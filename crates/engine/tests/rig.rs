@@ -6,8 +6,8 @@ use std::sync::mpsc::{Sender, channel};
 
 use transfix::simulated::rig::{Rig, Rules};
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Message, Now, Offline, Role, SessionId,
-    SessionNotice, SessionRef, SessionSettings, SessionView, Unsent, tag,
+    BeginString, Disconnect, Now, Offline, Role, SessionId, SessionNotice, SessionSettings, Unsent,
+    tag,
 };
 use transfix_store::{FileStore, Options};
 use transfix_testkit::app::App;
@@ -48,22 +48,12 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
 }
 
 /// Tells what it gets back.
-struct Returns(Sender<Vec<u8>>);
-
-impl Application for Returns {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+fn unsent_recorder(sender: Sender<Vec<u8>>) -> App {
+    App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(message) = notice {
-            self.0.send(message.body.to_vec()).unwrap();
+            sender.send(message.body.to_vec()).unwrap();
         }
-    }
+    })
 }
 
 /// The engine returns a message once no later process can send it. Until the store has committed
@@ -80,7 +70,7 @@ fn a_message_is_given_back_when_that_is_safe() {
     let open = || {
         let (store, _) = FileStore::open(dir.path(), Options::default(), 0).unwrap();
         let store = Box::new(Delayed::new(store, Arc::clone(&pace)).unwrap());
-        let application = Box::new(Returns(sender.clone()));
+        let application = Box::new(unsent_recorder(sender.clone()));
         Rig::new(&settings, |_| (), store, application, &Rules::default()).unwrap()
     };
     let go_on = |rig: &Rig| {

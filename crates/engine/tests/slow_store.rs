@@ -7,37 +7,32 @@ use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, Role,
-    SessionEvent, SessionId, SessionRef, SessionSettings, Settings, tag,
+    BeginString, Disconnect, Engine, Outcome, Role, SessionEvent, SessionId, SessionSettings,
+    Settings, tag,
 };
 use transfix_store::{Durability, FileStore, Options, Store, StoreError};
+use transfix_testkit::app::App;
 use transfix_testkit::disk::{DiskFault, SimDisk};
 use transfix_testkit::random::Random;
 
 const LONG: Duration = Duration::from_secs(300);
 
 /// Answers orders with reports, and tells what it sees.
-struct Echo(Sender<String>);
-
-impl Application for Echo {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn echo(sender: Sender<String>) -> App {
+    let sender_on_message = sender.clone();
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?.to_owned();
         if message.msg_type() == b"D" {
             let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, &id));
         }
-        let _ = self.0.send(id);
+        let _ = sender_on_message.send(id);
         Ok(())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+    })
+    .on_event(move |event, _| {
         if let SessionEvent::LoggedOn = event {
-            let _ = self.0.send("logon".to_owned());
+            let _ = sender.send("logon".to_owned());
         }
-    }
+    })
 }
 
 fn settings(role: Role, us: &str, them: &str, address: &str) -> SessionSettings {
@@ -70,7 +65,7 @@ fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
             let opened = FileStore::open_on(disk.clone(), Path::new("/store"), options, now_ns);
             Ok(Some(Box::new(opened?.0)))
         })
-        .start(|_| Box::new(Echo(seen.clone())));
+        .start(|_| Box::new(echo(seen.clone())));
     engine.unwrap()
 }
 
@@ -84,7 +79,7 @@ impl Client {
         let address = venue.listening()[0].to_string();
         let settings = Settings::of(settings(Role::Initiator, us, "VENUE", &address));
         let (sender, seen) = channel();
-        let engine = Engine::start(&settings, |_| Box::new(Echo(sender.clone()))).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(echo(sender.clone()))).unwrap();
         let client = Self { engine, seen };
         client.expect("logon");
         client

@@ -17,9 +17,9 @@ use std::time::Duration;
 use std::{env, io, thread};
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, Message, Mode, Role, SessionId,
-    SessionRef, SessionSettings, Settings, tag,
+    BeginString, Durability, Engine, Mode, Role, SessionId, SessionSettings, Settings, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use counted::{Calls, Counter};
@@ -69,18 +69,12 @@ const PLAIN: &[&str] = &[
 ];
 
 /// Answers each message by one.
-struct Echo;
-
-impl Application for Echo {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn echo() -> App {
+    App::new(|message, session| {
         let text = message.text(tag::TEXT)?;
         session.send("B", |news| _ = news.str(tag::TEXT, text))?;
         Ok(())
-    }
+    })
 }
 
 /// The engine whose calls are counted. Does nothing in a usual run of the tests.
@@ -96,7 +90,7 @@ fn child() {
     let (_, mode, spin) = *MODES.iter().find(|known| known.0 == *mode).unwrap();
     (session.threads.mode, session.threads.spin) = (mode, spin);
     let polled = session.threads.mode == Mode::Polled;
-    let mut engine = Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&Settings::of(session), |_| Box::new(echo())).unwrap();
     if let Some(address) = engine.listening().first() {
         println!("at {address}");
     }

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Actor, Application, BeginString, BusinessReject, Durability, Engine, LogDirection, LogSettings,
-    Message, Role, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
-    Tag, Timestamp, tag,
+    Actor, BeginString, Durability, Engine, LogDirection, LogSettings, Role, SessionId,
+    SessionNotice, SessionSettings, Settings, Tag, Timestamp, tag,
 };
 use transfix_codec::{raw, shown};
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::counterparty::Client;
@@ -18,26 +18,20 @@ use crate::counterparty::Client;
 const NAME: &str = "FIX.4.4-VENUE-CLIENT";
 
 /// Answers each order by a News(B) of the same number; panics if the order says so.
-struct Venue(Sender<()>);
-
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn venue(sender: Sender<()>) -> App {
+    let sender_on_message = sender.clone();
+    App::new(move |message, session| {
         let text = message.text(tag::TEXT)?.to_owned();
         assert!(text != "panic", "as it was asked to");
         let _ = session.send("B", |news| _ = news.str(Tag(148), &text));
-        self.0.send(()).unwrap();
+        sender_on_message.send(()).unwrap();
         Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+    })
+    .on_notice(move |notice, _| {
         if let SessionNotice::Disconnected(_) = notice {
-            let _ = self.0.send(());
+            let _ = sender.send(());
         }
-    }
+    })
 }
 
 fn settings(dir: &Path, adjust: impl FnOnce(&mut LogSettings)) -> Settings {
@@ -53,7 +47,7 @@ fn settings(dir: &Path, adjust: impl FnOnce(&mut LogSettings)) -> Settings {
 
 fn start(settings: &Settings) -> (Engine, Receiver<()>) {
     let (sender, seen) = channel();
-    let engine = Engine::start(settings, |_| Box::new(Venue(sender.clone())));
+    let engine = Engine::start(settings, |_| Box::new(venue(sender.clone())));
     (engine.unwrap(), seen)
 }
 
@@ -321,7 +315,7 @@ fn two_engines_do_not_share_a_file() {
     let dir = TempDir::new();
     let settings = settings(dir.path(), |_| ());
     let (first, _seen) = start(&settings);
-    let second = Engine::start(&settings, |_| Box::new(Venue(channel().0)));
+    let second = Engine::start(&settings, |_| Box::new(venue(channel().0)));
     let error = second.err().unwrap().to_string();
     assert!(error.ends_with("another process has it open"), "{error}");
     drop(first);

@@ -5,28 +5,23 @@ use std::path::Path;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BeyondLimit, BusinessReject, Durability, Engine, Message,
-    RetentionSettings, Role, SessionId, SessionRef, SessionSettings, Settings, Tag, tag,
+    BeginString, BeyondLimit, Durability, Engine, RetentionSettings, Role, SessionId,
+    SessionSettings, Settings, Tag, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::counterparty::Client;
 
 /// Answers each order by a News(B) of a kilobyte.
-struct Venue;
-
-impl Application for Venue {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn venue() -> App {
+    App::new(|message, session| {
         let text = message.text(tag::TEXT)?.to_owned();
         let _ = session.send("B", |news| {
             news.str(Tag(148), &text).str(tag::TEXT, &"x".repeat(1_000));
         });
         Ok(())
-    }
+    })
 }
 
 fn start(dir: &Path, durability: Durability, retention: RetentionSettings) -> Engine {
@@ -36,7 +31,7 @@ fn start(dir: &Path, durability: Durability, retention: RetentionSettings) -> En
     session.validation.validate = false;
     session.store.store_dir = dir.join("store");
     session.retention = retention;
-    Engine::start(&Settings::of(session), |_| Box::new(Venue)).unwrap()
+    Engine::start(&Settings::of(session), |_| Box::new(venue())).unwrap()
 }
 
 const LIMIT: u64 = 64 << 10;

@@ -15,8 +15,8 @@ use std::time::Duration;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use transfix::{
     Application, BeginString, BusinessReject, Durability, Engine, EngineSettings, LogSettings,
-    LogonAttempt, LogonRefusal, Message, Offline, Role, Secret, SendOptions, SessionId,
-    SessionNotice, SessionRef, SessionSettings, SessionView, Settings, ThreadLost, Unsent, tag,
+    LogonRefusal, Message, Offline, Role, Secret, SendOptions, SessionId, SessionNotice,
+    SessionRef, SessionSettings, Settings, ThreadLost, Unsent, tag,
 };
 use transfix_codec::shown::is_hidden;
 use transfix_testkit::app::App;
@@ -35,22 +35,12 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Tells how often a message came back.
-struct Returned(Sender<()>);
-
-impl Application for Returned {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+fn unsent_recorder(sender: Sender<()>) -> App {
+    App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(_) = notice {
-            self.0.send(()).unwrap();
+            sender.send(()).unwrap();
         }
-    }
+    })
 }
 
 fn venue(client: &str) -> SessionSettings {
@@ -635,28 +625,12 @@ fn one_unknown_name_again_and_again_is_one_failure() {
 }
 
 /// Refuses who says so.
-struct Choosy;
-
-impl Application for Choosy {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        _: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
-        match logon.raw(tag::TEXT) {
-            Some(b"refuse") => Err(LogonRefusal::new("as you wish")),
-            Some(_) => panic!("a bug of the application"),
-            None => Ok(()),
-        }
-    }
+fn choosy() -> App {
+    App::new(|_, _| Ok(())).judge_logon(|logon, _| match logon.raw(tag::TEXT) {
+        Some(b"refuse") => Err(LogonRefusal::new("as you wish")),
+        Some(_) => panic!("a bug of the application"),
+        None => Ok(()),
+    })
 }
 
 #[test]
@@ -671,7 +645,7 @@ fn every_refused_logon_is_counted() {
     let mut other = venue("OTHER");
     other.address.clone_from(&session.address);
     let settings = Settings { sessions: vec![session, other], ..Settings::default() };
-    let engine = Engine::start(&settings, |_| Box::new(Choosy)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(choosy())).unwrap();
     let address = engine.listening()[0];
     let handle = engine.sessions().find(|one| &*one.id().target_comp_id == "CLIENT").unwrap();
     let right = "98=0\x01108=30\x01554=sesame\x01";
@@ -708,32 +682,18 @@ fn every_refused_logon_is_counted() {
 }
 
 /// Panics at a password that is none.
-struct Fragile;
-
-impl Application for Fragile {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        _: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
+fn fragile() -> App {
+    App::new(|_, _| Ok(())).judge_logon(|logon, _| {
         assert!(logon.raw(tag::PASSWORD).is_none(), "a bug of the application");
         Ok(())
-    }
+    })
 }
 
 #[test]
 fn a_judgement_that_panics_does_not_cost_the_session() {
     let _alone = alone();
     let settings = Settings::of(venue("CLIENT"));
-    let engine = Engine::start(&settings, |_| Box::new(Fragile)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(fragile())).unwrap();
     let address = engine.listening()[0];
     for _ in 0..3 {
         let mut wild = Socket::connect(address);
@@ -1089,7 +1049,8 @@ fn lines_about_messages_given_back_are_bounded() {
     session.queue.unsent = Unsent::Return;
     session.queue.queued_bytes_max = 10 << 20;
     let (unsent, returned) = channel();
-    let engine = Engine::start(&Settings::of(session), |_| Box::new(Returned(unsent.clone())));
+    let engine =
+        Engine::start(&Settings::of(session), |_| Box::new(unsent_recorder(unsent.clone())));
     let engine = engine.unwrap();
     let handle = engine.sessions().next().unwrap();
     for _ in 0..10_000 {
@@ -1136,17 +1097,11 @@ fn check_lines(name: &str, lines: &[String]) {
 }
 
 /// Keeps each message until it is let go.
-struct Blocked(Arc<Mutex<Receiver<()>>>);
-
-impl Application for Blocked {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        self.0.lock().unwrap().recv().unwrap();
+fn gated(gate: Arc<Mutex<Receiver<()>>>) -> App {
+    App::new(move |_, _| {
+        gate.lock().unwrap().recv().unwrap();
         Ok(())
-    }
+    })
 }
 
 /// Waits until an event has this text.
@@ -1169,7 +1124,7 @@ fn an_application_that_has_as_much_before_it_as_may_be_is_told_of() {
     session.application.messages_max = 2;
     let mut settings = Settings::of(session);
     settings.engine.application_threads = 1;
-    let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(gated(Arc::clone(&may_go)))).unwrap();
     let go = go;
     let mut socket = logs_on(engine.listening()[0], "CLIENT");
     let frames =
@@ -1193,7 +1148,7 @@ fn a_callback_that_does_not_return_is_named() {
         let mut settings = Settings::of(venue("CLIENT"));
         settings.engine.application_threads = application_threads;
         settings.engine.slow_callback = Duration::from_millis(20);
-        let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(gated(Arc::clone(&may_go)))).unwrap();
         // Goes before the engine if the test fails.
         let go = go;
         let mut socket = logs_on(engine.listening()[0], "CLIENT");

@@ -16,7 +16,7 @@ use transfix_observe::audit::verify;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, venue};
+use crate::switches::{echo, venue};
 
 fn anna() -> Actor {
     Actor::new("anna", "192.0.2.7")
@@ -29,7 +29,7 @@ fn id() -> SessionId {
 fn started(audit: &Path) -> (Engine, Admin, Wire) {
     let mut settings = Settings::of(venue(|_| ()));
     settings.engine.audit_file = audit.to_owned();
-    let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
     let (admin, mut wire) =
         (engine.admin(), Wire::connect(engine.listening()[0], BeginString::Fix44));
     wire.send("35=A|34=1|98=0|108=30");
@@ -136,7 +136,7 @@ fn an_audit_file_of_another_engine_keeps_this_one_from_starting() {
     let _first = started(&audit);
     let mut settings = Settings::of(venue(|_| ()));
     settings.engine.audit_file = audit.clone();
-    let error = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
+    let error = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
     let said = format!("the audit file {}: another process writes it", audit.display());
     assert_eq!(error, said);
 }
@@ -146,7 +146,7 @@ fn sessions_are_listed_while_they_are_there() {
     let second = venue(|s| s.target_comp_id = "SECOND".to_owned());
     let settings =
         Settings { sessions: vec![second.clone(), venue(|_| ())], ..Settings::default() };
-    let mut engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
     let admin = engine.admin();
     let ids = || admin.sessions().iter().map(|one| one.id.to_string()).collect::<Vec<_>>();
     assert_eq!(ids(), ["FIX.4.4:VENUE->CLIENT", "FIX.4.4:VENUE->SECOND"]);
@@ -155,7 +155,7 @@ fn sessions_are_listed_while_they_are_there() {
     engine.remove(&second.id(), "", Duration::from_secs(1)).unwrap();
     assert_eq!(ids(), ["FIX.4.4:VENUE->CLIENT"]);
     assert!(admin.find("FIX.4.4:VENUE->SECOND").is_none());
-    engine.add(&second, Box::new(Echo)).unwrap();
+    engine.add(&second, Box::new(echo())).unwrap();
     assert_eq!(ids().len(), 2);
     engine.stop(Duration::from_secs(1));
     let gone = admin.act(&anna(), &id(), &Action::LogOn {}).unwrap_err();

@@ -5,37 +5,32 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 
 use transfix::{
-    Application, Batch, BusinessReject, Engine, Message, Offline, SendError, SendMode, Sent,
-    SessionHandle, SessionRef, SessionSettings, Settings, State, tag,
+    Batch, Engine, Offline, SendError, SendMode, Sent, SessionHandle, SessionSettings, Settings,
+    State, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix_testkit::app::App;
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
 /// Answers each order; waits in the one named `wait` before it does.
-struct Gated(Arc<Mutex<Receiver<()>>>);
-
-impl Application for Gated {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn waits_at_gate(gate: Arc<Mutex<Receiver<()>>>) -> App {
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
         if id == "wait" {
-            self.0.lock().unwrap().recv_timeout(LONG).unwrap();
+            gate.lock().unwrap().recv_timeout(LONG).unwrap();
         }
         let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         Ok(())
-    }
+    })
 }
 
 fn gated(change: impl FnOnce(&mut SessionSettings)) -> (Engine, Sender<()>) {
     let (open, gate) = channel();
     let gate = Arc::new(Mutex::new(gate));
     let settings = Settings::of(venue(change));
-    let engine = Engine::start(&settings, |_| Box::new(Gated(Arc::clone(&gate)))).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(waits_at_gate(Arc::clone(&gate)))).unwrap();
     (engine, open)
 }
 
@@ -176,7 +171,7 @@ impl Shop {
                 let store = MemoryStore::new(1 << 20, 1);
                 Ok(Some(Box::new(Counting { store, puts: false, commits, fails })))
             })
-            .start(move |_| Box::new(Gated(Arc::clone(&gate))))
+            .start(move |_| Box::new(waits_at_gate(Arc::clone(&gate))))
             .unwrap();
         let wire = logged_on(engine.listening()[0]);
         // Its turn is over when somebody else has the lock.

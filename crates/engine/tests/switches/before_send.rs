@@ -13,10 +13,11 @@ use transfix::{
     SendError, SendMode, SendOptions, SessionId, SessionRef, SessionSettings, Tag, ValidateOut,
     Veto, msg_type, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, logged_on, start, venue};
+use crate::switches::{echo, logged_on, start, venue};
 
 const ORDER: &str = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
 
@@ -26,7 +27,7 @@ fn fields_of_the_settings_stand_in_the_header_of_each_message() {
         s.protocol.header_fields = vec![(Tag(115), "DESK".to_owned())];
         s.validation.validate = true;
     });
-    let (engine, address) = start(vec![settings], || Echo);
+    let (engine, address) = start(vec![settings], echo);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=30");
     assert_eq!(wire.next(), "35=A|115=DESK|34=1|98=0|108=30");
@@ -47,7 +48,7 @@ fn fields_of_the_settings_stand_in_the_header_of_each_message() {
 fn fields_of_the_settings_stand_in_the_bodies_that_have_a_place_for_them() {
     let account = || vec![(tag::ACCOUNT, "DESK7".to_owned())];
     let settings = venue(|s| s.protocol.body_fields = account());
-    let (engine, address) = start(vec![settings], || Echo);
+    let (engine, address) = start(vec![settings], echo);
     let mut wire = logged_on(address);
     let handle = engine.sessions().next().unwrap();
     let order = |body: &[u8]| handle.send("D", |order| _ = order.fields(body)).unwrap();
@@ -84,7 +85,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     ] {
         let mut settings = venue(|s| s.validation.validate = true);
         change(&mut settings, fields);
-        let error = Engine::start(&transfix::Settings::of(settings), |_| Box::new(Echo));
+        let error = Engine::start(&transfix::Settings::of(settings), |_| Box::new(echo()));
         let error = error.err().expect("refused").to_string();
         assert!(error.contains(expected), "{error}");
     }
@@ -222,7 +223,7 @@ fn what_the_counterparty_would_reject_is_refused_or_warned_of_or_sent() {
             // With the header, messages are judged too.
             s.protocol.header_fields = vec![(Tag(115), "DESK".to_owned())];
         });
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let mut wire = logged_on(address);
         let handle = engine.sessions().next().unwrap();
         let news = |further: &str| {
@@ -263,7 +264,7 @@ fn warnings_about_what_goes_out_are_bounded_and_counted() {
         .with_ansi(false)
         .finish();
     tracing::subscriber::with_default(subscriber, || {
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let mut wire = logged_on(address);
         let handle = engine.sessions().next().unwrap();
         for _ in 0..100 {
@@ -313,14 +314,8 @@ fn fixt_logon(engine: &Engine, further: &str) -> (Wire, String) {
 }
 
 /// Answers with the type of what has come.
-struct Names;
-
-impl Application for Names {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn names() -> App {
+    App::new(|message, session| {
         let MsgType { .. } = message.msg_type();
         let version =
             MessageVersion { appl_ver_id: Some(ApplVerId(4)), ..MessageVersion::default() };
@@ -330,14 +325,14 @@ impl Application for Names {
         });
         assert!(sent.is_ok(), "{sent:?}");
         Ok(())
-    }
+    })
 }
 
 #[test]
 fn a_message_of_another_standard_version_is_judged_by_its_own_dictionary() {
     let pack = || ("9+240".to_owned(), "FIX50SP1".into());
     let settings = fixt(|s| s.validation.appl_versions = [pack()].into());
-    let (engine, _) = start(vec![settings], || Names);
+    let (engine, _) = start(vec![settings], names);
     let (mut wire, logon) = fixt_logon(&engine, "");
     assert!(logon.starts_with("35=A|"), "{logon}");
     // MaturityDay(205) is gone since 4.4; MatchIncrement(1089) is new in 5.0;
@@ -378,7 +373,7 @@ fn a_message_of_another_standard_version_is_judged_by_its_own_dictionary() {
 #[test]
 fn a_message_is_sent_as_of_another_version() {
     let settings = fixt(|s| s.validation.validate_out = ValidateOut::Refuse);
-    let (engine, _) = start(vec![settings], || Names);
+    let (engine, _) = start(vec![settings], names);
     let (mut wire, _) = fixt_logon(&engine, "");
     let handle = engine.sessions().next().unwrap();
     let version = |n| MessageVersion { appl_ver_id: Some(ApplVerId(n)), ..Default::default() };
@@ -397,7 +392,7 @@ fn a_message_is_sent_as_of_another_version() {
         MessageVersion { cstm_appl_ver_id: Some("MINE"), appl_ext_id: Some(7), ..version(9) };
     let refused = day(mine).unwrap_err();
     assert!(refused.to_string().contains("1129"), "{refused}");
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let _wire = logged_on(address);
     let sent = engine.sessions().next().unwrap().send_with(as_of(version(4)), "D", |_| ());
     assert_eq!(sent, Err(SendError::NoApplVerId));
@@ -426,7 +421,7 @@ fn the_session_layer_of_fixt_has_fields_of_a_venues_own() {
                 });
             }
         });
-        let (engine, _) = start(vec![settings], || Names);
+        let (engine, _) = start(vec![settings], names);
         let (mut wire, logon) = fixt_logon(&engine, "|9001=x");
         if !has_overlay {
             assert!(logon.starts_with("35=5|"), "{logon}");

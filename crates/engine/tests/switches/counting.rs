@@ -6,7 +6,7 @@ use std::time::Duration;
 use transfix::{BeginString, SessionHandle, clock};
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, LONG, logged_on, start, venue};
+use crate::switches::{LONG, echo, logged_on, start, venue};
 
 #[track_caller]
 fn until(what: impl Fn() -> bool) {
@@ -33,7 +33,7 @@ fn troubles(handle: &SessionHandle) -> [u64; 7] {
 
 #[test]
 fn each_message_that_tells_of_trouble_is_counted_once() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let (handle, admin) = (engine.sessions().next().unwrap(), engine.admin());
     let mut wire = logged_on(address);
     for (sent, answer, expected) in [
@@ -63,7 +63,7 @@ fn each_message_that_tells_of_trouble_is_counted_once() {
 
 #[test]
 fn ends_are_counted_by_their_reason() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let handle = engine.sessions().next().unwrap();
     let ends = |count: u64| until(|| handle.counters().disconnects == count);
     assert_eq!(handle.status().heart_bt_int, None, "nobody has logged on yet");

@@ -10,7 +10,7 @@ use transfix_store::{FileStore, StoreError};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::reopening::insist;
-use crate::switches::{Echo, logged_on, venue};
+use crate::switches::{echo, logged_on, venue};
 
 /// Puts 90 in place of 10 behind `what` in a segment file. Returns where the record begins.
 fn change(segment: &Path, what: &str) -> u64 {
@@ -30,7 +30,7 @@ fn a_changed_message_is_never_sent_again_and_a_repair_brings_the_session_back() 
         s.store.durability = Durability::Process;
         s.store.store_dir = dir.path().to_path_buf();
     }));
-    let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
     let (address, id) = (engine.listening()[0], settings.sessions[0].id());
     let handle = engine.session(&id).unwrap();
     let mut wire = logged_on(address);

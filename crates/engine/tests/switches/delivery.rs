@@ -8,11 +8,12 @@ use transfix::{
     Application, BeginString, BusinessReject, Durability, Message, SessionRef, Unavailable,
     UnavailableAction, tag,
 };
+use transfix_testkit::app::App;
 
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, logged_on, start, venue};
+use crate::switches::{echo, logged_on, start, venue};
 
 /// Sends messages back once it has been asked so many times.
 struct Late {
@@ -29,7 +30,7 @@ impl Application for Late {
         if self.asked.fetch_add(1, Ordering::Relaxed) < self.available_after {
             return Err(BusinessReject::not_available());
         }
-        Echo.on_message(message, session)
+        echo().on_message(message, session)
     }
 }
 
@@ -132,16 +133,8 @@ fn an_application_ends_its_session_with_or_without_a_word() {
 }
 
 /// Panics at whatever comes.
-struct Fragile;
-
-impl Application for Fragile {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        panic!("a bug of the application")
-    }
+fn fragile() -> App {
+    App::new(|_, _| panic!("a bug of the application"))
 }
 
 /// The message counts, or the next start would meet it again.
@@ -154,12 +147,12 @@ fn a_message_at_which_the_application_panics_counts() {
             s.store.store_dir = dir.path().to_owned();
         })
     };
-    let (engine, address) = start(vec![settings()], || Fragile);
+    let (engine, address) = start(vec![settings()], fragile);
     let mut wire = logged_on(address);
     wire.send("35=D|34=2|11=a");
     assert_eq!(wire.next(), "");
     drop(engine);
-    let (engine, _) = start(vec![settings()], || Echo);
+    let (engine, _) = start(vec![settings()], echo);
     let (next_in, _) = engine.sessions().next().unwrap().next_numbers();
     assert_eq!(next_in, 3);
 }
@@ -171,7 +164,7 @@ fn messages_for_third_parties_are_passed_on() {
         let mut other = venue(|_| ());
         other.target_comp_id = "OTHER".to_owned();
         other.address.clone_from(&first.address);
-        let (_engine, address) = start(vec![first, other], || Echo);
+        let (_engine, address) = start(vec![first, other], echo);
         let mut theirs = Wire::connect(address, BeginString::Fix44);
         theirs.send("35=A|34=1|49=OTHER|98=0|108=30");
         assert!(theirs.next().starts_with("35=A|"));
@@ -193,22 +186,16 @@ fn messages_for_third_parties_are_passed_on() {
 }
 
 /// Its answer cannot be sent: a field of it is empty.
-struct Mistaken;
-
-impl Application for Mistaken {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn mistaken() -> App {
+    App::new(|_, session| {
         session.send("8", |report| _ = report.str(tag::TEXT, ""))?;
         Ok(())
-    }
+    })
 }
 
 #[test]
 fn why_an_answer_could_not_be_sent_stays_on_this_side() {
-    let (_engine, address) = start(vec![venue(|_| ())], || Mistaken);
+    let (_engine, address) = start(vec![venue(|_| ())], mistaken);
     let mut wire = logged_on(address);
     wire.send("35=D|34=2|11=a");
     assert_eq!(wire.next(), "35=j|34=2|45=2|372=D|380=0|58=The answer could not be sent");

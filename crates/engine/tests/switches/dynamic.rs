@@ -11,7 +11,7 @@ use transfix::{
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, LONG, logged_on, start, venue};
+use crate::switches::{LONG, echo, logged_on, start, venue};
 
 fn place(port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 2, 1), port).into()
@@ -31,7 +31,7 @@ fn acceptor(
 }
 
 fn add(engine: &mut Engine, settings: &SessionSettings) -> Result<SessionHandle, EngineError> {
-    Ok(engine.add(settings, Box::new(Echo))?.unwrap())
+    Ok(engine.add(settings, Box::new(echo()))?.unwrap())
 }
 
 /// Logs on as this counterparty and sends one order. Returns what came.
@@ -54,7 +54,7 @@ pub(super) fn until(mut what: impl FnMut() -> bool) {
 #[test]
 fn acceptors_are_added_and_removed_at_any_address() {
     let dir = TempDir::new();
-    let (mut engine, known) = start(vec![venue(|_| ())], || Echo);
+    let (mut engine, known) = start(vec![venue(|_| ())], echo);
     let in_files = |s: &mut SessionSettings| {
         s.store.store_dir = dir.path().to_owned();
         s.store.durability = Durability::Process;
@@ -135,8 +135,8 @@ fn poll_until(engine: &mut Engine, handle: &SessionHandle, is_logged_on: bool) {
 
 #[test]
 fn a_polled_session_that_is_removed_leaves_the_others_their_turns() {
-    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
-    let mut engine = Engine::start(&Settings::of(polled()), |_| Box::new(Echo)).unwrap();
+    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], echo);
+    let mut engine = Engine::start(&Settings::of(polled()), |_| Box::new(echo())).unwrap();
     let handle = add(&mut engine, &client(to, Mode::Polled)).unwrap();
     poll_until(&mut engine, &handle, true);
     engine.remove(&polled().id(), "", Duration::from_secs(60)).unwrap().unwrap();
@@ -148,10 +148,10 @@ fn a_polled_session_that_is_removed_leaves_the_others_their_turns() {
 
 #[test]
 fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
-    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], || Echo);
+    let (_venue, to) = start(vec![venue(|s| s.protocol.reset_on.logon = true)], echo);
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled] {
         let settings = Settings::of(polled());
-        let mut engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let mut engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
         let session = client(to, mode);
         for _ in 0..3 {
             let handle = add(&mut engine, &session).unwrap();
@@ -168,7 +168,7 @@ fn initiators_of_each_mode_are_added_to_an_engine_without_sessions_of_it() {
 #[test]
 fn what_cannot_be_added_leaves_nothing_behind() {
     let dir = TempDir::new();
-    let (mut engine, known) = start(vec![venue(|_| ())], || Echo);
+    let (mut engine, known) = start(vec![venue(|_| ())], echo);
     let busy = std::net::TcpListener::bind(place(4_010)).unwrap();
     // A file stands where the store is to be.
     std::fs::write(dir.path().join("file"), "").unwrap();
@@ -188,7 +188,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
         (acceptor(place(4_011), "LATER", |s| s.socket.dscp = Some(64)), "dscp is 0 to 63"),
         (acceptor(place(4_011), "LATER", |s| s.threads.cpu = Some(9_999)), "needs a thread"),
     ] {
-        let error = engine.add(&settings, Box::new(Echo)).err().unwrap().to_string();
+        let error = engine.add(&settings, Box::new(echo())).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
         assert_eq!(engine.listening(), [known], "{expected}");
         assert_eq!(engine.sessions().count(), 1, "{expected}");
@@ -202,7 +202,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
 #[test]
 fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on() {
     let other = acceptor(place(4_020), "OTHER", |s| s.address = "127.0.0.1:0".to_owned());
-    let (mut engine, address) = start(vec![venue(|_| ()), other], || Echo);
+    let (mut engine, address) = start(vec![venue(|_| ()), other], echo);
     let mut silent = logged_on(address);
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let outcome = engine.remove(&id, "", Duration::from_millis(50)).unwrap().unwrap();
@@ -220,7 +220,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
 
 #[test]
 fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
-    let (mut engine, _) = start(vec![venue(|_| ())], || Echo);
+    let (mut engine, _) = start(vec![venue(|_| ())], echo);
     let first = engine.sessions().next().unwrap();
     let session = acceptor(place(4_070), "LATER", |_| ());
     let mut handles = Vec::new();
@@ -236,10 +236,10 @@ fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
 #[test]
 fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     let settings = Settings::of(venue(|_| ()));
-    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
-    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(echo())));
+    let mut engine = builder.start(|_| Box::new(echo())).unwrap();
     let template = acceptor(place(4_030), "*", |_| ());
-    assert!(engine.add(&template, Box::new(Echo)).unwrap().is_none());
+    assert!(engine.add(&template, Box::new(echo())).unwrap().is_none());
     assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
     assert_eq!(engine.sessions().count(), 2);
     let made = SessionId::new(BeginString::Fix44, "VENUE", "ANYBODY");
@@ -249,7 +249,7 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     assert!(outcome.next_num_in >= 3, "{outcome:?}");
     assert_eq!(engine.sessions().count(), 1);
     assert!(engine.listening().len() == 1, "with the template its listener went");
-    assert!(engine.add(&template, Box::new(Echo)).unwrap().is_none());
+    assert!(engine.add(&template, Box::new(echo())).unwrap().is_none());
     // As often as it goes, it may come back: it is made anew, in memory from 1.
     for _ in 0..3 {
         assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
@@ -267,8 +267,8 @@ fn sessions_of_a_template_go_when_nobody_comes() {
     let mut settings = Settings::of(template);
     settings.engine.created_sessions_idle = Duration::from_secs(1);
     settings.engine.created_sessions_max = 1;
-    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Echo)));
-    let engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&settings).admit(|_| Some(Box::new(echo())));
+    let engine = builder.start(|_| Box::new(echo())).unwrap();
     assert_eq!(day(place(4_060), "FIRST", 1)[1], "35=D|34=2|11=a");
     let mut refused = Wire::connect(place(4_060), BeginString::Fix44);
     refused.send("35=A|34=1|49=SECOND|98=0|108=30");
@@ -302,7 +302,7 @@ fn other_settings_end_begin_and_leave_alone() {
     };
     let of = |sessions: Vec<SessionSettings>| Settings { sessions, ..Settings::default() };
     let from = of(vec![named("STAYS", 4_040), named("GOES", 4_040), named("CHANGES", 4_041)]);
-    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     let mut stays = Wire::connect(place(4_040), BeginString::Fix44);
     stays.send("35=A|34=1|49=STAYS|98=0|108=30");
     assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
@@ -335,7 +335,7 @@ fn other_settings_end_begin_and_leave_alone() {
         let mut wrong = to.clone();
         spoil(&mut wrong);
         let error = engine
-            .reload(&from, &wrong, Duration::ZERO, |_| Box::new(Echo))
+            .reload(&from, &wrong, Duration::ZERO, |_| Box::new(echo()))
             .unwrap_err()
             .to_string();
         assert!(error.contains(expected), "{error}");
@@ -343,7 +343,7 @@ fn other_settings_end_begin_and_leave_alone() {
         assert_eq!(ids, ["STAYS", "GOES", "CHANGES"], "{expected}");
     }
     drop(busy);
-    let done = engine.reload(&from, &to, Duration::from_secs(10), |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::from_secs(10), |_| Box::new(echo())).unwrap();
     assert_eq!(done.changes, changes);
     assert!(done.failed.is_empty(), "{done:?}");
     assert_eq!(done.ended.len(), 2);
@@ -365,13 +365,13 @@ fn other_settings_end_begin_and_leave_alone() {
 fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
     let dir = TempDir::new();
     let from = Settings::of(acceptor(place(4_050), "CHANGES", |_| ()));
-    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     // A file stands where the store is to be.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let mut to = from.clone();
     to.sessions[0].store.store_dir = dir.path().join("file");
     to.sessions[0].store.durability = Durability::Process;
-    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(echo())).unwrap();
     assert!(done.failed[0].1.to_string().contains("the store of"), "{done:?}");
     assert_eq!(day(place(4_050), "CHANGES", 1)[1], "35=D|34=2|11=a");
 }
@@ -379,7 +379,7 @@ fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
 #[test]
 fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     let from = Settings::of(acceptor(place(4_060), "OF-THE-FILE", |_| ()));
-    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     let added = acceptor(place(4_060), "ADDED", |_| ());
     add(&mut engine, &added).unwrap();
     let mut wire = Wire::connect(place(4_060), BeginString::Fix44);
@@ -393,7 +393,7 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     let expected = "FIX.4.4:VENUE->ADDED was added while the engine ran: remove it before";
     assert!(error.to_string().starts_with(expected), "{error}");
     to.sessions.pop();
-    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(echo())).unwrap();
     assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
     wire.send("35=1|34=2|49=ADDED|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
@@ -406,6 +406,6 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
         engine.remove(&added.id(), "moves", Duration::from_secs(10)).unwrap();
     });
     let both = Settings { sessions: vec![to.sessions[0].clone(), added], ..Settings::default() };
-    let done = engine.reload(&done.settings, &both, Duration::ZERO, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&done.settings, &both, Duration::ZERO, |_| Box::new(echo())).unwrap();
     assert_eq!((done.changes.added.len(), done.failed.len()), (1, 0));
 }

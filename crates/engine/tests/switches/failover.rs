@@ -16,7 +16,7 @@ use transfix_testkit::program::Program;
 use transfix_testkit::proxy::{self, Login, Proxy};
 use transfix_testkit::temp::TempDir;
 
-use crate::switches::{Echo, LONG, venue};
+use crate::switches::{LONG, echo, venue};
 
 /// A place at which nobody listens unless a test does; each test has a host of its own.
 fn place(host: u8, port: u16) -> SocketAddr {
@@ -29,12 +29,12 @@ fn acceptor(at: SocketAddr, change: impl FnOnce(&mut SessionSettings)) -> Engine
         s.address = at.to_string();
         change(s);
     });
-    Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap()
+    Engine::start(&Settings::of(session), |_| Box::new(echo())).unwrap()
 }
 
 /// Its counterparty, which connects to these.
 fn initiator(to: &[String], change: impl FnOnce(&mut SessionSettings)) -> Engine {
-    Engine::start(&Settings::of(settings(to, change)), |_| Box::new(Echo)).unwrap()
+    Engine::start(&Settings::of(settings(to, change)), |_| Box::new(echo())).unwrap()
 }
 
 fn settings(to: &[String], change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
@@ -431,7 +431,7 @@ fn settings_that_do_not_fit_are_refused() {
     ];
     for (change, expected) in cases {
         let settings = Settings::of(settings(&two, change));
-        let error = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
+        let error = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
     }
 }

@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, venue};
+use crate::switches::{echo, venue};
 
 /// The operations that the test allows the store.
 #[derive(Default)]
@@ -165,7 +165,7 @@ fn start(mode: Mode, gate: &Gate, change: impl Fn(&mut SessionSettings)) -> Engi
     let gate = gate.clone();
     let engine = Engine::builder(&settings)
         .stores(move |session, _| Ok((&*session.target_comp_id == "CLIENT").then(|| gate.store())));
-    engine.start(|_| Box::new(Echo)).unwrap()
+    engine.start(|_| Box::new(echo())).unwrap()
 }
 
 fn logon(to: SocketAddr, name: &str, seq: u64) -> Wire {
@@ -374,7 +374,7 @@ fn an_initiator_connects_and_waits_for_its_store() {
         }
         let engine = Engine::builder(&Settings::of(settings))
             .stores(move |_, _| Ok(Some(stores.store())))
-            .start(|_| Box::new(Echo))
+            .start(|_| Box::new(echo()))
             .unwrap();
         // A connection that ends before the store answers is followed by another one when it has.
         let (socket, _) = listener.accept().unwrap();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use transfix::{Durability, Engine, Mode, Offline, SendError, SendMode, SessionHandle, tag};
 use transfix_testkit::temp::TempDir;
 
-use crate::switches::{Echo, logged_on, start, venue};
+use crate::switches::{echo, logged_on, start, venue};
 
 /// Far more than are sent before the worker has its turn.
 const MESSAGES_MAX: u64 = 100_000;
@@ -37,7 +37,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
                 s.store.durability = Durability::Process;
                 s.store.store_dir = dir.path().into();
             });
-            let (mut engine, address) = start(vec![settings], || Echo);
+            let (mut engine, address) = start(vec![settings], echo);
             let handle = engine.sessions().next().unwrap();
             let (is_over, is_read) = (AtomicBool::new(false), AtomicBool::new(false));
             let mut sent = 0;
@@ -86,7 +86,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
 #[test]
 fn an_engine_stops_while_programs_send_in_a_loop() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
-        let (engine, address) = start(vec![venue(|s| s.threads.mode = mode)], || Echo);
+        let (engine, address) = start(vec![venue(|s| s.threads.mode = mode)], echo);
         // It never reads.
         let _wire = logged_on(address);
         stops(engine);
@@ -101,7 +101,7 @@ fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
             s.threads.mode = mode;
             s.queue.offline = Offline::Store;
         });
-        let (engine, address) = start(vec![stores], || Echo);
+        let (engine, address) = start(vec![stores], echo);
         let handle = engine.sessions().next().unwrap();
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

@@ -66,7 +66,7 @@ fn a_session_is_seen_while_its_turn_runs() {
 fn a_panic_while_a_message_is_filled_loses_that_message_alone() {
     for mode in [SendMode::Direct, SendMode::Queued] {
         let (engine, address) =
-            start(vec![venue(|s| s.threads.send = mode)], || crate::switches::Echo);
+            start(vec![venue(|s| s.threads.send = mode)], crate::switches::echo);
         let handle = engine.sessions().next().unwrap();
         let mut wire = logged_on(address);
         let half = AssertUnwindSafe(|| {
@@ -84,7 +84,7 @@ fn a_panic_while_a_message_is_filled_loses_that_message_alone() {
 
 #[test]
 fn one_message_is_sent_while_another_is_filled() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], crate::switches::echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = logged_on(address);
     let outer = handle.send("D", |order| {
@@ -99,7 +99,7 @@ fn one_message_is_sent_while_another_is_filled() {
 
 #[test]
 fn a_body_that_is_encoded_already_is_checked() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], crate::switches::echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.send("D", |body| _ = body.fields(b"11=A\x01")), Err(SendError::NotLoggedOn));
     let mut wire = logged_on(address);
@@ -178,7 +178,7 @@ fn a_copy_has_all_fields_but_those_of_its_session() {
 
 #[test]
 fn an_operator_is_told_why_nothing_was_done() {
-    let (engine, address) = start(vec![venue(|_| ())], || crate::switches::Echo);
+    let (engine, address) = start(vec![venue(|_| ())], crate::switches::echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(
         handle.operate(&Action::TestRequest { id: "x".to_owned() }),
@@ -217,7 +217,7 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.operate(&Action::Revive {}), Err(OperateError::Closed));
 
     let old = |settings: &mut SessionSettings| settings.begin_string = BeginString::Fix40;
-    let (engine, _) = start(vec![venue(old)], || crate::switches::Echo);
+    let (engine, _) = start(vec![venue(old)], crate::switches::echo);
     let handle = engine.sessions().next().unwrap();
     assert_eq!(handle.operate(&Action::ResetAtNextLogon {}), Err(OperateError::NoResetFlag));
 }

@@ -11,8 +11,9 @@ use transfix::{
     Action, Application, BusinessReject, Engine, Latency, LatencyStage, Message, Offline, SendMode,
     SessionHandle, SessionRef, Settings, clock, tag,
 };
+use transfix_testkit::app::App;
 
-use crate::switches::{Echo, LONG, logged_on, start, venue};
+use crate::switches::{LONG, echo, logged_on, start, venue};
 
 /// How often each stage was measured, in the order of `LatencyStage::ALL`.
 fn counts(latency: &Latency) -> [u64; 10] {
@@ -41,7 +42,7 @@ const ORDERS: u64 = 20;
 
 #[test]
 fn each_message_is_measured_in_each_stage() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let session = session(&engine);
     assert_eq!(session.latency(), Latency::default());
     let mut wire = logged_on(address);
@@ -62,7 +63,7 @@ fn each_message_is_measured_in_each_stage() {
 #[test]
 fn the_stages_of_a_turn_follow_each_other() {
     use LatencyStage::*;
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let session = session(&engine);
     let mut wire = logged_on(address);
     for n in 1..=ORDERS {
@@ -86,7 +87,7 @@ fn the_stages_of_a_turn_follow_each_other() {
 
 #[test]
 fn messages_of_a_burst_are_measured_one_by_one() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
@@ -110,25 +111,19 @@ fn messages_of_a_burst_are_measured_one_by_one() {
 }
 
 /// Answers orders of this name alone.
-struct Picky;
-
-impl Application for Picky {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn picky() -> App {
+    App::new(|message, session| {
         if message.raw(tag::CL_ORD_ID) == Some(b"A") {
             let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
         }
         Ok(())
-    }
+    })
 }
 
 #[test]
 fn who_is_not_answered_waits_for_no_write() {
     let settings = venue(|s| s.threads.batch_messages_max = 2);
-    let (engine, address) = start(vec![settings], || Picky);
+    let (engine, address) = start(vec![settings], picky);
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
@@ -159,7 +154,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
             s.threads.send = mode;
             s.queue.offline = offline;
         });
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let session = session(&engine);
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
         // How long it waits for a logon is no latency.
@@ -190,7 +185,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
 fn messages_of_a_batch_are_measured_each() {
     for batch_messages_max in [0, 3] {
         let settings = venue(|s| s.threads.batch_messages_max = batch_messages_max);
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let session = session(&engine);
         let mut wire = logged_on(address);
         let mut batch = session.batch();
@@ -211,7 +206,7 @@ fn messages_of_a_batch_are_measured_each() {
 
 #[test]
 fn a_test_request_is_measured_until_its_heartbeat() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let session = session(&engine);
     let mut wire = logged_on(address);
     let answered = |latency: &Latency| latency.stage(LatencyStage::TestRequest).count();
@@ -234,7 +229,7 @@ fn a_test_request_is_measured_until_its_heartbeat() {
 
 #[test]
 fn without_points_nothing_is_measured() {
-    let (engine, address) = start(vec![venue(|s| s.latency_points = false)], || Echo);
+    let (engine, address) = start(vec![venue(|s| s.latency_points = false)], echo);
     let session = session(&engine);
     let mut wire = logged_on(address);
     wire.send("35=D|34=2|11=A");
@@ -266,7 +261,7 @@ fn the_stop_tells_if_it_is_asked() {
     for asked in [true, false] {
         let mut settings = Settings::of(venue(|_| ()));
         settings.engine.latency_at_stop = asked;
-        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
         let mut wire = logged_on(engine.listening()[0]);
         wire.send("35=D|34=2|11=A");
         assert!(wire.next().starts_with("35=D|"));
@@ -306,7 +301,7 @@ impl Application for Moody {
             let (_keep, nothing) = channel::<()>();
             let _ = nothing.recv_timeout(Duration::from_millis(30));
         }
-        Echo.on_message(order, session)
+        echo().on_message(order, session)
     }
 }
 

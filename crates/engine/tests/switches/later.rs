@@ -9,7 +9,7 @@ use transfix::{
     SessionSettings, SessionView, Settings,
 };
 
-use crate::switches::{Echo, LONG, Wire, start, venue};
+use crate::switches::{LONG, Wire, echo, start, venue};
 
 /// Hands each answer over to the test, which gives it or keeps it.
 #[derive(Clone)]
@@ -24,7 +24,7 @@ impl Application for Asks {
         message: &Message<'_>,
         session: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        Echo.on_message(message, session)
+        echo().on_message(message, session)
     }
 
     fn judge_logon(
@@ -68,7 +68,7 @@ fn what_follows_the_logon_waits_for_the_answer_and_others_do_not() {
         let engine = Engine::start(&settings, |session| -> Box<dyn Application> {
             match &*session.target_comp_id {
                 "CLIENT" => Box::new(application.clone()),
-                _ => Box::new(Echo),
+                _ => Box::new(echo()),
             }
         });
         let engine = engine.unwrap();
@@ -146,7 +146,7 @@ fn a_session_that_waits_for_an_answer_can_be_disconnected() {
 #[test]
 fn an_initiator_judges_the_answer_to_its_logon_later() {
     let (application, asked, _ended) = asks();
-    let (_venue, address) = start(vec![venue(|_| ())], || Echo);
+    let (_venue, address) = start(vec![venue(|_| ())], echo);
     let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address.to_string());
     settings.store.durability = transfix::Durability::Memory;

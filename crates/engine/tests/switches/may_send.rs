@@ -12,11 +12,11 @@ use std::{fs, thread};
 
 use transfix::schedule::ScheduleSettings;
 use transfix::{
-    Action, Application, BeginString, BusinessReject, Engine, LogonAnswer, LogonAttempt,
-    LogonRefusal, Message, Offline, Role, SendError, SendOptions, Sent, SessionHandle, SessionId,
-    SessionRef, SessionSettings, Settings, State, tag,
+    Action, BeginString, Engine, LogonAnswer, Offline, Role, SendError, SendOptions, Sent,
+    SessionHandle, SessionId, SessionSettings, Settings, State, tag,
 };
 use transfix_store::MemoryStore;
+use transfix_testkit::app::App;
 
 use crate::switches::pool::{Bad, Behaviour};
 use crate::switches::wire::Wire;
@@ -88,36 +88,26 @@ struct Asked {
 }
 
 /// Sends into the session in question when it is asked to.
-struct Router(Arc<Asked>);
-
-impl Application for Router {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn router(asked: Arc<Asked>) -> App {
+    let state_on_message = asked.clone();
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
         let said = if id == "own" {
             word(session.send("B", |news| _ = news.str(tag::TEXT, "x")).map(Sent::Direct))
         } else {
-            let other = session.other(&self.0.subject);
+            let other = session.other(&state_on_message.subject);
             other.map_or("refused: closed".to_owned(), |other| send(&other))
         };
-        let _ = self.0.tell.send(said);
+        let _ = state_on_message.tell.send(said);
         Ok(())
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        attempt: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
+    })
+    .judge_logon(move |logon, attempt| {
         if logon.raw(tag::USERNAME) == Some(b"later") {
-            *self.0.later.lock().unwrap() = Some(attempt.answer_later());
-            let _ = self.0.tell.send("judging".to_owned());
+            *asked.later.lock().unwrap() = Some(attempt.answer_later());
+            let _ = asked.tell.send("judging".to_owned());
         }
         Ok(())
-    }
+    })
 }
 
 fn word(sent: Result<Sent, SendError>) -> String {
@@ -191,7 +181,7 @@ impl Case {
                     let does = if is_subject { does.clone() } else { Behaviour::default() };
                     Ok(Some(Box::new(Bad { store, does })))
                 })
-                .start(move |_| Box::new(Router(Arc::clone(&shared))))
+                .start(move |_| Box::new(router(Arc::clone(&shared))))
                 .unwrap()
         })
     }

@@ -4,30 +4,20 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, SendError, SendMode,
-    SessionId, SessionNotice, SessionRef, SessionView, Settings, tag,
+    BeginString, Disconnect, Engine, SendError, SendMode, SessionId, SessionNotice, Settings, tag,
 };
+use transfix_testkit::app::App;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, LONG, venue};
+use crate::switches::{LONG, echo, venue};
 
 /// Tells which session ended, and why.
-struct Ends(Sender<(String, Disconnect)>);
-
-impl Application for Ends {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Echo.on_message(message, session)
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
+fn end_recorder(sender: Sender<(String, Disconnect)>) -> App {
+    echo().on_notice(move |notice, session| {
         if let SessionNotice::Disconnected(end) = notice {
-            self.0.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
+            sender.send((session.id().target_comp_id.to_string(), end.reason)).unwrap();
         }
-    }
+    })
 }
 
 /// Sends to a counterparty that never reads: more than sockets hold, or until the session ends.
@@ -44,7 +34,7 @@ fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> 
     let mut settings = Settings { sessions: sessions.into(), ..Settings::default() };
     settings.engine.waiting_bytes_max = waiting_bytes_max;
     let (sender, ends) = channel();
-    let engine = Engine::start(&settings, |_| Box::new(Ends(sender.clone()))).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(end_recorder(sender.clone()))).unwrap();
     let mut wires = ["CLIENT", "STALLED", "LIGHT"].map(|them| {
         let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
         wire.send(&format!("35=A|34=1|49={them}|98=0|108=30"));

@@ -42,11 +42,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, Body, BusinessReject, Durability, Engine, GarbledPolicy,
-    LogonAttempt, LogonRefusal, Message, Role, SessionId, SessionRef, SessionSettings, SessionView,
-    Settings, tag,
+    Application, BeginString, BusinessReject, Durability, Engine, GarbledPolicy, LogonRefusal,
+    Role, SessionId, SessionSettings, Settings, tag,
 };
 use transfix_store::journal;
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
 
@@ -55,21 +55,15 @@ use wire::Wire;
 const LONG: Duration = Duration::from_secs(8);
 
 /// Sends each message back, but for one that is to be refused.
-struct Echo;
-
-impl Application for Echo {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn echo() -> App {
+    App::new(|message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
         if id == "refuse" {
             return Err(BusinessReject::other("as you wish"));
         }
         let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         Ok(())
-    }
+    })
 }
 
 fn venue(change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
@@ -106,7 +100,7 @@ fn sub_ids_tell_sessions_apart() {
             s.target_location_id = "LDN".to_owned();
         })
     };
-    let (_engine, address) = start(vec![desk("EQ"), desk("FX")], || Echo);
+    let (_engine, address) = start(vec![desk("EQ"), desk("FX")], echo);
     for (ids, expected) in [
         ("|57=EQ", "35=A|50=EQ|143=LDN|34=1|98=0|108=30"),
         ("|57=FX|142=LDN", "35=A|50=FX|143=LDN|34=1|98=0|108=30"),
@@ -122,14 +116,14 @@ fn sub_ids_tell_sessions_apart() {
 #[test]
 fn a_connection_without_a_logon_is_closed_in_time() {
     let (_engine, address) =
-        start(vec![venue(|s| s.protocol.logon_timeout = Duration::from_millis(1))], || Echo);
+        start(vec![venue(|s| s.protocol.logon_timeout = Duration::from_millis(1))], echo);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     assert_eq!(wire.next(), "");
 }
 
 #[test]
 fn refused_connections_are_counted() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let mut first = logged_on(address);
     let mut second = Wire::connect(address, BeginString::Fix44);
     second.send("35=A|34=1|98=0|108=30");
@@ -145,7 +139,7 @@ fn garbled_messages_are_skipped_or_rejected() {
     for (garbled, expected) in
         [(GarbledPolicy::Skip, "35=2|34=2|7=2|16=0"), (GarbledPolicy::Reject, reject)]
     {
-        let (_engine, address) = start(vec![venue(|s| s.validation.garbled = garbled)], || Echo);
+        let (_engine, address) = start(vec![venue(|s| s.validation.garbled = garbled)], echo);
         let mut wire = logged_on(address);
         let mut frame = wire.frame("35=D|34=2|11=a");
         let at = frame.len() - 2;
@@ -157,36 +151,20 @@ fn garbled_messages_are_skipped_or_rejected() {
 }
 
 /// Lets in who knows the password, and says when its own was last changed.
-struct Doorkeeper;
-
-impl Application for Doorkeeper {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Err(BusinessReject::unsupported())
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        _: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
-        match logon.raw(tag::PASSWORD) {
+fn doorkeeper() -> App {
+    App::new(|_, _| Err(BusinessReject::unsupported()))
+        .judge_logon(|logon, _| match logon.raw(tag::PASSWORD) {
             Some(b"sesame") => Ok(()),
             _ => Err(LogonRefusal::new("who are you?")),
-        }
-    }
-
-    fn fill_logon(&mut self, logon: &mut Body<'_>, session: &SessionView<'_>) {
-        logon.str(tag::TEXT, &format!("welcome, {}", session.id().target_comp_id));
-    }
+        })
+        .fill_logon(|logon, session| {
+            logon.str(tag::TEXT, &format!("welcome, {}", session.id().target_comp_id));
+        })
 }
 
 #[test]
 fn the_application_judges_a_logon_and_adds_to_the_answer() {
-    let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
+    let (_engine, address) = start(vec![venue(|_| ())], doorkeeper);
     for (password, expected) in [
         ("", "35=5|34=1|58=who are you?"),
         ("|554=open", "35=5|34=1|58=who are you?"),
@@ -200,7 +178,7 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
         }
     }
     // A Logon(A) that is bad anyway is not judged.
-    let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
+    let (_engine, address) = start(vec![venue(|_| ())], doorkeeper);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=-1");
     let why = "HeartBtInt(108) must be seconds, 0 or more";
@@ -209,7 +187,7 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
 
 #[test]
 fn a_qualifier_tells_equal_sessions_apart() {
-    let venues = ["a", "b"].map(|name| (name, start(vec![venue(|_| ())], || Echo)));
+    let venues = ["a", "b"].map(|name| (name, start(vec![venue(|_| ())], echo)));
     let client = |qualifier: &str, address: SocketAddr| {
         let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
         let id = SessionId { qualifier: qualifier.into(), ..id };
@@ -218,7 +196,7 @@ fn a_qualifier_tells_equal_sessions_apart() {
         settings
     };
     let sessions = venues.iter().map(|(name, (_, address))| client(name, *address)).collect();
-    let engine = Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(Echo));
+    let engine = Engine::start(&Settings { sessions, ..Settings::default() }, |_| Box::new(echo()));
     let engine = engine.unwrap();
     for (name, (_, address)) in &venues {
         let session = engine.session(&client(name, *address).id()).unwrap();
@@ -245,7 +223,7 @@ fn messages_received_are_kept_if_wanted() {
             s.store.keep_inbound = keeps;
         });
         let store = settings.store_path();
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let mut wire = logged_on(address);
         wire.send("35=D|34=2|11=a");
         assert_eq!(wire.next(), "35=D|34=2|11=a");
@@ -262,7 +240,7 @@ fn connections_wait_in_limited_number() {
     for (pending_connections_max, is_closed) in [(1, true), (2, false)] {
         let mut settings = Settings::of(venue(|_| ()));
         settings.engine.pending_connections_max = pending_connections_max;
-        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
         let mut silent = Wire::connect(engine.listening()[0], BeginString::Fix44);
         let mut second = Wire::connect(engine.listening()[0], BeginString::Fix44);
         second.send("35=A|34=1|98=0|108=30");

@@ -6,10 +6,8 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use transfix::{
-    Application, BeginString, BusinessReject, Disconnect, Engine, Message, Outcome, SendError,
-    SessionRef, Settings, tag,
-};
+use transfix::{BeginString, Disconnect, Engine, Outcome, SendError, Settings, tag};
+use transfix_testkit::app::App;
 
 use crate::switches::venue;
 use crate::switches::wire::Wire;
@@ -17,21 +15,15 @@ use crate::switches::wire::Wire;
 type Threads = Arc<Mutex<HashMap<String, String>>>;
 
 /// Echoes, and notes the thread that drives each session.
-struct Noting(Threads);
-
-impl Application for Noting {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn noting(threads: Threads) -> App {
+    App::new(move |message, session| {
         let thread = thread::current().name().unwrap_or("?").to_owned();
         let whose = session.id().target_comp_id.to_string();
-        self.0.lock().unwrap().insert(whose, thread);
+        threads.lock().unwrap().insert(whose, thread);
         let id = message.text(tag::CL_ORD_ID)?;
         let _ = session.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         Ok(())
-    }
+    })
 }
 
 /// One counterparty, which checks that the numbers of what it gets have no gap.
@@ -96,7 +88,7 @@ fn neighbours(threads: &Threads) -> (usize, usize) {
 #[test]
 fn a_session_goes_to_a_calmer_worker_without_a_gap() {
     let threads = Threads::default();
-    let engine = Engine::start(&settings(5), |_| Box::new(Noting(Arc::clone(&threads)))).unwrap();
+    let engine = Engine::start(&settings(5), |_| Box::new(noting(Arc::clone(&threads)))).unwrap();
     let to = engine.listening()[0];
     let mut all = NAMES.map(|name| Counterparty::log_on(to, name));
     all.iter_mut().for_each(Counterparty::order);
@@ -147,7 +139,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
 #[test]
 fn sessions_stay_where_they_are_if_the_settings_say_so() {
     let threads = Threads::default();
-    let engine = Engine::start(&settings(0), |_| Box::new(Noting(Arc::clone(&threads)))).unwrap();
+    let engine = Engine::start(&settings(0), |_| Box::new(noting(Arc::clone(&threads)))).unwrap();
     let mut all = NAMES.map(|name| Counterparty::log_on(engine.listening()[0], name));
     all.iter_mut().for_each(Counterparty::order);
     let at_first = threads.lock().unwrap().clone();

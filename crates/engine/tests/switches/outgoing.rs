@@ -9,11 +9,12 @@ use transfix::{
     SendError, Sent, SessionEvent, SessionHandle, SessionNotice, SessionRef, SessionView, Unsent,
     tag,
 };
+use transfix_testkit::app::App;
 
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, start, venue};
+use crate::switches::{echo, start, venue};
 
 fn send(handle: &SessionHandle, id: &str) -> Result<Sent, SendError> {
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id))
@@ -26,7 +27,7 @@ fn messages_wait_for_the_logon_in_order() {
             s.queue.offline = Offline::Queue;
             s.queue.queue_pause = Duration::from_millis(queue_pause_ms);
         });
-        let (engine, address) = start(vec![settings], || Echo);
+        let (engine, address) = start(vec![settings], echo);
         let handle = engine.sessions().next().unwrap();
         for id in ["a", "b"] {
             assert!(matches!(send(&handle, id), Ok(Sent::Queued { .. })));
@@ -40,7 +41,7 @@ fn messages_wait_for_the_logon_in_order() {
             assert_eq!(wire.next(), expected);
         }
     }
-    let (engine, _) = start(vec![venue(|_| ())], || Echo);
+    let (engine, _) = start(vec![venue(|_| ())], echo);
     let refused = send(&engine.sessions().next().unwrap(), "a");
     assert_eq!(refused, Err(SendError::NotLoggedOn));
 }
@@ -50,7 +51,7 @@ fn messages_wait_for_the_logon_in_order() {
 fn threads_that_send_offline_at_once_lose_nothing() {
     const EACH: u64 = 500;
     for offline in [Offline::Store, Offline::Queue] {
-        let (engine, address) = start(vec![venue(|s| s.queue.offline = offline)], || Echo);
+        let (engine, address) = start(vec![venue(|s| s.queue.offline = offline)], echo);
         std::thread::scope(|scope| {
             for thread in 0..2 {
                 let handle = engine.sessions().next().unwrap();
@@ -88,23 +89,13 @@ fn threads_that_send_offline_at_once_lose_nothing() {
 }
 
 /// Tells which messages came back.
-struct Returned(Sender<(String, SendError)>);
-
-impl Application for Returned {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+fn unsent_recorder(sender: Sender<(String, SendError)>) -> App {
+    App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
             let line = format!("{}|{}", unsent.msg_type, unsent.body.escape_ascii());
-            self.0.send((line, unsent.why)).unwrap();
+            sender.send((line, unsent.why)).unwrap();
         }
-    }
+    })
 }
 
 #[test]
@@ -115,7 +106,7 @@ fn what_was_not_sent_comes_back_at_the_end() {
             s.queue.offline = Offline::Queue;
             s.queue.unsent = unsent;
         });
-        let (engine, _) = start(vec![settings], || Returned(sender.clone()));
+        let (engine, _) = start(vec![settings], || unsent_recorder(sender.clone()));
         let handle = engine.sessions().next().unwrap();
         send(&handle, "a").unwrap();
         send(&handle, "b").unwrap();
@@ -138,7 +129,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
     ] {
         let (sender, returned) = channel();
         let settings = venue(|s| (s.queue.offline, s.queue.unsent) = (offline, unsent));
-        let (engine, address) = start(vec![settings], || Returned(sender.clone()));
+        let (engine, address) = start(vec![settings], || unsent_recorder(sender.clone()));
         let handle = engine.sessions().next().unwrap();
         let _wire = crate::switches::logged_on(address);
         handle.operate(&Action::HoldSending {}).unwrap();
@@ -154,23 +145,13 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
 }
 
 /// Tells which messages came back, and panics at each.
-struct Fragile(Sender<String>);
-
-impl Application for Fragile {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+fn fragile(sender: Sender<String>) -> App {
+    App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
-            self.0.send(unsent.body.escape_ascii().to_string()).unwrap();
+            sender.send(unsent.body.escape_ascii().to_string()).unwrap();
             panic!("at each message");
         }
-    }
+    })
 }
 
 #[test]
@@ -187,7 +168,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
             s.store.durability = durability;
             s.store.store_dir = dir.path().to_owned();
         });
-        let (engine, address) = start(vec![settings], || Fragile(sender.clone()));
+        let (engine, address) = start(vec![settings], || fragile(sender.clone()));
         let handle = engine.sessions().next().unwrap();
         let wire = (offline == Offline::Refuse).then(|| crate::switches::logged_on(address));
         if wire.is_some() {
@@ -206,7 +187,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
 #[test]
 fn what_is_held_back_keeps_its_order_without_a_connection() {
     let settings = venue(|s| s.queue.offline = Offline::Store);
-    let (engine, address) = start(vec![settings], || Echo);
+    let (engine, address) = start(vec![settings], echo);
     let handle = engine.sessions().next().unwrap();
     let wire = crate::switches::logged_on(address);
     handle.operate(&Action::HoldSending {}).unwrap();
@@ -234,7 +215,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
 fn what_cannot_be_sent_comes_back_at_once() {
     let (sender, returned) = channel();
     let settings = venue(|s| s.queue.offline = Offline::Queue);
-    let (engine, address) = start(vec![settings], || Returned(sender.clone()));
+    let (engine, address) = start(vec![settings], || unsent_recorder(sender.clone()));
     send(&engine.sessions().next().unwrap(), &"x".repeat(100)).unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=30|383=100");
@@ -245,7 +226,7 @@ fn what_cannot_be_sent_comes_back_at_once() {
 
 #[test]
 fn sending_is_held_back_and_goes_on() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::switches::logged_on(address);
     handle.operate(&Action::HoldSending {}).unwrap();
@@ -269,25 +250,15 @@ fn sending_is_held_back_and_goes_on() {
 }
 
 /// Sends nothing twice that is stale.
-struct Stale;
-
-impl Application for Stale {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_resend(&mut self, message: &Message<'_>, _: &SessionView<'_>) -> Resend {
+fn skips_resends() -> App {
+    App::new(|_, _| Ok(())).on_resend(|message, _| {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
-    }
+    })
 }
 
 #[test]
 fn the_application_chooses_what_is_sent_again() {
-    let (engine, address) = start(vec![venue(|_| ())], || Stale);
+    let (engine, address) = start(vec![venue(|_| ())], skips_resends);
     let handle = engine.sessions().next().unwrap();
     let mut wire = crate::switches::logged_on(address);
     for id in ["fresh", "stale", "last"] {
@@ -303,7 +274,7 @@ fn the_application_chooses_what_is_sent_again() {
 #[test]
 fn during_the_pause_after_a_logon_messages_keep_their_order() {
     let (engine, address) =
-        start(vec![venue(|s| s.queue.queue_pause = Duration::from_secs(300))], || Echo);
+        start(vec![venue(|s| s.queue.queue_pause = Duration::from_secs(300))], echo);
     let handle = engine.sessions().next().unwrap();
     let _wire = crate::switches::logged_on(address);
     for id in ["a", "b"] {
@@ -313,25 +284,15 @@ fn during_the_pause_after_a_logon_messages_keep_their_order() {
 }
 
 /// Tells how often the same was asked for, and has enough at the third time.
-struct Patient(Sender<u32>);
-
-impl Application for Patient {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
+fn patient(sender: Sender<u32>) -> App {
+    App::new(|_, _| Ok(())).on_event(move |event, session| {
         if let SessionEvent::ResendLoop { times } = event {
-            self.0.send(times).unwrap();
+            sender.send(times).unwrap();
             if times == 3 {
                 session.disconnect();
             }
         }
-    }
+    })
 }
 
 #[test]
@@ -339,7 +300,7 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
     for same_requests_max in [0, 1] {
         let (sender, told) = channel();
         let settings = venue(|s| s.resend.same_requests_max = same_requests_max);
-        let (_engine, address) = start(vec![settings], || Patient(sender.clone()));
+        let (_engine, address) = start(vec![settings], || patient(sender.clone()));
         let mut wire = crate::switches::logged_on(address);
         for seq in 2..5 {
             wire.send(&format!("35=2|34={seq}|7=1|16=1"));
@@ -353,7 +314,7 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
 /// The counterparty takes back what we have kept already: that is counted.
 #[test]
 fn kept_messages_that_are_covered_are_counted() {
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let mut wire = crate::switches::logged_on(address);
     wire.send("35=D|34=3|11=a");
     assert!(wire.next().starts_with("35=2|"));

@@ -10,16 +10,14 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use plain::PlainStore;
-use transfix::{
-    Application, BeginString, BusinessReject, Engine, EngineError, LogonAttempt, LogonRefusal,
-    Message, SessionRef, SessionSettings, Settings,
-};
+use transfix::{BeginString, Engine, EngineError, LogonRefusal, SessionSettings, Settings};
 use transfix_store::{Record, Store, StoreError};
+use transfix_testkit::app::App;
 use transfix_testkit::laws::{lasting_store_laws, store_laws};
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, venue};
+use crate::switches::{echo, venue};
 
 #[test]
 fn the_store_of_the_example_obeys_the_laws() {
@@ -66,7 +64,7 @@ fn start(session: SessionSettings, path: &Path) -> Result<Engine, EngineError> {
     let path = path.to_path_buf();
     Engine::builder(&Settings::of(session))
         .stores(move |_, now_ns| Ok(Some(Box::new(PlainStore::open(&path, now_ns)?))))
-        .start(|_| Box::new(Echo))
+        .start(|_| Box::new(echo()))
 }
 
 /// Logs on with this number, sends one order, logs out. Returns what came.
@@ -104,28 +102,14 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
 }
 
 /// Refuses whoever is not called FRIEND.
-struct Choosy;
-
-impl Application for Choosy {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Echo.on_message(message, session)
-    }
-
-    fn judge_logon(
-        &mut self,
-        _: &Message<'_>,
-        attempt: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
+fn choosy() -> App {
+    echo().judge_logon(|_, attempt| {
         let id = attempt.id();
         match &*id.target_comp_id {
             "FRIEND" => Ok(()),
             _ => Err(LogonRefusal::new("who are you?")),
         }
-    }
+    })
 }
 
 #[test]
@@ -141,8 +125,8 @@ fn no_store_is_opened_for_strangers() {
             let path = path.join(&session.target_comp_id);
             Ok(Some(Box::new(PlainStore::open(&path, now_ns)?)))
         })
-        .admit(|_| Some(Box::new(Choosy)))
-        .start(|_| Box::new(Echo))
+        .admit(|_| Some(Box::new(choosy())))
+        .start(|_| Box::new(echo()))
         .unwrap();
     for (name, answer) in [("STRANGER", "35=5|34=1|58=who are you?"), ("FRIEND", "35=A|34=1|")] {
         let mut wire = Wire::connect(engine.listening()[0], BeginString::Fix44);
@@ -156,7 +140,7 @@ fn no_store_is_opened_for_strangers() {
 #[test]
 fn refreshing_needs_a_store_of_ones_own() {
     let settings = Settings::of(venue(|s| s.store.refresh_on_logon = true));
-    let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
+    let refused = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
     let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
     assert_eq!(refused, format!("FIX.4.4:VENUE->CLIENT: {why}"));
 }
@@ -165,7 +149,7 @@ fn refreshing_needs_a_store_of_ones_own() {
 fn a_store_that_cannot_be_opened_keeps_the_engine_from_starting() {
     let engine = Engine::builder(&Settings::of(venue(|_| ())))
         .stores(|_, _| Err(StoreError::Own(io::Error::other("the database is not there"))))
-        .start(|_| Box::new(Echo));
+        .start(|_| Box::new(echo()));
     let said = engine.err().unwrap().to_string();
     assert_eq!(said, "the store of FIX.4.4:VENUE->CLIENT: the database is not there");
 }

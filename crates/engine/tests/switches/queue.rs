@@ -7,32 +7,22 @@ use std::time::Duration;
 
 use transfix::simulated::Simulation;
 use transfix::{
-    Action, Application, BeginString, BusinessReject, Durability, Engine, Message, Now, Offline,
-    Role, SendError, SessionHandle, SessionId, SessionNotice, SessionRef, SessionSettings,
-    SessionView, Settings, Timestamp, Unsent, tag,
+    Action, BeginString, Durability, Engine, Now, Offline, Role, SendError, SessionHandle,
+    SessionId, SessionNotice, SessionSettings, Settings, Timestamp, Unsent, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
 /// Tells which messages came back.
-struct Returned(Sender<(String, SendError)>);
-
-impl Application for Returned {
-    fn on_message(
-        &mut self,
-        _: &Message<'_>,
-        _: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Ok(())
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
+fn unsent_recorder(sender: Sender<(String, SendError)>) -> App {
+    App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
-            self.0.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
+            sender.send((unsent.body.escape_ascii().to_string(), unsent.why)).unwrap();
         }
-    }
+    })
 }
 
 fn queueing(dir: &Path) -> SessionSettings {
@@ -53,7 +43,8 @@ impl Process {
     fn start(settings: SessionSettings) -> Self {
         let (sender, returned) = channel();
         let settings = Settings::of(settings);
-        let engine = Engine::start(&settings, |_| Box::new(Returned(sender.clone()))).unwrap();
+        let engine =
+            Engine::start(&settings, |_| Box::new(unsent_recorder(sender.clone()))).unwrap();
         Self { engine, returned }
     }
 
@@ -205,7 +196,8 @@ fn what_has_waited_too_long_comes_back_also_to_a_later_process() {
         settings.store.store_dir = dir.path().to_path_buf();
         let simulation = Simulation::default();
         let (sender, returned) = channel();
-        let open = || simulation.session(&settings, Box::new(Returned(sender.clone()))).unwrap();
+        let open =
+            || simulation.session(&settings, Box::new(unsent_recorder(sender.clone()))).unwrap();
         let mut session = open();
         for (seconds, id) in [(0, "old"), (50, "new")] {
             let sent = session.send(at(seconds), "D", |b| _ = b.str(tag::CL_ORD_ID, id));

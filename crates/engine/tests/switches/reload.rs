@@ -18,7 +18,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::settings_page::PARTS;
 use crate::switches::dynamic::{day, until};
-use crate::switches::{Echo, venue};
+use crate::switches::{echo, venue};
 
 /// Where the acceptors of the settings below listen.
 const PLAIN: &str = "127.77.3.1:4100";
@@ -346,7 +346,7 @@ struct Subject {
 impl Subject {
     fn reload(&mut self, to: &Settings) -> Result<Reloaded, String> {
         let before = self.now.clone();
-        let done = self.engine.reload(&self.now, to, Duration::ZERO, |_| Box::new(Echo));
+        let done = self.engine.reload(&self.now, to, Duration::ZERO, |_| Box::new(echo()));
         let done = done.map_err(|error| error.to_string());
         if let Ok(done) = &done {
             self.now = done.settings.clone();
@@ -388,8 +388,8 @@ fn a_reload_of_every_key_loses_no_session() {
     let files = Files::new();
     let base = files.base();
     let from = parse(&base).unwrap();
-    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
-    let engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(echo())));
+    let engine = builder.start(|_| Box::new(echo())).unwrap();
     let mut subject = Subject { engine, now: from.clone() };
     std::fs::write(files.dir.path().join("file"), "").unwrap();
     let [plain, template]: [SocketAddr; 2] = [PLAIN, TEMPLATE].map(|at| at.parse().unwrap());
@@ -484,13 +484,13 @@ fn a_session_runs_as_before_where_its_log_cannot_be_opened_any_more() {
     let mut session = acceptor("127.77.3.2:4100", "CLIENT", &dir);
     session.log = Some(transfix::LogSettings::in_dir(&log));
     let from = Settings::of(session);
-    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     let at = engine.listening()[0];
     // A file stands where the logs were.
     std::fs::rename(&log, dir.path().join("away")).unwrap();
     std::fs::write(&log, "").unwrap();
-    let done =
-        engine.reload(&from, &broken(&from, &["CLIENT"], &dir), Duration::ZERO, |_| Box::new(Echo));
+    let done = engine
+        .reload(&from, &broken(&from, &["CLIENT"], &dir), Duration::ZERO, |_| Box::new(echo()));
     assert_eq!(done.unwrap().settings.sessions.len(), 1);
     assert_eq!(day(at, "CLIENT", 1)[1], "35=D|34=2|11=a");
     // As soon as there is room for them, the lines that have waited are written.
@@ -505,13 +505,13 @@ fn a_session_comes_back_to_an_address_whose_other_sessions_have_changed() {
     let names = ["CLIENT", "OTHER"];
     let sessions = names.map(|name| acceptor("127.77.3.2:4101", name, &dir)).to_vec();
     let from = Settings { sessions, ..Settings::default() };
-    let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     let at = engine.listening()[0];
     let mut to = broken(&from, &["OTHER"], &dir);
     for session in &mut to.sessions {
         session.proxy_protocol_from = vec!["192.0.2.1".to_owned()];
     }
-    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Echo)).unwrap();
+    let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(echo())).unwrap();
     assert_eq!((done.failed.len(), done.settings.sessions.len()), (1, 2));
     for name in names {
         assert_eq!(day(at, name, 1)[1], "35=D|34=2|11=a");

@@ -14,7 +14,7 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, logged_on, venue};
+use crate::switches::{echo, logged_on, venue};
 
 /// A store on a disk that is full as long as somebody says so.
 struct Ailing {
@@ -88,7 +88,7 @@ fn a_session_comes_back_when_its_store_is_mended() {
             Ok(is_ailing
                 .then(|| Box::new(Ailing { store, is_full, failed: false }) as Box<dyn Store>))
         })
-        .start(|_| Box::new(Echo))
+        .start(|_| Box::new(echo()))
         .unwrap();
     let address = engine.listening()[0];
     let mut other = Wire::connect(address, BeginString::Fix44);
@@ -125,7 +125,8 @@ fn refusing(dir: &Path, durability: Durability) -> Settings {
 fn a_store_that_is_full_has_room_again_after_a_reset() {
     for durability in [Durability::Memory, Durability::Process] {
         let dir = TempDir::new();
-        let engine = Engine::start(&refusing(dir.path(), durability), |_| Box::new(Echo)).unwrap();
+        let engine =
+            Engine::start(&refusing(dir.path(), durability), |_| Box::new(echo())).unwrap();
         let address = engine.listening()[0];
         let mut wire = logged_on(address);
         let long = "x".repeat(4_000);

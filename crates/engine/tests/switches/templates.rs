@@ -7,14 +7,15 @@ use std::thread;
 use std::time::Duration;
 
 use transfix::{
-    Application, BeginString, BusinessReject, Durability, Engine, LogonAttempt, LogonRefusal,
-    Message, SessionId, SessionRef, SessionSettings, Settings, tag,
+    Application, BeginString, Durability, Engine, LogonRefusal, SessionId, SessionSettings,
+    Settings, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, start, venue};
+use crate::switches::{echo, start, venue};
 
 fn template() -> SessionSettings {
     venue(|settings| settings.target_comp_id = "*".to_owned())
@@ -24,8 +25,10 @@ fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine,
     let mut settings = Settings { sessions, ..Settings::default() };
     settings.engine.created_sessions_max = created_sessions_max;
     let engine = Engine::builder(&settings)
-        .admit(|id| (&*id.target_comp_id != "BAD").then(|| Box::new(Echo) as Box<dyn Application>))
-        .start(|_| Box::new(Echo))
+        .admit(|id| {
+            (&*id.target_comp_id != "BAD").then(|| Box::new(echo()) as Box<dyn Application>)
+        })
+        .start(|_| Box::new(echo()))
         .unwrap();
     let address = engine.listening()[0];
     (engine, address)
@@ -92,16 +95,16 @@ fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let mut others = template();
     others.address.clone_from(&named.address);
     let from = Settings { sessions: vec![others, named], ..Settings::default() };
-    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
-    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(echo())));
+    let mut engine = builder.start(|_| Box::new(echo())).unwrap();
     let address = engine.listening()[0];
     let (mut first, answer) = log_on(address, "CLIENT", 1);
     assert_eq!(answer, "35=A|34=1|98=0|108=7");
     let mut to = from.clone();
     to.sessions[1].queue.queued_bytes_max += 1;
     thread::scope(|scope| {
-        let reload =
-            scope.spawn(|| engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)));
+        let reload = scope
+            .spawn(|| engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(echo())));
         assert_eq!(first.next(), "35=5|34=2|58=the settings have changed");
         let mut second = Wire::connect(address, BeginString::Fix44);
         second.send("35=A|34=3|49=CLIENT|98=0|108=30");
@@ -120,15 +123,16 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     let mut from = Settings::of(template());
     from.sessions[0].store.store_dir = dir.path().to_owned();
     from.sessions[0].store.durability = Durability::Process;
-    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
-    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(echo())));
+    let mut engine = builder.start(|_| Box::new(echo())).unwrap();
     let (mut wire, answer) = log_on(engine.listening()[0], "CLIENT", 1);
     assert_eq!(answer, WELCOME);
     let mut next = 2;
     for _ in 0..3 {
         let mut to = from.clone();
         to.sessions[0].queue.queued_bytes_max += 1;
-        let done = engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)).unwrap();
+        let done =
+            engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(echo())).unwrap();
         assert!(done.failed.is_empty(), "{:?}", done.failed);
         from = to;
         wire.send(&format!("35=5|34={next}"));
@@ -153,8 +157,8 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     from.sessions[0].store.store_dir = dir.path().to_owned();
     from.sessions[0].store.durability = Durability::Process;
     from.engine.created_sessions_max = 1;
-    let builder = Engine::builder(&from).admit(|_| Some(Box::new(Echo)));
-    let mut engine = builder.start(|_| Box::new(Echo)).unwrap();
+    let builder = Engine::builder(&from).admit(|_| Some(Box::new(echo())));
+    let mut engine = builder.start(|_| Box::new(echo())).unwrap();
     let address = engine.listening()[0];
     let mut to = from.clone();
     to.sessions.push(from.sessions[0].clone());
@@ -173,8 +177,9 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
         });
         let mut wire = wire.unwrap();
         thread::scope(|scope| {
-            let reload =
-                || engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(Echo)).unwrap();
+            let reload = || {
+                engine.reload(&from, &to, Duration::from_secs(60), |_| Box::new(echo())).unwrap()
+            };
             let reload = scope.spawn(reload);
             let bye = format!("35=5|34={}|58=the settings have changed", next + 1);
             assert_eq!(wire.next(), bye, "round {round}");
@@ -190,36 +195,22 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
 
 #[test]
 fn without_a_template_nobody_else_gets_in() {
-    let (_engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (_engine, address) = start(vec![venue(|_| ())], echo);
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
-    let refused = Engine::start(&settings, |_| Box::new(Echo)).err().unwrap().to_string();
+    let refused = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
     assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
 
 /// Lets in who knows the password, and counts how many tried.
-struct Doorkeeper(Arc<AtomicU32>);
-
-impl Application for Doorkeeper {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
-        Echo.on_message(message, session)
-    }
-
-    fn judge_logon(
-        &mut self,
-        logon: &Message<'_>,
-        _: &mut LogonAttempt<'_>,
-    ) -> Result<(), LogonRefusal> {
-        self.0.fetch_add(1, Ordering::Relaxed);
+fn doorkeeper(count: Arc<AtomicU32>) -> App {
+    echo().judge_logon(move |logon, _| {
+        count.fetch_add(1, Ordering::Relaxed);
         match logon.raw(tag::PASSWORD) {
             Some(b"sesame") => Ok(()),
             _ => Err(LogonRefusal::new("who are you?")),
         }
-    }
+    })
 }
 
 #[test]
@@ -235,7 +226,7 @@ fn strangers_are_judged_before_anything_is_made() {
     let count = Arc::clone(&judged);
     let open = |_: &SessionId| -> Box<dyn Application> { unreachable!("no session of its own") };
     let admit = move |_: &SessionId| -> Option<Box<dyn Application>> {
-        Some(Box::new(Doorkeeper(Arc::clone(&count))))
+        Some(Box::new(doorkeeper(Arc::clone(&count))))
     };
     let opened = Arc::new(AtomicU32::new(0));
     let count = Arc::clone(&opened);

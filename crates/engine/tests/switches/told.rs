@@ -11,9 +11,10 @@ use transfix::{
     SessionNotice, SessionRef, SessionSettings, SessionView, Settings, State, tag,
 };
 use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError, Stored};
+use transfix_testkit::app::App;
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, LONG, logged_on, venue};
+use crate::switches::{LONG, echo, logged_on, venue};
 
 #[derive(Debug, PartialEq, Eq)]
 enum Event {
@@ -27,53 +28,45 @@ enum Event {
 
 /// Tells all that happens, answers each order, and panics at one that is named so: before its
 /// answer, or behind it.
-struct Told(Sender<Event>);
-
-impl Application for Told {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn recorder(sender: Sender<Event>) -> App {
+    let sender_on_message = sender.clone();
+    let sender_on_event = sender.clone();
+    App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID).unwrap_or_default();
-        self.0.send(Event::Message(id.to_owned())).unwrap();
+        sender_on_message.send(Event::Message(id.to_owned())).unwrap();
         assert_ne!(id, "panic", "a bug of the application");
         if message.msg_type() == b"D" {
             let _ = session.send("8", |report| _ = report.str(tag::CL_ORD_ID, id));
         }
         assert_ne!(id, "panic late", "a bug of the application");
         Ok(())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
-        match event {
-            SessionEvent::LoggedOn => {
-                self.0.send(Event::Logon).unwrap();
-            }
-            SessionEvent::NumbersReset => {
-                self.0.send(Event::Reset).unwrap();
-            }
-            SessionEvent::Rejected(rejected) => {
-                let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
-                self.0.send(Event::Rejected(rejected.by, rejected.seq, msg_type, why)).unwrap();
-            }
-            _ => {}
+    })
+    .on_event(move |event, _| match event {
+        SessionEvent::LoggedOn => {
+            sender_on_event.send(Event::Logon).unwrap();
         }
-    }
-
-    fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
-        match notice {
-            SessionNotice::RolledBack(undone) => {
-                self.0.send(Event::RolledBack(undone.clone())).unwrap();
-            }
-            SessionNotice::Disconnected(end) => {
-                let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
-                self.0.send(Event::Ended(end.reason, text)).unwrap();
-            }
-            _ => {}
+        SessionEvent::NumbersReset => {
+            sender_on_event.send(Event::Reset).unwrap();
         }
-    }
+        SessionEvent::Rejected(rejected) => {
+            let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+            let (msg_type, why) = (rejected.msg_type.to_string(), text(rejected.text));
+            sender_on_event
+                .send(Event::Rejected(rejected.by, rejected.seq, msg_type, why))
+                .unwrap();
+        }
+        _ => {}
+    })
+    .on_notice(move |notice, _| match notice {
+        SessionNotice::RolledBack(undone) => {
+            sender.send(Event::RolledBack(undone.clone())).unwrap();
+        }
+        SessionNotice::Disconnected(end) => {
+            let text = String::from_utf8_lossy(end.text.unwrap_or_default()).into_owned();
+            sender.send(Event::Ended(end.reason, text)).unwrap();
+        }
+        _ => {}
+    })
 }
 
 struct Hall {
@@ -99,7 +92,7 @@ impl Hall {
             }),
             None => builder,
         };
-        let engine = builder.start(|_| Box::new(Told(sender.clone())));
+        let engine = builder.start(|_| Box::new(recorder(sender.clone())));
         let engine = engine.unwrap();
         let session = engine.sessions().next().unwrap();
         Self { engine, session, events }
@@ -219,7 +212,7 @@ fn what_a_getter_refuses_is_answered_by_reject() {
     for application_threads in [0, 2] {
         let mut settings = Settings::of(venue(|_| ()));
         settings.engine.application_threads = application_threads;
-        let engine = Engine::start(&settings, |_| Box::new(Echo)).unwrap();
+        let engine = Engine::start(&settings, |_| Box::new(echo())).unwrap();
         let mut wire = logged_on(engine.listening()[0]);
         for (order, answer) in [
             ("35=D|34=2|55=EU", "35=3|34=2|45=2|371=11|372=D|373=1|58="),

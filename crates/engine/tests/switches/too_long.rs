@@ -3,7 +3,7 @@
 use transfix::{Mode, SessionSettings, TooLongPolicy};
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, logged_on, start, venue};
+use crate::switches::{echo, logged_on, start, venue};
 
 /// An order whose RawData(96) holds another whole order with the same number, so that nothing would
 /// be missing if that were taken; padded to at least `bytes`.
@@ -40,7 +40,7 @@ fn an_order_within_one_is_never_executed() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
         for (limit, bytes) in [(2_048, 3_000), (2_048, 200_000), (1 << 20, 2 << 20)] {
             let settings = in_mode(mode, |s| s.validation.message_bytes_max = limit);
-            let (_engine, address) = start(vec![settings], || Echo);
+            let (_engine, address) = start(vec![settings], echo);
             let mut wire = logged_on(address);
             wire.write(&hiding_an_order(&wire, 2, bytes));
             wire.send("35=D|34=3|11=next");
@@ -55,7 +55,7 @@ fn an_order_within_one_is_never_executed() {
 #[test]
 fn one_above_a_gap_is_asked_for_and_rejected_in_its_turn() {
     let settings = venue(|s| s.validation.message_bytes_max = 2_048);
-    let (_engine, address) = start(vec![settings], || Echo);
+    let (_engine, address) = start(vec![settings], echo);
     let mut wire = logged_on(address);
     wire.write(&hiding_an_order(&wire, 3, 3_000));
     assert_eq!(wire.next(), "35=2|34=2|7=2|16=0");
@@ -70,7 +70,7 @@ fn one_above_a_gap_is_asked_for_and_rejected_in_its_turn() {
 #[test]
 fn one_that_is_garbled_does_not_count() {
     let settings = venue(|s| s.validation.message_bytes_max = 2_048);
-    let (engine, address) = start(vec![settings], || Echo);
+    let (engine, address) = start(vec![settings], echo);
     let mut wire = logged_on(address);
     let mut frame = hiding_an_order(&wire, 2, 3_000);
     let at = frame.len() - 2;
@@ -87,7 +87,7 @@ fn it_ends_the_session_if_the_settings_say_so_or_it_is_endless() {
         s.validation.message_bytes_max = 2_048;
         s.validation.too_long = TooLongPolicy::Logout;
     };
-    let (_engine, address) = start(vec![venue(logout)], || Echo);
+    let (_engine, address) = start(vec![venue(logout)], echo);
     let mut wire = logged_on(address);
     let frame = hiding_an_order(&wire, 2, 3_000);
     wire.write(&frame);
@@ -96,7 +96,7 @@ fn it_ends_the_session_if_the_settings_say_so_or_it_is_endless() {
     assert_eq!(wire.next(), format!("35=5|34=2|{text}"));
     assert_eq!(wire.next(), "");
 
-    let (_engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (_engine, address) = start(vec![venue(|_| ())], echo);
     let mut wire = logged_on(address);
     wire.write(b"8=FIX.4.4\x019=999999999999\x0135=D\x01");
     assert!(wire.next().starts_with("35=5|34=2|58=a message of 1000000000031 bytes"));

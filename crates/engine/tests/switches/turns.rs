@@ -9,7 +9,7 @@ use transfix::{
 };
 
 use crate::switches::wire::Wire;
-use crate::switches::{Echo, LONG, logged_on, start, venue};
+use crate::switches::{LONG, echo, logged_on, start, venue};
 
 /// Tells whose message came; at an order named `wait` it waits.
 struct Teller {
@@ -138,7 +138,7 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
 #[test]
 fn a_logout_is_answered_behind_the_messages_that_are_sent_again() {
     const COUNT: u64 = 400;
-    let (engine, address) = start(vec![venue(|_| ())], || Echo);
+    let (engine, address) = start(vec![venue(|_| ())], echo);
     let mut wire = logged_on(address);
     let id = "x".repeat(5_000);
     for seq in 2..2 + COUNT {

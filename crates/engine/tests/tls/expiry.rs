@@ -85,7 +85,7 @@ impl Poll for Impatient {
 
 fn start(settings: &Settings, clock: &Turned) -> Engine {
     let builder = Engine::builder(settings).io(Arc::new(clock.clone()));
-    builder.start(|_| Box::new(Recorder(channel().0))).unwrap()
+    builder.start(|_| Box::new(recorder(channel().0))).unwrap()
 }
 
 /// The only certificate.
@@ -184,7 +184,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     assert_eq!(only(&client).shown_by, shown_by);
     // One more session changes nothing of that; an engine that has stopped shows nothing.
     let mut client = client;
-    client.add(&sessions[2], Box::new(Recorder(channel().0))).unwrap();
+    client.add(&sessions[2], Box::new(recorder(channel().0))).unwrap();
     assert_eq!(handle.all()[0].shown_by.len(), 3);
     clock.turn(5);
     assert_eq!(ends_told_until("days=0").len(), 1);
@@ -208,7 +208,7 @@ fn settings_that_are_only_looked_at_are_told_of_by_nobody() {
     to.sessions.push(wrong);
     events::take();
     let error =
-        venue.reload(&from, &to, Duration::ZERO, |_| Box::new(Recorder(channel().0))).unwrap_err();
+        venue.reload(&from, &to, Duration::ZERO, |_| Box::new(recorder(channel().0))).unwrap_err();
     assert!(error.to_string().contains("nowhere.pem: "), "{error}");
     assert!(!events::take().iter().any(|line| line.contains("our certificate")));
     assert_eq!(only(&venue).file, firms.venue.certificate);

@@ -87,7 +87,7 @@ fn start(firms: &Firms, room: usize) -> (Engine, Receiver<String>) {
     let mut settings = Settings { sessions: sessions.to_vec(), ..Settings::default() };
     settings.engine.pending_per_address_max = room;
     let (sender, seen) = channel();
-    let engine = Engine::start(&settings, |_| Box::new(Recorder(sender.clone()))).unwrap();
+    let engine = Engine::start(&settings, |_| Box::new(recorder(sender.clone()))).unwrap();
     (engine, seen)
 }
 

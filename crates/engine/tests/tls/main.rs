@@ -24,10 +24,10 @@ use std::time::{Duration, Instant};
 
 use sha2::{Digest, Sha256};
 use transfix::{
-    Application, BeginString, BusinessReject, ClientCertificate, Durability, Engine, EngineError,
-    Message, Mode, Role, SessionEvent, SessionId, SessionRef, SessionSettings, Settings,
-    TlsSettings, tag,
+    Application, BeginString, ClientCertificate, Durability, Engine, EngineError, Mode, Role,
+    SessionEvent, SessionId, SessionSettings, Settings, TlsSettings, tag,
 };
+use transfix_testkit::app::App;
 use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::program::Haproxy;
 use transfix_testkit::proxy::{self, Header, Proxy};
@@ -50,28 +50,22 @@ fn alone() -> MutexGuard<'static, ()> {
 }
 
 /// Answers each order with its text, and tells of logons and messages.
-struct Recorder(Sender<String>);
-
-impl Application for Recorder {
-    fn on_message(
-        &mut self,
-        message: &Message<'_>,
-        session: &mut SessionRef<'_>,
-    ) -> Result<(), BusinessReject> {
+fn recorder(sender: Sender<String>) -> App {
+    let sender_on_message = sender.clone();
+    App::new(move |message, session| {
         let text = message.text(tag::TEXT)?.to_owned();
         if message.msg_type() == b"D" {
             session.send("8", |report| _ = report.str(tag::TEXT, &text)).unwrap();
         }
         // A test may have seen enough.
-        let _ = self.0.send(text);
+        let _ = sender_on_message.send(text);
         Ok(())
-    }
-
-    fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
+    })
+    .on_event(move |event, _| {
         if let SessionEvent::LoggedOn = event {
-            let _ = self.0.send("logon".to_owned());
+            let _ = sender.send("logon".to_owned());
         }
-    }
+    })
 }
 
 struct Side {
@@ -89,7 +83,7 @@ impl Side {
     fn start_all(settings: Settings) -> Self {
         let (sender, seen) = channel();
         let id = settings.sessions[0].id();
-        let engine = Engine::start(&settings, |_| Box::new(Recorder(sender.clone())));
+        let engine = Engine::start(&settings, |_| Box::new(recorder(sender.clone())));
         Self { engine: engine.unwrap(), id, seen }
     }
 
@@ -234,8 +228,8 @@ fn a_certificate_is_good_for_the_sessions_of_its_firm_alone() {
     let (sender, _seen) = channel();
     let for_made = sender.clone();
     let builder = Engine::builder(&settings)
-        .admit(move |_| Some(Box::new(Recorder(for_made.clone())) as Box<dyn Application>));
-    let venue = builder.start(|_| Box::new(Recorder(sender.clone()))).unwrap();
+        .admit(move |_| Some(Box::new(recorder(for_made.clone())) as Box<dyn Application>));
+    let venue = builder.start(|_| Box::new(recorder(sender.clone()))).unwrap();
     let to = venue.listening()[0];
     for (ours, theirs) in [("OTHER", "VENUE"), ("NEW", "BROKER")] {
         let mut settings = firms.initiator(to);
@@ -449,7 +443,7 @@ fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
     let sender = channel().0;
     let done = client
         .engine
-        .reload(&from, &to, Duration::from_secs(10), |_| Box::new(Recorder(sender.clone())));
+        .reload(&from, &to, Duration::from_secs(10), |_| Box::new(recorder(sender.clone())));
     let done = done.unwrap();
     assert_eq!(done.failed.len(), 2, "{done:?}");
     for (now, (old, new)) in
@@ -480,7 +474,7 @@ fn settings_that_do_not_fit_are_refused_at_the_start() {
     let _alone = alone();
     let firms = Firms::new();
     let refused = |settings: Settings| {
-        let started = Engine::start(&settings, |_| Box::new(Recorder(channel().0)));
+        let started = Engine::start(&settings, |_| Box::new(recorder(channel().0)));
         let Err(EngineError::Settings(why)) = started else { panic!("{:?}", started.err()) };
         why
     };

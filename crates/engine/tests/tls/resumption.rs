@@ -66,7 +66,7 @@ fn resumes_with_the_same_files(by: By) {
     settings.protocol.reset_on.logon = true;
     let from = Settings::of(settings);
     let (sender, _seen) = channel();
-    let mut engine = Engine::start(&from, |_| Box::new(Recorder(sender.clone()))).unwrap();
+    let mut engine = Engine::start(&from, |_| Box::new(recorder(sender.clone()))).unwrap();
     // Who, whether it was resumed, and the Logon(A).
     let mut next = || [server.line(), server.line(), server.line()];
     assert_eq!(next()[..2], ["CN=client.example", "reused=False"]);
@@ -76,7 +76,7 @@ fn resumes_with_the_same_files(by: By) {
     let mut to = from.clone();
     (tls(&mut to.sessions[0]).certificate, tls(&mut to.sessions[0]).key) =
         (Some(other.certificate.clone()), Some(other.key.clone()));
-    engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Recorder(sender.clone()))).unwrap();
+    engine.reload(&from, &to, Duration::ZERO, |_| Box::new(recorder(sender.clone()))).unwrap();
     // A connection of before may have been under way.
     let first = loop {
         let [who, reused, _] = next();
