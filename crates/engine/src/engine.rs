@@ -13,13 +13,12 @@ use transfix_observe::audit::AuditFile;
 use transfix_observe::called::Watch;
 use transfix_observe::event;
 use transfix_observe::latency::usual::UsualTimes;
-use transfix_observe::supervised::{helper_not_pinned, pin_to, supervise};
+use transfix_observe::supervised::{helper_not_pinned, on_cpus, pin_to, supervise};
 use transfix_session::{Role, SessionId, nanos};
 use transfix_settings::{Durability, EngineSettings, Mode, SessionSettings, Settings, ThreadLost};
 use transfix_store::Helpers;
 use transfix_transport::refuse_long_files_by_error;
 
-use crate::affinity;
 use crate::assemble::{check_rules, judge, open, open_or_defer, open_stores, tell_doubts};
 use crate::drive::acceptor::{Acceptor, AcceptorHandle};
 use crate::drive::balance::{Balance, PoolLimits, Shares};
@@ -561,7 +560,7 @@ fn registry(
     }
     registry.open_store = open_store;
     let makers = thread::available_parallelism().map_or(1, usize::from).min(MAKERS_MAX);
-    let begin = affinity::of_helpers(&settings.helper_cpus, helper_not_pinned);
+    let begin = on_cpus(&settings.helper_cpus, helper_not_pinned);
     registry.helpers = Arc::new(Helpers::new(makers, begin));
     if registry.open_store.is_none() && has_files {
         registry.helpers.start();

@@ -50,7 +50,6 @@
 #![forbid(unsafe_code)]
 
 mod admin;
-mod affinity;
 mod api;
 mod assemble;
 mod drive;

@@ -18,7 +18,6 @@ pub(crate) mod event;
 pub(crate) mod event_log;
 pub(crate) mod executor;
 pub(crate) mod failed_logons;
-pub(crate) mod hours;
 pub(crate) mod journal;
 pub(crate) mod latency_probe;
 pub(crate) mod later;
@@ -47,13 +46,13 @@ pub(crate) use crate::link::down::Down;
 use crate::link::event::Event;
 use crate::link::executor::Executor;
 use crate::link::failed_logons::LogonWatch;
-use crate::link::hours::Hours;
 use crate::link::journal::Journal;
 use crate::link::latency_probe::Source;
 use crate::link::queue::SendQueue;
 use crate::link::receive_buffer::ReceiveBuffer;
 use crate::link::rule_book::SessionRules;
 use crate::link::sinks::Sinks;
+use transfix_settings::schedule::Hours;
 
 /// The readiness events of a link's socket.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);

@@ -4,22 +4,15 @@
 //! Invariant: nothing is opened for writing, no port of the settings is listened at, and no
 //! counterparty hears of it.
 
-mod choices;
 mod start;
 
 use std::collections::{BTreeSet, HashMap};
-use std::fs;
-use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
 
-use transfix_session::{BeginString, Role};
-use transfix_settings::{
-    ClientCertificate, DictionaryChoice, Durability, SessionSettings, Settings, TlsSettings,
-};
+use transfix_session::Role;
+use transfix_settings::review::{self, Cpus, Findings};
+use transfix_settings::{Durability, SessionSettings, Settings};
 use transfix_store::file_system;
 
-use crate::affinity::Machine;
 use crate::assemble::check_rules;
 use crate::drive::tls;
 use crate::drive::tls::Doubt;
@@ -47,9 +40,9 @@ impl Review {
     pub fn of(settings: &Settings) -> Self {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
         let (book, mut seen, mut doors) = (RuleBook::default(), BTreeSet::new(), HashMap::new());
-        let machine = Machine::this();
+        let machine = Cpus::of_this_machine();
         for session in &settings.sessions {
-            if let Some(lack) = machine.lacks(session) {
+            if let Some(lack) = machine.error_of(session) {
                 errors.add(session, lack);
             }
             if let Err(error) = check_rules(session, &book) {
@@ -67,13 +60,11 @@ impl Review {
                 }
             }
             store(session, &mut errors, &mut warnings);
-            conditions(session, &mut warnings);
-            who_may_read(session, &mut warnings);
-            who_may_come(session, &mut warnings);
+            review::dangers(session, &mut warnings);
         }
-        choices::review(settings, &mut warnings);
+        review::choices(settings, &mut warnings);
         let of_engine =
-            machine.lacks_of_engine(settings).into_iter().chain(start::of_program(settings));
+            machine.errors_of_engine(settings).into_iter().chain(start::of_program(settings));
         let errors = of_engine.chain(Self::admin_errors(settings)).chain(errors.texts()).collect();
         let mut warnings = warnings.texts();
         if settings.admin.is_some() && settings.engine.audit_file.as_os_str().is_empty() {
@@ -86,7 +77,7 @@ impl Review {
     /// addresses. A program checks them before its engine listens for counterparties.
     #[must_use]
     pub fn admin_errors(settings: &Settings) -> Vec<String> {
-        let users = settings.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
+        let users = settings.admin.as_ref().and_then(|admin| review::users_file(&admin.users_file));
         start::of_admin(settings).into_iter().chain(users).collect()
     }
 
@@ -95,54 +86,7 @@ impl Review {
     /// line, if the settings have them.
     #[must_use]
     pub fn needs_program(settings: &Settings) -> Vec<String> {
-        start::needs_program(settings)
-    }
-}
-
-/// Texts about sessions; sessions of which the same is to be said share one.
-#[derive(Default)]
-struct Findings {
-    /// In the order of the first of each.
-    all: Vec<Finding>,
-    /// Where they are, by what stands before and after the session's identity.
-    by_text: HashMap<[String; 2], usize>,
-}
-
-struct Finding {
-    id: String,
-    others: usize,
-    text: [String; 2],
-}
-
-impl Findings {
-    /// `venue.toml:7: FIX.4.4:A->B: address: what is wrong`.
-    fn of(&mut self, session: &SessionSettings, key: &str, what: &str) {
-        self.add(session, format!("{}{}: {key}: {what}", session.place(key), session.id()));
-    }
-
-    fn add(&mut self, session: &SessionSettings, text: String) {
-        let id = session.id().to_string();
-        let [before, after] = match text.split_once(&id) {
-            Some((before, after)) => [before.to_owned(), after.to_owned()],
-            None => [String::new(), format!(": {text}")],
-        };
-        let text = [before, after];
-        match self.by_text.get(&text) {
-            Some(at) => self.all[*at].others += 1,
-            None => {
-                self.by_text.insert(text.clone(), self.all.len());
-                self.all.push(Finding { id, others: 0, text });
-            }
-        }
-    }
-
-    fn texts(self) -> Vec<String> {
-        let text = |Finding { id, others, text: [before, after] }| match others {
-            0 => format!("{before}{id}{after}"),
-            1 => format!("{before}{id} and another session{after}"),
-            _ => format!("{before}{id} and {others} other sessions{after}"),
-        };
-        self.all.into_iter().map(text).collect()
+        review::needs_program(settings)
     }
 }
 
@@ -165,125 +109,16 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
     }
 }
 
-/// Conditions of the standard are checked where the dictionary has some.
-fn conditions(session: &SessionSettings, warnings: &mut Findings) {
-    if !session.validation.checks.conditions {
-        return;
-    }
-    let version = session.protocol.default_appl_ver_id;
-    let wanted = DictionaryChoice::of_session(session.begin_string, version, &session.validation);
-    // One that cannot be read is an error already.
-    let Ok(dictionary) = wanted.dictionary() else { return };
-    if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
-        let what = format!(
-            "`conditions = true` has no effect: the dictionary {} has no conditions; FIX42, FIX44 \
-             and FIX50SP2 have",
-            dictionary.name()
-        );
-        warnings.of(session, "checks", &what);
-    }
-}
-
-/// Data that others on the way, or on this machine, can read.
-fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
-    let tls = tls_of(session);
-    if tls.is_none() && !is_this_machine(&session.address) {
-        let what = "messages and passwords go over the network as they are; the table `tls` \
-                    encrypts them";
-        warnings.of(session, "address", what);
-    }
-    let keys = tls
-        .into_iter()
-        .flat_map(|tls| tls.key.iter().chain(tls.more_certificates.iter().map(|one| &one.key)));
-    let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
-    let secrets = session.secret_files().iter();
-    let secrets = secrets.map(|file| ("logon", &**file, "the file with a password"));
-    for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| all_may_read(file)) {
-        let file = file.display();
-        let what = format!("{what} {file} can be read by every user; `chmod 600 {file}` mends it");
-        warnings.of(session, key, &what);
-    }
-}
-
-/// Ways for others to pass as the counterparty.
-fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
-    let (tls, logon) = (tls_of(session), &session.logon);
-    if session.role == Role::Initiator {
-        if tls.is_some_and(|tls| !tls.check_name && tls.peer.is_empty()) {
-            let what = "`check_name = false`: anybody with a certificate of a trusted authority \
-                        can pose as the counterparty; name its certificate in `peer`";
-            warnings.of(session, "tls", what);
-        }
-        return;
-    }
-    let shows = tls.is_some_and(|tls| tls.client_certificate == ClientCertificate::Required);
-    if let Some(tls) = tls.filter(|tls| shows && tls.peer.is_empty())
-        && !logon.expects_password()
-    {
-        let of_ca =
-            if tls.ca.len() == 1 { "of `tls.ca`" } else { "of the authorities of `tls.ca`" };
-        let what = format!(
-            "every certificate {of_ca} opens this session; name that of its counterparty in \
-             `tls.peer`"
-        );
-        warnings.of(session, "tls", &what);
-    }
-    if !logon.expects_password() && !shows && !is_this_machine(&session.address) {
-        let how = if session.begin_string < BeginString::Fix43 {
-            "ask for a certificate (`tls.client_certificate`)"
-        } else {
-            "set `logon.expected_password_hash`, or ask for a certificate \
-             (`tls.client_certificate`)"
-        };
-        let who = match &*session.allow_from {
-            [] => "anybody who knows the CompIDs".to_owned(),
-            from => format!("whoever knows the CompIDs and comes from {}", from.join(", ")),
-        };
-        let what = format!("{who} can log on, unless the application judges the Logon(A); {how}");
-        warnings.of(session, "logon", &what);
-    }
-}
-
-fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
-    session.tls.as_ref().filter(|tls| tls.enabled)
-}
-
-/// Returns true if what is sent stays on this machine; a session without sockets has no address.
-fn is_this_machine(address: &str) -> bool {
-    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.is_empty()
-        || host == "localhost"
-        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-fn all_may_read(file: &Path) -> bool {
-    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
-}
-
 /// The risk of an administration without an audit.
 const UNWRITTEN: &str = "[admin]: what operators do is written nowhere but in the log; set \
                          audit_file of [engine]";
 
-/// Why nobody could log in to the administration.
-fn lacks_users(path: &Path) -> Option<String> {
-    let shown = path.display();
-    match fs::metadata(path) {
-        Err(error) => Some(format!(
-            "[admin]: users_file {shown}: {error}; `transfix admin user add --file {shown} NAME` \
-             makes it"
-        )),
-        Ok(found) if found.permissions().mode() & 0o022 != 0 => Some(format!(
-            "[admin]: users_file {shown}: others may write it, and so become administrators; \
-             `chmod go-w {shown}`"
-        )),
-        Ok(_) => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
-    use std::fs::Permissions;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt as _;
+    #[cfg(feature = "tls")]
+    use std::path::Path;
 
     use transfix_testkit::temp::TempDir;
 

@@ -1,12 +1,12 @@
-//! Supervision of the engine's threads: after a panic or an error, a thread restarts or the process
-//! ends, by the settings.
+//! CPUs, priority and supervision of the engine's threads. After a panic or an error, a thread
+//! restarts or the process ends, by the settings.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
-use rustix::thread::{CpuSet, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use transfix_settings::ThreadLost;
 
 use crate::event;
@@ -34,6 +34,32 @@ pub fn pin_to(cpu: Option<usize>) {
         && let Err(error) = pin_to_cpu(cpu)
     {
         event!(error, ThreadNotPinned, cpu, %error);
+    }
+}
+
+/// Gives the calling thread a low priority, so that it works when sessions do not. The thread still
+/// gets a tenth of a contested CPU.
+pub fn lower_priority() {
+    // Only Linux has a priority for each thread.
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::setpriority_process(None, 10) {
+        tracing::debug!(%error, "a thread keeps its priority");
+    }
+}
+
+/// Returns the first step of helper threads: they move to `cpus`, or if `cpus` is empty, to the
+/// CPUs of the caller. A new thread inherits the CPUs of its creator, which may be pinned to the
+/// CPU of a session. `report` receives an error of the move.
+pub fn on_cpus(cpus: &[usize], report: fn(&io::Error)) -> impl Fn() + Send + Sync + 'static {
+    let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
+    let mut set = CpuSet::new();
+    named.for_each(|cpu| set.set(*cpu));
+    let set = if cpus.is_empty() { sched_getaffinity(None) } else { Ok(set) };
+    move || {
+        let chosen = set.and_then(|set| sched_setaffinity(None, &set));
+        if let Err(error) = chosen {
+            report(&error.into());
+        }
     }
 }
 

@@ -50,6 +50,7 @@ mod password_hash;
 mod proxy;
 pub mod reference;
 mod retention;
+pub mod review;
 pub mod schedule;
 #[cfg(feature = "schema")]
 mod schema;

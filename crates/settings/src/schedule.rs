@@ -28,6 +28,7 @@
 
 mod cron;
 mod holidays;
+mod hours;
 mod settings;
 #[cfg(test)]
 mod tests;
@@ -41,6 +42,7 @@ use jiff::civil::{Date, DateTime};
 use jiff::tz::{AmbiguousOffset, TimeZone};
 use transfix_codec::Timestamp;
 
+pub use hours::Hours;
 pub use settings::{NumbersAtOpening, Outside, ScheduleSettings, WindowSettings};
 use window::Window;
 

@@ -25,7 +25,6 @@ const LAYERS: &[(&str, &[&str])] = &[(
         "drive",
         "link",
         "admin",
-        "affinity",
         "error",
         "io",
     ],

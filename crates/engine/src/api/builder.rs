@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use transfix_session::{OperateError, SessionId};
+use transfix_settings::review::Cpus;
 use transfix_settings::{SessionSettings, Settings};
 use transfix_store::{Store, StoreError};
 
-use crate::affinity;
 use crate::api::adapter::ApplicationAdapter;
 use crate::api::application::Application;
 use crate::api::handle::SessionHandle;
@@ -196,7 +196,7 @@ impl<'a> EngineBuilder<'a> {
     ) -> Result<Engine, EngineError> {
         let Self { settings, admit, open_store, has_fd, io } = self;
         let io = io.unwrap_or_else(|| Arc::new(System));
-        affinity::check(settings).map_err(EngineError::Settings)?;
+        Cpus::of_this_machine().check(settings).map_err(EngineError::Settings)?;
         let admit = admit.map(|admit| -> AdmitTo {
             Box::new(move |id, sessions| {
                 admit(id).map(|application| ApplicationAdapter::of(application, id, sessions))

@@ -14,10 +14,10 @@ use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use transfix_observe::supervised::lower_priority;
 use transfix_session::Secret;
 use transfix_settings::HashMemory;
 
-use crate::affinity;
 use crate::io::Io;
 use crate::link::failed_logons::Source;
 
@@ -111,7 +111,7 @@ impl Passwords {
 
     /// Checks what waits, and ends when nothing does.
     fn work(&self, io: &dyn Io) {
-        affinity::step_back();
+        lower_priority();
         loop {
             let mut line = self.line();
             let Some((guess, answer)) = line.next() else {

@@ -14,10 +14,10 @@ use transfix_observe::event;
 use transfix_observe::supervised::{pin_to, supervise};
 use transfix_session::core::ENDING_NS_MAX;
 use transfix_session::{Role, SessionId, nanos};
+use transfix_settings::review::Cpus;
 use transfix_settings::{Mode, SessionSettings, Settings, TlsSettings};
 
 use super::{Engine, connector};
-use crate::affinity;
 use crate::assemble::{check_rules, open, open_again, tell_doubts};
 use crate::drive::acceptor::{Change, Removed};
 use crate::drive::destination::Destination;
@@ -122,7 +122,7 @@ impl Engine {
         let id = settings.id();
         settings.check().map_err(EngineError::Settings)?;
         let alone = Settings { engine: self.all.clone(), ..Settings::of(settings.clone()) };
-        affinity::check(&alone).map_err(EngineError::Settings)?;
+        Cpus::of_this_machine().check(&alone).map_err(EngineError::Settings)?;
         check_rules(settings, &self.registry.rule_book)?;
         if settings.threads.mode == Mode::Polled && self.polled.is_none() {
             let why = "mode = \"polled\": the engine was started without a session of that mode";
@@ -153,7 +153,7 @@ impl Engine {
         let mut fresh = Listening::default();
         let mut doors: HashMap<&str, &SessionSettings> = HashMap::new();
         let (mut ids, own) = (HashSet::new(), self.registry.certificates.apart());
-        affinity::check(settings).map_err(EngineError::Settings)?;
+        Cpus::of_this_machine().check(settings).map_err(EngineError::Settings)?;
         for session in &settings.sessions {
             self.check_fits(session)?;
             if !ids.insert(session.id()) {

@@ -22,12 +22,12 @@ use transfix_session::core::call::Call;
 use transfix_session::core::delivery::Handling;
 use transfix_session::core::judging::Answer;
 use transfix_session::{Direction, Disconnect, Now, Offer, Role, Verdict};
+use transfix_settings::schedule::Hours;
 use transfix_transport::prefetch;
 
 use crate::link::app_executor::AppExecutor;
 use crate::link::down::Down;
 use crate::link::event::Event;
-use crate::link::hours::Hours;
 use crate::link::journal::Journal;
 use crate::link::latency_probe::{LatencyProbe, Source};
 use crate::link::outbound_filter::OutboundFilter;

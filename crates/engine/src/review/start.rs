@@ -6,19 +6,16 @@
 use std::collections::HashMap;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs as _};
-use std::os::unix::fs::FileTypeExt as _;
 use std::path::Path;
 
-use rustix::fs::{Access, access};
 use rustix::process::geteuid;
 use transfix_observe::audit;
 use transfix_session::{BeginString, Role, SessionId};
-use transfix_settings::{AdminSettings, Durability, Mode, SessionSettings, Settings, TlsSettings};
+use transfix_settings::review::{Findings, cannot_write, cannot_write_file};
+use transfix_settings::{AdminSettings, Durability, SessionSettings, Settings, TlsSettings};
 
 use crate::drive::listening::{check_address, check_same_listener};
 use crate::drive::{descriptors, routes, tls};
-
-use super::Findings;
 
 /// The faults that keep a session from its start.
 pub(super) fn of_session<'s>(
@@ -137,24 +134,6 @@ fn is_same_listener(one: SocketAddr, other: SocketAddr) -> bool {
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }
 
-/// Settings that need a program of one's own, session by session.
-pub(super) fn needs_program(settings: &Settings) -> Vec<String> {
-    let mut needs = Findings::default();
-    for session in &settings.sessions {
-        if session.threads.mode == Mode::Polled {
-            let what = "\"polled\" is for a program that calls `Engine::poll`; write \"pool\", \
-                        \"dedicated\" or \"spin\"";
-            needs.of(session, "mode", what);
-        }
-        if session.store.refresh_on_logon {
-            let what = "it is for a program with a store of its own (`EngineBuilder::stores`): \
-                        the engine's own stores have one writer; leave it out";
-            needs.of(session, "refresh_on_logon", what);
-        }
-    }
-    needs.texts()
-}
-
 /// Why nobody can listen there: not whether somebody does, which changes.
 fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
     // Any port of the address does: that of the settings may be in use by the engine that runs.
@@ -178,33 +157,4 @@ fn may_take_any_port() -> bool {
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let effective = effective.and_then(|bits| u64::from_str_radix(bits.trim(), 16).ok());
     effective.map_or_else(|| geteuid().is_root(), |bits| bits & NET_BIND_SERVICE != 0)
-}
-
-fn cannot_write_file(file: &Path) -> Option<String> {
-    if file.as_os_str().is_empty() {
-        return None;
-    }
-    if file.is_dir() {
-        return Some(format!("{} is a folder, and no file", file.display()));
-    }
-    if file.exists() {
-        let shown = file.display();
-        if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
-            return Some(format!("{shown} is a pipe, and no file"));
-        }
-        let denied = access(file, Access::WRITE_OK).err();
-        return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));
-    }
-    cannot_write(file.parent().unwrap_or(Path::new("")))
-}
-
-/// Why no file can be made in this folder, or in the one that is there above it.
-fn cannot_write(dir: &Path) -> Option<String> {
-    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
-    let shown = there.display();
-    if !there.is_dir() {
-        return Some(format!("{shown} is a file, and no folder"));
-    }
-    let denied = access(there, Access::WRITE_OK | Access::EXEC_OK).err();
-    denied.map(|error| format!("no file can be made in {shown} by this user: {error}"))
 }

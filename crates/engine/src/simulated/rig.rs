@@ -11,6 +11,7 @@ use transfix_codec::Body;
 use transfix_observe::counters::Counters;
 use transfix_observe::latency::Latency;
 use transfix_session::{Config, Disconnect, Now, Outbox, SendError, Sent, Session, State};
+use transfix_settings::schedule::Hours;
 use transfix_settings::schedule::Schedule;
 use transfix_settings::{DictionaryChoice, SessionSettings};
 use transfix_store::{Store, StoreError};
@@ -22,7 +23,6 @@ use crate::api::application::Application;
 use crate::assemble::{Parts, assemble};
 use crate::drive::driven::DrivenSession;
 use crate::drive::registry::Registry;
-use crate::link::hours::Hours;
 use crate::link::{Arrival, Down, Link};
 
 /// The header of a proxy in front of a connection, as an acceptor with `proxy_protocol_from` reads

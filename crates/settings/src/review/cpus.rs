@@ -1,63 +1,23 @@
-//! Which CPUs threads run on: what the settings name must be there.
-//!
-//! Checked at the start, not when a file is read: a file may be looked at on another machine.
+//! The CPUs that settings name, compared with those of the machine.
 
-use std::io;
+use std::fs;
 
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use crate::{EngineSettings, SessionSettings, Settings};
 
-use transfix_settings::{EngineSettings as Engine, SessionSettings, Settings};
-
-/// The CPUs of the machine as the system writes them, such as `0-3,8`.
+/// The file in which the system lists its CPUs, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Gives the calling thread a low priority: it works when sessions do not. It still gets a tenth of
-/// a CPU that others want.
-pub(crate) fn step_back() {
-    // Only on Linux a thread has a priority of its own.
-    #[cfg(target_os = "linux")]
-    if let Err(error) = rustix::process::setpriority_process(None, 10) {
-        tracing::debug!(%error, "a thread keeps its priority");
-    }
-}
-
-/// The first step of helper threads: they run on these CPUs, or where the caller may run. A thread
-/// gets the CPUs of the one that starts it, which may be pinned to the one CPU on which nothing but
-/// a session is to run. `report` hears of a failure.
-pub(crate) fn of_helpers(
-    cpus: &[usize],
-    report: fn(&io::Error),
-) -> impl Fn() + Send + Sync + 'static {
-    let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
-    let mut set = CpuSet::new();
-    named.for_each(|cpu| set.set(*cpu));
-    let set = if cpus.is_empty() { sched_getaffinity(None) } else { Ok(set) };
-    move || {
-        let chosen = set.and_then(|set| sched_setaffinity(None, &set));
-        if let Err(error) = chosen {
-            report(&error.into());
-        }
-    }
-}
-
-/// Refuses CPUs that the machine lacks: their threads would run anywhere.
-pub(crate) fn check(settings: &Settings) -> Result<(), String> {
-    let machine = Machine::this();
-    let of_sessions = settings.sessions.iter().filter_map(|session| machine.lacks(session));
-    let wrong: Vec<_> = of_sessions.chain(machine.lacks_of_engine(settings)).collect();
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
-}
-
 /// The CPUs of a machine.
-pub(crate) struct Machine {
-    /// As the system writes them; empty if it does not say which it has, and refuses the pinning
-    /// itself.
+pub struct Cpus {
+    /// The list of the system. Empty if the system has no such list: then any CPU passes.
     online: String,
 }
 
-impl Machine {
-    pub(crate) fn this() -> Self {
-        let online = std::fs::read_to_string(ONLINE).unwrap_or_default();
+impl Cpus {
+    /// Returns the CPUs of this machine.
+    #[must_use]
+    pub fn of_this_machine() -> Self {
+        let online = fs::read_to_string(ONLINE).unwrap_or_default();
         Self { online: online.trim().to_owned() }
     }
 
@@ -65,16 +25,28 @@ impl Machine {
         self.online.is_empty() || parts(&self.online).any(|part| part.contains(&cpu))
     }
 
-    /// The warning about the CPU of a session, if it is not here.
-    pub(crate) fn lacks(&self, session: &SessionSettings) -> Option<String> {
+    /// Checks all CPUs that the settings name.
+    ///
+    /// # Errors
+    /// The texts of all errors: a thread with a missing CPU would run anywhere.
+    pub fn check(&self, settings: &Settings) -> Result<(), String> {
+        let of_sessions = settings.sessions.iter().filter_map(|session| self.error_of(session));
+        let wrong: Vec<_> = of_sessions.chain(self.errors_of_engine(settings)).collect();
+        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
+    }
+
+    /// Returns the error about the CPU of a session, if the machine lacks the CPU.
+    #[must_use]
+    pub fn error_of(&self, session: &SessionSettings) -> Option<String> {
         let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
         let (place, id, online) = (session.place("cpu"), session.id(), &self.online);
         Some(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"))
     }
 
-    /// The warnings about keys of `[engine]` that name CPUs which are not here.
-    pub(crate) fn lacks_of_engine(&self, settings: &Settings) -> Vec<String> {
-        let Engine { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
+    /// Returns the errors about keys of `[engine]` that name CPUs which the machine lacks.
+    #[must_use]
+    pub fn errors_of_engine(&self, settings: &Settings) -> Vec<String> {
+        let EngineSettings { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
         let log_cpu: Vec<_> = log_cpu.iter().copied().collect();
         let keys = [("cpus", cpus), ("helper_cpus", helper_cpus), ("log_cpu", &log_cpu)];
         let wrong = keys.into_iter().filter_map(|(key, cpus)| {
@@ -93,7 +65,7 @@ impl Machine {
     }
 }
 
-/// The ranges of a list such as `0-3,8`.
+/// Returns the ranges of a list such as `0-3,8`.
 fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
     list.split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -105,15 +77,15 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    /// The warnings about a session with these keys on a machine with these CPUs.
+    /// The errors of a session with these keys on a machine with these CPUs.
     fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\
             mode = \"dedicated\"\n";
         let settings = Settings::parse("my.toml", &format!("{session}{keys}\n")).unwrap();
-        let machine = Machine { online: online.to_owned() };
-        let of_session = machine.lacks(&settings.sessions[0]);
-        of_session.into_iter().chain(machine.lacks_of_engine(&settings)).collect()
+        let machine = Cpus { online: online.to_owned() };
+        let of_session = machine.error_of(&settings.sessions[0]);
+        of_session.into_iter().chain(machine.errors_of_engine(&settings)).collect()
     }
 
     #[test]

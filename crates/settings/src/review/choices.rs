@@ -1,27 +1,26 @@
-//! Keys that cost safety, and keys that do nothing where they stand.
+//! Keys that cost safety, and keys without effect.
 //!
-//! Invariant: a warning is given only for a key whose value differs from its default.
+//! Invariant: only a key with another value than its default causes a warning.
 
 use std::time::Duration;
 
 use transfix_codec::Precision;
 use transfix_session::{BeginString, ResetPolicy, Role, TooLow, TooLowAtLogon};
 
-use transfix_settings::schedule::NumbersAtOpening;
-use transfix_settings::{
+use super::Findings;
+use crate::schedule::NumbersAtOpening;
+use crate::{
     ApplicationSettings, Durability, Offline, QueueSettings, QueueWhenFull, SessionSettings,
     Settings, SlowConsumer, SocketSettings, StoreSettings, Unavailable,
 };
 
-use super::Findings;
-
-/// A choice of which something is to be said.
+/// A choice with a warning.
 struct Choice {
-    /// The key of the session, which has a line in the file.
+    /// The key of the session.
     key: &'static str,
     /// True if the session has made the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// True if it does nothing there. The warning about a dangerous one always counts.
+    /// True if the choice has no effect in the session. Always true for a dangerous choice.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }
@@ -276,13 +275,13 @@ const IDLE: &[Choice] = &[
     idle("timing", |s| !s.timing.heart_bt_int_max.is_zero(), is_initiator, OF_ACCEPTOR),
 ];
 
-/// Speaks of all choices of these kinds.
-pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
+/// Warns of all choices that cost safety, and of keys without effect.
+pub fn review(settings: &Settings, warnings: &mut Findings) {
     for choice in DANGEROUS {
-        say(choice, settings, warnings);
+        warn(choice, settings, warnings);
     }
     for choice in IDLE {
-        say(choice, settings, warnings);
+        warn(choice, settings, warnings);
     }
     if settings.engine.application_threads > 0 {
         return;
@@ -294,13 +293,13 @@ pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
         says: "no effect without application_threads of [engine]; `transfix run` alone has such \
                threads by itself",
     };
-    say(&in_pool, settings, warnings);
+    warn(&in_pool, settings, warnings);
 }
 
-fn say(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
+fn warn(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
     let Choice { key, is_made, is_idle, says } = choice;
     let made: Vec<_> = settings.sessions.iter().filter(|session| is_made(session)).collect();
-    // A key of `[defaults]` may be there for the sessions in which it counts.
+    // A key of `[defaults]` may serve only some of the sessions.
     let counts = made.iter().any(|session| !is_idle(session));
     let idle = made.into_iter().filter(|session| is_idle(session));
     for session in idle.filter(|session| !counts || session.has_own(key)) {

@@ -4,14 +4,14 @@ use transfix_codec::Timestamp;
 use transfix_session::Now;
 use transfix_session::core::schedule_state::ScheduleState;
 
-use transfix_settings::schedule::{Interval, NumbersAtOpening, Outside, Schedule};
+use super::{Interval, NumbersAtOpening, Outside, Schedule};
 
 /// Time, in nanoseconds, after which the wall clock is checked for changes.
 const LOOK_AGAIN_NS: u64 = 60_000_000_000;
 
 /// A schedule and its last computed state.
 #[derive(Clone, Debug)]
-pub(crate) struct Hours {
+pub struct Hours {
     schedule: Schedule,
     /// The open window, if there is one.
     open: Option<Interval>,
@@ -19,12 +19,14 @@ pub(crate) struct Hours {
 }
 
 impl Hours {
-    pub(crate) const fn new(schedule: Schedule) -> Self {
+    /// Returns the schedule with no computed state.
+    #[must_use]
+    pub const fn new(schedule: Schedule) -> Self {
         Self { schedule, open: None, state: ScheduleState::unknown() }
     }
 
     /// Returns the state of the schedule at `now`.
-    pub(crate) fn state(&mut self, now: Timestamp) -> &ScheduleState {
+    pub fn state(&mut self, now: Timestamp) -> &ScheduleState {
         if !self.state.holds(now) {
             self.open = self.schedule.at(now);
             self.state = match self.open {
@@ -56,23 +58,24 @@ impl Hours {
     }
 
     /// Returns the open window at `now`.
-    pub(crate) fn at(&mut self, now: Timestamp) -> Option<Interval> {
+    pub fn at(&mut self, now: Timestamp) -> Option<Interval> {
         self.state(now);
         self.open
     }
 
     /// Returns true if the session stays connected outside of its windows.
-    pub(crate) fn stays(&self) -> bool {
+    #[must_use]
+    pub fn stays(&self) -> bool {
         *self.schedule.outside() != Outside::Disconnect
     }
 
     /// Returns true if the session may be connected at `now`.
-    pub(crate) fn may_connect(&mut self, now: Timestamp) -> bool {
+    pub fn may_connect(&mut self, now: Timestamp) -> bool {
         self.stays() || self.at(now).is_some()
     }
 
     /// Returns the latest time for the next check, on the monotonic clock in nanoseconds.
-    pub(crate) fn look_again(&mut self, now: Now) -> u64 {
+    pub fn look_again(&mut self, now: Now) -> u64 {
         let until = self.state(now.utc).until;
         let left = u64::try_from(until.0.saturating_sub(now.utc.0)).unwrap_or(0);
         now.monotonic_ns.saturating_add(left.min(LOOK_AGAIN_NS))
@@ -82,7 +85,7 @@ impl Hours {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use transfix_settings::schedule::ScheduleSettings;
+    use crate::schedule::ScheduleSettings;
 
     fn moment(text: &str) -> Timestamp {
         Timestamp::parse(text.as_bytes()).unwrap()

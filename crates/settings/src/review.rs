@@ -1,0 +1,242 @@
+//! Faults and dangerous choices of settings on this machine.
+//!
+//! Invariant: no file or folder is created or changed.
+
+mod choices;
+mod cpus;
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::IpAddr;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
+use std::path::Path;
+
+use rustix::fs::{Access, access};
+use transfix_session::{BeginString, Role};
+
+use crate::{ClientCertificate, DictionaryChoice, Mode, SessionSettings, Settings, TlsSettings};
+pub use choices::review as choices;
+pub use cpus::Cpus;
+
+/// Findings about sessions. Sessions with the same finding share one text.
+#[derive(Default)]
+pub struct Findings {
+    /// In the order of their first sessions.
+    all: Vec<Finding>,
+    /// Indices in `all`, by the texts before and after the identity of the session.
+    by_text: HashMap<[String; 2], usize>,
+}
+
+struct Finding {
+    id: String,
+    others: usize,
+    text: [String; 2],
+}
+
+impl Findings {
+    /// Adds a finding about a key: `venue.toml:7: FIX.4.4:A->B: address: what is wrong`.
+    pub fn of(&mut self, session: &SessionSettings, key: &str, text: &str) {
+        self.add(session, format!("{}{}: {key}: {text}", session.place(key), session.id()));
+    }
+
+    /// Adds a whole text that contains the identity of the session.
+    pub fn add(&mut self, session: &SessionSettings, text: String) {
+        let id = session.id().to_string();
+        let [before, after] = match text.split_once(&id) {
+            Some((before, after)) => [before.to_owned(), after.to_owned()],
+            None => [String::new(), format!(": {text}")],
+        };
+        let text = [before, after];
+        match self.by_text.get(&text) {
+            Some(at) => self.all[*at].others += 1,
+            None => {
+                self.by_text.insert(text.clone(), self.all.len());
+                self.all.push(Finding { id, others: 0, text });
+            }
+        }
+    }
+
+    /// Returns the texts.
+    #[must_use]
+    pub fn texts(self) -> Vec<String> {
+        let text = |Finding { id, others, text: [before, after] }| match others {
+            0 => format!("{before}{id}{after}"),
+            1 => format!("{before}{id} and another session{after}"),
+            _ => format!("{before}{id} and {others} other sessions{after}"),
+        };
+        self.all.into_iter().map(text).collect()
+    }
+}
+
+/// Adds the dangers of a session that the table of choices does not cover: messages, passwords and
+/// keys that others can read, and ways to pass as the counterparty.
+pub fn dangers(session: &SessionSettings, warnings: &mut Findings) {
+    unused_conditions(session, warnings);
+    readable_data(session, warnings);
+    open_logons(session, warnings);
+}
+
+/// Warns of `conditions = true` with a dictionary that has no conditions.
+fn unused_conditions(session: &SessionSettings, warnings: &mut Findings) {
+    if !session.validation.checks.conditions {
+        return;
+    }
+    let version = session.protocol.default_appl_ver_id;
+    let wanted = DictionaryChoice::of_session(session.begin_string, version, &session.validation);
+    // An unreadable dictionary is reported as an error elsewhere.
+    let Ok(dictionary) = wanted.dictionary() else { return };
+    if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
+        let what = format!(
+            "`conditions = true` has no effect: the dictionary {} has no conditions; FIX42, FIX44 \
+             and FIX50SP2 have",
+            dictionary.name()
+        );
+        warnings.of(session, "checks", &what);
+    }
+}
+
+/// Warns of messages, keys and passwords that others can read, on the network or on this machine.
+fn readable_data(session: &SessionSettings, warnings: &mut Findings) {
+    let tls = tls_of(session);
+    if tls.is_none() && !is_this_machine(&session.address) {
+        let what = "messages and passwords go over the network as they are; the table `tls` \
+                    encrypts them";
+        warnings.of(session, "address", what);
+    }
+    let keys = tls
+        .into_iter()
+        .flat_map(|tls| tls.key.iter().chain(tls.more_certificates.iter().map(|one| &one.key)));
+    let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
+    let secrets = session.secret_files().iter();
+    let secrets = secrets.map(|file| ("logon", &**file, "the file with a password"));
+    for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| is_readable_by_all(file)) {
+        let file = file.display();
+        let what = format!("{what} {file} can be read by every user; `chmod 600 {file}` mends it");
+        warnings.of(session, key, &what);
+    }
+}
+
+/// Warns of ways for others to pass as the counterparty.
+fn open_logons(session: &SessionSettings, warnings: &mut Findings) {
+    let (tls, logon) = (tls_of(session), &session.logon);
+    if session.role == Role::Initiator {
+        if tls.is_some_and(|tls| !tls.check_name && tls.peer.is_empty()) {
+            let what = "`check_name = false`: anybody with a certificate of a trusted authority \
+                        can pose as the counterparty; name its certificate in `peer`";
+            warnings.of(session, "tls", what);
+        }
+        return;
+    }
+    let shows = tls.is_some_and(|tls| tls.client_certificate == ClientCertificate::Required);
+    if let Some(tls) = tls.filter(|tls| shows && tls.peer.is_empty())
+        && !logon.expects_password()
+    {
+        let of_ca =
+            if tls.ca.len() == 1 { "of `tls.ca`" } else { "of the authorities of `tls.ca`" };
+        let what = format!(
+            "every certificate {of_ca} opens this session; name that of its counterparty in \
+             `tls.peer`"
+        );
+        warnings.of(session, "tls", &what);
+    }
+    if !logon.expects_password() && !shows && !is_this_machine(&session.address) {
+        let how = if session.begin_string < BeginString::Fix43 {
+            "ask for a certificate (`tls.client_certificate`)"
+        } else {
+            "set `logon.expected_password_hash`, or ask for a certificate \
+             (`tls.client_certificate`)"
+        };
+        let who = match &*session.allow_from {
+            [] => "anybody who knows the CompIDs".to_owned(),
+            from => format!("whoever knows the CompIDs and comes from {}", from.join(", ")),
+        };
+        let what = format!("{who} can log on, unless the application judges the Logon(A); {how}");
+        warnings.of(session, "logon", &what);
+    }
+}
+
+fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
+    session.tls.as_ref().filter(|tls| tls.enabled)
+}
+
+/// Returns true if the connection stays on this machine. A session without sockets has no address.
+fn is_this_machine(address: &str) -> bool {
+    let host = address.rsplit_once(':').map_or("", |(host, _)| host);
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.is_empty()
+        || host == "localhost"
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+fn is_readable_by_all(file: &Path) -> bool {
+    fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
+}
+
+/// Returns the fault of the users file, without which nobody can log in to the administration.
+#[must_use]
+pub fn users_file(path: &Path) -> Option<String> {
+    let shown = path.display();
+    match fs::metadata(path) {
+        Err(error) => Some(format!(
+            "[admin]: users_file {shown}: {error}; `transfix admin user add --file {shown} NAME` \
+             makes it"
+        )),
+        Ok(found) if found.permissions().mode() & 0o022 != 0 => Some(format!(
+            "[admin]: users_file {shown}: others may write it, and so become administrators; \
+             `chmod go-w {shown}`"
+        )),
+        Ok(_) => None,
+    }
+}
+
+/// Returns the settings that no verb of `transfix` can serve, session by session.
+#[must_use]
+pub fn needs_program(settings: &Settings) -> Vec<String> {
+    let mut needs = Findings::default();
+    for session in &settings.sessions {
+        if session.threads.mode == Mode::Polled {
+            let what = "\"polled\" is for a program that calls `Engine::poll`; write \"pool\", \
+                        \"dedicated\" or \"spin\"";
+            needs.of(session, "mode", what);
+        }
+        if session.store.refresh_on_logon {
+            let what = "it is for a program with a store of its own (`EngineBuilder::stores`): \
+                        the engine's own stores have one writer; leave it out";
+            needs.of(session, "refresh_on_logon", what);
+        }
+    }
+    needs.texts()
+}
+
+/// Returns the reason why this process cannot write the file.
+#[must_use]
+pub fn cannot_write_file(file: &Path) -> Option<String> {
+    if file.as_os_str().is_empty() {
+        return None;
+    }
+    if file.is_dir() {
+        return Some(format!("{} is a folder, and no file", file.display()));
+    }
+    if file.exists() {
+        let shown = file.display();
+        if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
+            return Some(format!("{shown} is a pipe, and no file"));
+        }
+        let denied = access(file, Access::WRITE_OK).err();
+        return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));
+    }
+    cannot_write(file.parent().unwrap_or(Path::new("")))
+}
+
+/// Returns the reason why this process cannot make a file in the folder, or in its nearest existing
+/// parent.
+#[must_use]
+pub fn cannot_write(dir: &Path) -> Option<String> {
+    let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
+    let shown = there.display();
+    if !there.is_dir() {
+        return Some(format!("{shown} is a file, and no folder"));
+    }
+    let denied = access(there, Access::WRITE_OK | Access::EXEC_OK).err();
+    denied.map(|error| format!("no file can be made in {shown} by this user: {error}"))
+}
