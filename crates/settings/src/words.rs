@@ -6,8 +6,10 @@ use std::ops::Range;
 
 use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConfig};
 
-/// Returns the text for an error of the reader.
-pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
+/// Returns the text for a value that does not fit its key.
+///
+/// The texts matched here are those of serde's trait `de::Error`, but for the last one.
+pub(crate) fn explain_value(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
     let span = error.span().unwrap_or(0..0);
     let mut quoted = message.split('`').skip(1).step_by(2);
@@ -29,7 +31,11 @@ pub(crate) fn explain(text: &str, error: &toml::de::Error) -> String {
         let expected = found.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
         return Value::at(text, span).is_not(&form(expected));
     }
-    of_toml(text, span, message).unwrap_or_else(|| message.to_owned())
+    // The toml crate says so of an enum.
+    if message == "wanted string or table" {
+        return Value::at(text, span).is_not(WORD);
+    }
+    message.to_owned()
 }
 
 /// Returns the text for an unknown key.
@@ -40,27 +46,51 @@ pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>)
     format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
 
-/// Returns the text for a file that is not TOML, or has a TOML value that settings do not support.
-fn of_toml(text: &str, span: Range<usize>, message: &str) -> Option<String> {
-    let what = match message {
-        "wanted string or table" => return Some(Value::at(text, span).is_not(WORD)),
-        "duplicate key" => {
-            let key = text.get(span).unwrap_or_default().trim();
-            return Some(format!("the key `{key}` is there twice; leave one out"));
+/// Returns the text for a file that is not TOML. The line of the error says more than the error.
+pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
+    let span = error.span().unwrap_or(0..0);
+    let start = text.get(..span.start).unwrap_or_default().rfind('\n').map_or(0, |at| at + 1);
+    let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default().trim();
+    let is_key = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+    // The parser accepts a valid key at a valid place, unless the key is there already.
+    let found = text.get(span.clone()).unwrap_or_default().trim();
+    if !found.is_empty() && is_key(found) {
+        match text.get(span.end..).unwrap_or_default().trim_start().chars().next() {
+            Some('=') => return format!("the key `{found}` is there twice; leave one out"),
+            Some(']') if is_heading(line) => {
+                return format!("the section `{found}` is there twice; join both");
+            }
+            _ => {}
         }
-        "string values must be quoted, expected literal string"
-        | "invalid float, expected `inf`" => {
-            "the value behind `=` is no number, neither true nor false, and no text in quotes"
-        }
-        "unclosed array table, expected `]`" | "unclosed table, expected `]`" => {
-            "a heading has as many brackets behind its name as before: [[session]], [defaults]"
-        }
-        "invalid key-value pair, expected key" | "key with no value, expected `=`" => {
-            "this line is neither `key = value` nor a heading such as [[session]]"
-        }
-        _ => return None,
+    }
+    if line.starts_with('[') && !is_heading(line) {
+        return "a heading has as many brackets behind its name as before: [[session]], [defaults]"
+            .to_owned();
+    }
+    let of_toml = || error.message().to_owned();
+    if line.is_empty() || is_heading(line) {
+        return of_toml();
+    }
+    let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['[', '{'])) else {
+        return "this line is neither `key = value` nor a heading such as [[session]]".to_owned();
     };
-    Some(what.to_owned())
+    match value.trim_start().chars().next() {
+        None | Some('#') => format!("the key `{}` has no value", key.trim()),
+        Some('"' | '\'' | '[' | '{') => of_toml(),
+        Some(_) if key.trim().is_empty() => of_toml(),
+        Some(_) => {
+            "the value behind `=` is no number, neither true nor false, and no text in quotes"
+                .to_owned()
+        }
+    }
+}
+
+/// Returns true for `[name]` and `[[name]]`, before an optional comment.
+fn is_heading(line: &str) -> bool {
+    let line = line.split('#').next().unwrap_or_default().trim();
+    let before = line.len() - line.trim_start_matches('[').len();
+    let behind = line.len() - line.trim_end_matches(']').len();
+    matches!(before, 1 | 2) && before == behind && before + behind < line.len()
 }
 
 /// A value of the file that is rejected.
@@ -242,6 +272,9 @@ mod tests {
             "the value behind `=` is no number, neither true nor false, and no text in quotes";
         check("validate = yes", behind);
         check("mode = initiator", behind);
+        check("port = 30 s", behind);
+        check("mode =", "the key `mode` has no value");
+        check("log = { dir = \"a\", dir = \"b\" }", "the key `dir` is there twice; leave one out");
     }
 
     #[test]
@@ -299,6 +332,10 @@ mod tests {
                 "2: `workers` is a whole number from 0 on, not \"2\"; write it without quotes",
             ),
             ("[engine]\ncpus = 2", "2: `cpus` is a list, not 2; write [2]"),
+            (
+                "[engine]\nworkers = 1\n[engine]",
+                "3: the section `engine` is there twice; join both",
+            ),
             (
                 "role = \"initiator\"",
                 "1: `role` stands before any heading; write it below [[session]] or [defaults]",

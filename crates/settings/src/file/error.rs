@@ -9,7 +9,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use crate::file::lines::{Lines, line_of};
-use crate::words::explain;
+use crate::words::{explain_syntax, explain_value};
 
 /// The error about rejected settings.
 pub struct SettingsError {
@@ -38,9 +38,19 @@ impl SettingsError {
         Self { path, line, at: Some(offset), fault: Fault::Wrong, message }
     }
 
-    pub(super) fn from_toml(path: &Path, text: &str, error: &toml::de::Error) -> Self {
+    /// Returns an error of a text that is not TOML.
+    pub(super) fn syntax(text: &str, error: &toml::de::Error) -> Self {
+        Self::malformed(text, error, explain_syntax(text, error))
+    }
+
+    /// Returns an error of a value that does not fit its key.
+    pub(super) fn value(text: &str, error: &toml::de::Error) -> Self {
+        Self::malformed(text, error, explain_value(text, error))
+    }
+
+    fn malformed(text: &str, error: &toml::de::Error, message: String) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
-        Self { fault: Fault::Malformed, ..Self::new(path, text, offset, explain(text, error)) }
+        Self { fault: Fault::Malformed, ..Self::new(Path::new(""), text, offset, message) }
     }
 
     /// Returns an error of a file without offsets; line 0 = unknown.

@@ -80,7 +80,7 @@ impl Sources {
     }
 
     pub(super) fn toml_error(&self, error: &toml::de::Error) -> SettingsError {
-        SettingsError::from_toml(Path::new(""), &self.text, error)
+        SettingsError::value(&self.text, error)
     }
 
     /// Returns the error with its file, and the line in that file.
@@ -129,7 +129,7 @@ impl Sources {
                 Ok(root) => roots.push(Some(self.moved(root.into_inner(), range.start))),
                 Err(error) => {
                     let text = &self.text[range.clone()];
-                    let mut error = SettingsError::from_toml(Path::new(""), text, &error);
+                    let mut error = SettingsError::syntax(text, &error);
                     error.line += self.lines.line(range.start) - 1;
                     error.at = error.at.map(|at| at + range.start);
                     errors.found(error)?;
