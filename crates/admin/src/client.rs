@@ -65,23 +65,23 @@ impl FixLogin {
 }
 
 /// Messages and events of the connection to the server.
-enum News {
+enum ClientEvent {
     LoggedOn,
     /// MonitoringRequestId(9207), and the XML.
     Answer(Option<String>, String),
     Ended(String),
 }
 
-struct Told(Sender<News>);
+struct EventForwarder(Sender<ClientEvent>);
 
-impl Told {
-    fn tell(&self, news: News) {
+impl EventForwarder {
+    fn tell(&self, news: ClientEvent) {
         // The client may have stopped waiting.
         let _ = self.0.send(news);
     }
 }
 
-impl Application for Told {
+impl Application for EventForwarder {
     fn on_message(
         &mut self,
         message: &Message<'_>,
@@ -89,19 +89,19 @@ impl Application for Told {
     ) -> Result<(), BusinessReject> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let id = message.raw(MONITORING_REQUEST_ID).map(text);
-        self.tell(News::Answer(id, text(message.raw(tag::XML_DATA).unwrap_or_default())));
+        self.tell(ClientEvent::Answer(id, text(message.raw(tag::XML_DATA).unwrap_or_default())));
         Ok(())
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, _: &mut SessionRef<'_>) {
         if let SessionEvent::LoggedOn = event {
-            self.tell(News::LoggedOn);
+            self.tell(ClientEvent::LoggedOn);
         }
     }
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, _: &SessionView<'_>) {
         if let SessionNotice::Disconnected(end) = notice {
-            self.tell(News::Ended(end.to_string()));
+            self.tell(ClientEvent::Ended(end.to_string()));
         }
     }
 }
@@ -110,7 +110,7 @@ impl Application for Told {
 pub struct FixClient {
     engine: Option<Engine>,
     session: SessionHandle,
-    news: Receiver<News>,
+    news: Receiver<ClientEvent>,
     /// Messages that arrived while the client waited for another answer.
     unasked: VecDeque<String>,
     asked: u64,
@@ -150,13 +150,13 @@ impl FixClient {
         let (sender, news) = channel();
         let mut settings = Settings::of(session);
         settings.engine.workers = 1;
-        let engine = Engine::start(&settings, |_| Box::new(Told(sender.clone())));
+        let engine = Engine::start(&settings, |_| Box::new(EventForwarder(sender.clone())));
         let engine = engine.map_err(|error| wrong(&error))?;
         let session = engine.session(&id).ok_or_else(|| wrong(&"no session"))?;
         match news.recv_timeout(LOGON_MAX) {
-            Ok(News::LoggedOn) => {}
-            Ok(News::Ended(why)) => return Err(wrong(&format!("not logged on: {why}"))),
-            Ok(News::Answer(..)) | Err(_) => {
+            Ok(ClientEvent::LoggedOn) => {}
+            Ok(ClientEvent::Ended(why)) => return Err(wrong(&format!("not logged on: {why}"))),
+            Ok(ClientEvent::Answer(..)) | Err(_) => {
                 return Err(wrong(&"no logon; is this the administration over FIX?"));
             }
         }
@@ -205,9 +205,9 @@ impl FixClient {
     fn hear(&self, until_ns: u64) -> Result<(Option<String>, String), String> {
         let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
         match self.news.recv_timeout(left) {
-            Ok(News::Answer(id, xml)) => Ok((id, xml)),
-            Ok(News::LoggedOn) => Err("the session has begun anew".to_owned()),
-            Ok(News::Ended(why)) => Err(format!("the connection has ended: {why}")),
+            Ok(ClientEvent::Answer(id, xml)) => Ok((id, xml)),
+            Ok(ClientEvent::LoggedOn) => Err("the session has begun anew".to_owned()),
+            Ok(ClientEvent::Ended(why)) => Err(format!("the connection has ended: {why}")),
             Err(RecvTimeoutError::Timeout) => Err(LATE.to_owned()),
             Err(RecvTimeoutError::Disconnected) => Err("the connection has ended".to_owned()),
         }

@@ -56,7 +56,7 @@ pub mod users;
 
 pub use events::{EventLayer, EventRing, ShownEvent};
 pub use filter::EventFilter;
-pub use fix::answer::{Refused, ResultCode, Said};
+pub use fix::answer::{CommandResult, Refused, ResultCode};
 pub use fix::own::{OwnCommand, OwnCommands, OwnRequest};
 pub use server::{AdminServer, AdminServerError, Extras};
 pub use tls::FreshCertificate;

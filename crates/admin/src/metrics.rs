@@ -85,7 +85,7 @@ impl Debug for Engine {
 }
 
 /// A snapshot of a session.
-struct Seen {
+struct SessionSnapshot {
     id: String,
     status: SessionStatus,
     problem: bool,
@@ -94,7 +94,7 @@ struct Seen {
 }
 
 /// A metric of each session: name, help, unit, and the function that returns the value.
-type OfSession<V> = (&'static str, &'static str, Option<Unit>, fn(&Seen) -> V);
+type OfSession<V> = (&'static str, &'static str, Option<Unit>, fn(&SessionSnapshot) -> V);
 
 const COUNTERS: &[OfSession<u64>] = &[
     ("session_messages_received", "Whole messages received", None, |s| {
@@ -248,15 +248,19 @@ impl Collector for Engine {
     }
 }
 
-fn seen(handle: &SessionHandle) -> Seen {
+fn seen(handle: &SessionHandle) -> SessionSnapshot {
     let status = handle.status();
     let problem = is_down(handle, &status);
     let is_open = is_open(handle, clock::now().utc);
     let heart_bt_int = status.heart_bt_int.unwrap_or(handle.settings().protocol.heart_bt_int);
-    Seen { id: status.id.to_string(), status, problem, is_open, heart_bt_int }
+    SessionSnapshot { id: status.id.to_string(), status, problem, is_open, heart_bt_int }
 }
 
-fn sums(encoder: &mut DescriptorEncoder<'_>, seen: &[Seen], shown: usize) -> fmt::Result {
+fn sums(
+    encoder: &mut DescriptorEncoder<'_>,
+    seen: &[SessionSnapshot],
+    shown: usize,
+) -> fmt::Result {
     let mut states: BTreeMap<String, u64> = BTreeMap::new();
     SessionState::ALL.iter().for_each(|state| _ = states.insert(format!("{state:?}"), 0));
     for one in seen {

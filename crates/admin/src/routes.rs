@@ -211,7 +211,7 @@ async fn latency(
 
 /// An action; a dangerous action must repeat the session's name in `confirm`.
 #[derive(Deserialize)]
-struct Asked {
+struct ActionRequest {
     #[serde(default)]
     confirm: Option<String>,
     #[serde(flatten)]
@@ -232,7 +232,7 @@ async fn act(
     State(app): Shared,
     access: Access,
     Named(id): Named<String>,
-    Input(Asked { confirm, mut action }): Input<Asked>,
+    Input(ActionRequest { confirm, mut action }): Input<ActionRequest>,
 ) -> Answer {
     access.must_be(Role::Operator)?;
     action.as_object_mut().into_iter().flatten().for_each(|(_, value)| make_whole(value));

@@ -503,22 +503,27 @@ fn commands_of_the_program_are_beside_the_others() {
 
 fn own() -> OwnCommands {
     use transfix_admin::users::Role;
-    use transfix_admin::{OwnRequest, Refused, Said};
+    use transfix_admin::{CommandResult, OwnRequest, Refused};
     let mut own = OwnCommands::default();
     own.add("Count", Role::Viewer, "Counts", |request: &OwnRequest<'_>| {
         let count = request.admin.sessions().len();
-        Ok(Said::data(format!("<CountData><Sessions>{count}</Sessions></CountData>")))
+        Ok(CommandResult::data(format!("<CountData><Sessions>{count}</Sessions></CountData>")))
     });
     own.add("Shout", Role::Operator, "Shouts", |request: &OwnRequest<'_>| {
         if request.xml.ends_with("/>") {
             return Err(Refused::invalid("nothing to shout"));
         }
-        Ok(Said::words(format!("{}: {}", request.actor.who, request.xml)))
+        Ok(CommandResult::words(format!("{}: {}", request.actor.who, request.xml)))
     });
-    own.add("Panic", Role::Viewer, "Panics", |_: &OwnRequest<'_>| -> Result<Said, Refused> {
-        panic!("as it should")
+    own.add(
+        "Panic",
+        Role::Viewer,
+        "Panics",
+        |_: &OwnRequest<'_>| -> Result<CommandResult, Refused> { panic!("as it should") },
+    );
+    own.add("Broken", Role::Viewer, "Says no XML", |_: &OwnRequest<'_>| {
+        Ok(CommandResult::data("<a>"))
     });
-    own.add("Broken", Role::Viewer, "Says no XML", |_: &OwnRequest<'_>| Ok(Said::data("<a>")));
     own
 }
 

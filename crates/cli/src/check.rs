@@ -16,8 +16,8 @@ use transfix_codec::validate::Finding;
 use transfix_codec::{CheckSumPolicy, FieldIndex, MessageLayout, Rules, Scratch, Switches};
 
 use crate::input::{
-    self, Choice, Delimiter, Dictionaries, Failure, Found, Masking, Pair, Place, Sink, Wrong,
-    failed, parse,
+    self, Choice, Delimiter, Dictionaries, Failure, InputError, InputMessage, Masking, Pair, Place,
+    Sink, failed, parse,
 };
 use crate::show::count;
 use explain::Explain;
@@ -207,7 +207,7 @@ fn title(message: &Message<'_>, pair: &Pair) -> String {
 }
 
 impl<W: Write> Sink for Checker<W> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         if let Some(wrong) = found.fault(&mut self.index) {
             self.garbled += 1;
             let right = explain::right(found.bytes, wrong);
@@ -245,7 +245,7 @@ impl<W: Write> Sink for Checker<W> {
         Ok(())
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.garbled += 1;
         Ok(writeln!(self.out, "{}{place}: {wrong}", self.file)?)
     }

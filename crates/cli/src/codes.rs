@@ -42,7 +42,7 @@ const REASONS: &str = include_str!("codes/reasons.txt");
 
 /// An event, an error or a reason with its number.
 #[derive(Clone, Copy)]
-enum Known {
+enum CodeEntry {
     Event(EventCode),
     /// A variant of an error or of a reason.
     Reason {
@@ -53,7 +53,7 @@ enum Known {
     },
 }
 
-impl Known {
+impl CodeEntry {
     fn all() -> Vec<Self> {
         let reasons = REASONS.lines().filter_map(|line| {
             let mut parts = line.splitn(4, '\t');
@@ -126,10 +126,10 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 fn answer(code: Option<&str>) -> Result<String, String> {
-    let all = Known::all();
+    let all = CodeEntry::all();
     let Some(code) = code else {
         let lines = standard::reasons()?.map(|one| one.line());
-        return Ok(lines.chain(all.iter().map(Known::line)).collect());
+        return Ok(lines.chain(all.iter().map(CodeEntry::line)).collect());
     };
     let code = code.strip_prefix("event_code=").unwrap_or(code);
     if let Some((field, value)) = code.split_once('=') {
@@ -141,11 +141,11 @@ fn answer(code: Option<&str>) -> Result<String, String> {
     let named = all.iter().filter(|known| known.name().eq_ignore_ascii_case(code));
     let of_standard = standard::reasons()?.filter(|one| one.is(code));
     let found: Vec<_> =
-        named.map(Known::explained).chain(of_standard.map(|one| one.explained())).collect();
+        named.map(CodeEntry::explained).chain(of_standard.map(|one| one.explained())).collect();
     if !found.is_empty() {
         return Ok(found.join("\n"));
     }
-    let names = all.iter().map(Known::name).chain(standard::reasons()?.map(|one| one.name()));
+    let names = all.iter().map(CodeEntry::name).chain(standard::reasons()?.map(|one| one.name()));
     let hint = nearest(code, names);
     let hint = hint.map_or_else(
         || "`transfix codes` lists all".to_owned(),
@@ -157,7 +157,7 @@ fn answer(code: Option<&str>) -> Result<String, String> {
 /// Numbers below this limit belong to the standard.
 const OURS_FROM: u64 = 100;
 
-fn numbered(number: u64, all: &[Known]) -> Result<String, String> {
+fn numbered(number: u64, all: &[CodeEntry]) -> Result<String, String> {
     if number < OURS_FROM {
         let wanted = number.to_string();
         let found = standard::reasons()?.filter(|one| one.is(&wanted));
@@ -186,7 +186,7 @@ mod tests {
 
     #[test]
     fn each_number_is_explained_and_listed() {
-        let (all, list) = (Known::all(), answer(None).unwrap());
+        let (all, list) = (CodeEntry::all(), answer(None).unwrap());
         let of_standard: Vec<_> = standard::reasons().unwrap().collect();
         assert_eq!(list.lines().count(), all.len() + of_standard.len());
         for one in &of_standard {

@@ -5,12 +5,12 @@ mod completion;
 mod console;
 mod expecting;
 mod fault;
-mod heard;
-mod kept;
 mod making;
 mod message;
-mod placed;
+mod placed_order;
+mod received;
 mod replay;
+mod saved;
 mod sending;
 mod values;
 mod vocabulary;
@@ -40,8 +40,8 @@ use crate::{administered, events};
 use completion::{Help, Situation};
 use console::{Console, LineEditor};
 use fault::Fault;
-use heard::Heard;
-use kept::Kept;
+use received::Received;
+use saved::SavedMessages;
 use values::Ids;
 use vocabulary::Vocabulary;
 
@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 /// History of the session.
 #[derive(Default)]
-struct Seen {
+struct History {
     was_logged_on: bool,
     is_logged_on: bool,
     /// End of the last connection that was logged on.
@@ -118,12 +118,12 @@ struct Seen {
 struct Client {
     show: Show,
     quiet: bool,
-    heard: Heard,
-    seen: Arc<Mutex<Seen>>,
+    heard: Received,
+    seen: Arc<Mutex<History>>,
 }
 
 impl Client {
-    fn note(&self, what: impl FnOnce(&mut Seen)) {
+    fn note(&self, what: impl FnOnce(&mut History)) {
         what(&mut self.seen.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
@@ -143,7 +143,8 @@ impl Application for Client {
                 let to = session.other(session.id()).map(|own| at(&own)).unwrap_or_default();
                 self.show.line(&format!("{} logged on{to}", session.id()));
                 self.note(|seen| {
-                    *seen = Seen { was_logged_on: true, is_logged_on: true, ..Seen::default() };
+                    *seen =
+                        History { was_logged_on: true, is_logged_on: true, ..History::default() };
                 });
                 self.heard.logged_on();
             }
@@ -197,7 +198,7 @@ impl Application for Client {
                 // A Logout(5) ends the session even above a gap, and then does not consume its
                 // number.
                 let (expected, _) = session.next_numbers();
-                let missing = heard::logout_number(frame).filter(|seq| *seq > expected);
+                let missing = received::logout_number(frame).filter(|seq| *seq > expected);
                 let missing = missing.map(|seq| (expected, seq - 1));
                 self.note(|seen| seen.missing = missing.filter(|_| seen.is_logged_on));
             }
@@ -233,11 +234,11 @@ fn connect(
     events::open(settings.events.as_ref())?;
     let (begin_string, id) = (session.begin_string, session.id());
     let show = if args.quiet { Show::quiet() } else { Show::new(session, "")? };
-    let (orders, next_order) = placed::placed(&session.store_path())?;
+    let (orders, next_order) = placed_order::placed(&session.store_path())?;
     // The editor changes the terminal later.
     let terminal = tcgetattr(std::io::stdin()).ok();
     let words = Arc::new(Vocabulary::new(session)?);
-    let kept = Kept::read(&args.messages, &words)?;
+    let kept = SavedMessages::read(&args.messages, &words)?;
     let situation = Arc::<Mutex<Situation>>::default();
     let mut editor = editor(&words, &situation).map_err(|error| error.to_string())?;
     // Without a terminal, a program reads the output.
@@ -249,7 +250,7 @@ fn connect(
     let to = addresses.join(" or ");
     say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
     let seen = Arc::default();
-    let heard = Heard::of(words.index());
+    let heard = Received::of(words.index());
     let client = Client { show, quiet: args.quiet, heard: heard.clone(), seen: Arc::clone(&seen) };
     let mut client = Some(client);
     let in_script = Arc::new(AtomicBool::new(args.script.is_some()));
@@ -334,7 +335,7 @@ struct Ending {
     /// Addresses of the counterparty, the primary destination first.
     addresses: Vec<String>,
     engine: Arc<Mutex<Option<Engine>>>,
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<History>>,
     /// True while a script has unfinished commands.
     in_script: Arc<AtomicBool>,
 }
@@ -376,7 +377,7 @@ impl Ending {
 
     /// Returns the reason of the newest failed connection attempt, or else the end of the last
     /// connection.
-    fn newest_reason(&self, seen: &Seen) -> String {
+    fn newest_reason(&self, seen: &History) -> String {
         let failed =
             |address: &String| Some(format!("{address}: {}", connection_failure(address)?));
         let since = self.addresses.iter().find_map(failed);
@@ -385,7 +386,7 @@ impl Ending {
     }
 
     /// Returns the reason why each destination refused the logon.
-    fn never_logged_on(&self, seen: &Seen) -> String {
+    fn never_logged_on(&self, seen: &History) -> String {
         let reasons = self.addresses.iter().enumerate().map(|(n, address)| {
             let last = seen.last_end.as_ref().filter(|_| seen.last_destination == n);
             format!("{address}: {}", Self::not_logged_on(address, last))

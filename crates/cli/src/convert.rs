@@ -10,7 +10,7 @@ use transfix_codec::FieldIndex;
 use transfix_text::convert::{self, Objects};
 
 use crate::input::{
-    self, Choice, Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, ended,
+    self, Choice, Delimiter, Dictionaries, Failure, InputError, InputMessage, Place, Sink, ended,
 };
 
 const EXAMPLES: &str = "\
@@ -152,7 +152,7 @@ impl<W: Write> ToJson<W> {
     }
 
     /// Counts and reports a faulty message.
-    pub(crate) fn judge(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    pub(crate) fn judge(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         match found.fault(&mut self.index) {
             Some(wrong) => self.garbled(found.place, wrong),
             None => Ok(()),
@@ -161,7 +161,7 @@ impl<W: Write> ToJson<W> {
 }
 
 impl<W: Write> Sink for ToJson<W> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.judge(found)?;
         if let Some(text) = self.objects.text(found.bytes)? {
             self.out.write_all(text.as_bytes())?;
@@ -170,7 +170,7 @@ impl<W: Write> Sink for ToJson<W> {
         Ok(())
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.garbled += 1;
         let _ = writeln!(io::stderr(), "{place}: {wrong}");
         Ok(())

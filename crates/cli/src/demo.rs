@@ -109,7 +109,7 @@ impl Application for Client {
 }
 
 /// The client's session, controlled by the demo.
-struct Desk {
+struct DemoClient {
     handle: SessionHandle,
     happened: Receiver<Happened>,
     talk: Sender<bool>,
@@ -148,7 +148,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     .map_err(|error| error.to_string())?;
     let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
     let handle = client_engine.session(&id).ok_or("no session")?;
-    let mut desk = Desk { handle, happened, talk, next_order: 1 };
+    let mut desk = DemoClient { handle, happened, talk, next_order: 1 };
     desk.conversation()?;
     desk.burst(args.burst, &relay)?;
     let sent = desk.next_order - 1;
@@ -177,7 +177,7 @@ fn session(role: Role, address: &str, dir: &Path) -> SessionSettings {
     session
 }
 
-impl Desk {
+impl DemoClient {
     fn wait_for(&self, wanted: impl Fn(&Happened) -> bool, what: &str) -> Result<(), String> {
         loop {
             match self.happened.recv_timeout(PATIENCE) {

@@ -293,7 +293,7 @@ struct Watcher;
 
 impl<S: Subscriber> Layer<S> for Watcher {
     fn on_event(&self, event: &Event<'_>, _: Context<'_, S>) {
-        let mut found = Found::default();
+        let mut found = EventFields::default();
         event.record(&mut found);
         match found.code {
             Some(EventCode::ConnectionFailed) => {
@@ -310,13 +310,13 @@ impl<S: Subscriber> Layer<S> for Watcher {
 
 /// Fields of an event that the command line uses.
 #[derive(Default)]
-struct Found {
+struct EventFields {
     code: Option<EventCode>,
     error: String,
     destination: String,
 }
 
-impl Visit for Found {
+impl Visit for EventFields {
     fn record_debug(&mut self, field: &Field, value: &dyn Debug) {
         if field.name() == "error" {
             self.error = format!("{value:?}");

@@ -11,8 +11,8 @@ use transfix_text::input;
 use crate::foreign;
 
 pub(crate) use transfix_text::input::{
-    Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, covered_entry, holds_store, is_segment,
-    parse, read, shown, store, store_beside,
+    Dictionaries, Failure, InputError, InputMessage, Pair, Place, Sink, covered_entry, holds_store,
+    is_segment, parse, read, shown, store, store_beside,
 };
 
 /// Prints an error of the input or the settings. Returns exit code 2.

@@ -3,7 +3,7 @@
 //! Invariant: messages that are skipped for lack of data, and damaged messages, are counted and
 //! reported at the end.
 
-mod sought;
+mod filter;
 mod tables;
 
 use std::io::{self, BufWriter, Write};
@@ -21,7 +21,7 @@ use transfix_text::logs::{
 use crate::input::{Choice, Delimiter, Dictionaries, Failure, Masking, ended, failed};
 use crate::print::Color;
 use crate::show::count;
-use sought::Sought;
+use filter::SearchFilter;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     #[arg(required = true, value_name = "FILE|DIR")]
     paths: Vec<PathBuf>,
     #[command(flatten)]
-    sought: Sought,
+    sought: SearchFilter,
     #[command(flatten)]
     forms: Forms,
     /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of

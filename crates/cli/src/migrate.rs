@@ -39,7 +39,7 @@ pub(crate) struct Args {
     file: PathBuf,
     /// Dialect of the settings. Default: the dialect that knows most of the keys.
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
-    dialect: Option<Whose>,
+    dialect: Option<SourceEngine>,
     /// Write the settings to this file instead of standard output.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
@@ -56,7 +56,7 @@ pub(crate) struct Args {
 
 /// An engine of the QuickFIX family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum Whose {
+enum SourceEngine {
     /// QuickFIX C++
     #[value(aliases = ["c", "c++", "quickfix", "quickfix-cpp", "quickfix/c++"])]
     Cpp,
@@ -73,10 +73,10 @@ enum Whose {
 
 pub(crate) fn run(args: &Args) -> ExitCode {
     let dialect = args.dialect.map(|whose| match whose {
-        Whose::Cpp => Dialect::Cpp,
-        Whose::J => Dialect::Java,
-        Whose::N => Dialect::Net,
-        Whose::Go => Dialect::Go,
+        SourceEngine::Cpp => Dialect::Cpp,
+        SourceEngine::J => Dialect::Java,
+        SourceEngine::N => Dialect::Net,
+        SourceEngine::Go => Dialect::Go,
     });
     let read = match &args.out {
         Some(out) => {

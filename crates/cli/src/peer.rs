@@ -186,7 +186,7 @@ const fn name_of(role: Role) -> &'static str {
 }
 
 /// A session with the commands that control it.
-struct Commander {
+struct CommandedSession {
     handle: SessionHandle,
     begin_string: BeginString,
     prefix: char,
@@ -224,7 +224,8 @@ fn play(args: &Args) -> Result<(), String> {
     emit(serde_json::json!({ "event": "ready", "role": name_of(role), "port": port }));
     let handle = engine.session(&id).ok_or("no session")?;
     let prefix = if role == Role::Acceptor { 'A' } else { 'I' };
-    let mut commander = Commander { handle, begin_string, prefix, orders: 0, answer, events };
+    let mut commander =
+        CommandedSession { handle, begin_string, prefix, orders: 0, answer, events };
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         if line.trim() == "quit" {
@@ -242,7 +243,7 @@ fn play(args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-impl Commander {
+impl CommandedSession {
     fn command(&mut self, line: &str) -> Result<(), String> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text} is no number"));

@@ -9,7 +9,7 @@ use transfix_gateway::{Gateway, Renewed, Routes};
 
 use crate::input::failed;
 use crate::not_started::NotStarted;
-use crate::serve::{Asked, LOGOUT_TIME, say_where, steer, tell};
+use crate::serve::{LOGOUT_TIME, RequestQueue, say_where, steer, tell};
 use crate::show::say;
 use crate::suits::Runner;
 use crate::{administered, events};
@@ -92,7 +92,7 @@ const ROUTES: &str = "routes.toml";
 
 fn serve(args: &Args, settings: Settings, routes: Routes) -> Result<bool, NotStarted> {
     // Signals are caught before the engine starts, so that none is lost.
-    let asked = Asked::listen()?;
+    let asked = RequestQueue::listen()?;
     events::open(settings.events.as_ref())?;
     administered::check(&args.settings, &settings)?;
     say(&routes.to_string());

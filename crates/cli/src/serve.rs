@@ -115,7 +115,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 
 fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     // Signals are caught before the engine starts, so that none is lost.
-    let asked = Asked::listen()?;
+    let asked = RequestQueue::listen()?;
     events::open(settings.events.as_ref())?;
     administered::check(&args.settings, &settings)?;
     let (mut venues, start) = (Vec::new(), transfix::clock::now().utc);
@@ -142,7 +142,7 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
 pub(crate) fn steer(
     path: &Path,
     (mut engine, mut settings): (Engine, Settings),
-    mut asked: Asked,
+    mut asked: RequestQueue,
     mut go_over: impl FnMut(&mut Engine, &Settings) -> Result<(Settings, String), Vec<String>>,
     mut application: impl FnMut(&SessionSettings) -> Result<Box<dyn Application>, String>,
 ) -> Result<bool, NotStarted> {
@@ -155,13 +155,15 @@ pub(crate) fn steer(
     supervisor(&[NotifyState::Ready]);
     loop {
         let (action, by) = match asked.next() {
-            Wish::Stop => break,
-            Wish::Reload => (EngineAction::Reload, None),
-            Wish::Asked(request) if matches!(request.action, EngineAction::Stop) => {
+            OutsideRequest::Stop => break,
+            OutsideRequest::Reload => (EngineAction::Reload, None),
+            OutsideRequest::RequestQueue(request)
+                if matches!(request.action, EngineAction::Stop) =>
+            {
                 request.answer(Ok("stopping".to_owned()));
                 break;
             }
-            Wish::Asked(request) => (request.action.clone(), Some(request)),
+            OutsideRequest::RequestQueue(request) => (request.action.clone(), Some(request)),
         };
         let mut act = || match &action {
             EngineAction::Reload => {
@@ -235,26 +237,26 @@ fn supervisor(state: &[NotifyState<'_>]) {
 
 /// A request from outside.
 #[derive(Debug)]
-enum Wish {
+enum OutsideRequest {
     /// SIGHUP.
     Reload,
     /// The request of an operator.
-    Asked(Request),
+    RequestQueue(Request),
     /// Stop of the program.
     Stop,
 }
 
 /// Queue of signals and operators' requests. A thread receives the signals, so that a stop during a
 /// reload or logout is acknowledged at once.
-pub(crate) struct Asked {
-    wishes: Receiver<Wish>,
-    to: Sender<Wish>,
+pub(crate) struct RequestQueue {
+    wishes: Receiver<OutsideRequest>,
+    to: Sender<OutsideRequest>,
     /// Requests that arrived meanwhile.
-    later: VecDeque<Wish>,
+    later: VecDeque<OutsideRequest>,
     is_busy: Arc<AtomicBool>,
 }
 
-impl Asked {
+impl RequestQueue {
     pub(crate) fn listen() -> Result<Self, String> {
         let signals = Signals::new([SIGHUP, SIGINT, SIGTERM]);
         let mut signals = signals.map_err(|error| error.to_string())?;
@@ -268,7 +270,7 @@ impl Asked {
                 // stop.
                 let is_closed = has_terminal && !stdin().is_terminal();
                 let is_reload = signal == SIGHUP && !is_closed;
-                let wish = if is_reload { Wish::Reload } else { Wish::Stop };
+                let wish = if is_reload { OutsideRequest::Reload } else { OutsideRequest::Stop };
                 if !is_reload && busy.load(Ordering::Acquire) {
                     say("stopping as soon as what goes on is done");
                 }
@@ -286,21 +288,21 @@ impl Asked {
     fn take_requests(&self, admin: &Admin) {
         let to = self.to.clone();
         // If the program is ending, the send fails and the operator receives an error.
-        admin.take_requests(move |request| drop(to.send(Wish::Asked(request))));
+        admin.take_requests(move |request| drop(to.send(OutsideRequest::RequestQueue(request))));
     }
 
     /// Returns the next request; a stop comes before other requests.
-    fn next(&mut self) -> Wish {
+    fn next(&mut self) -> OutsideRequest {
         self.later.extend(self.wishes.try_iter());
         if self.later.is_empty() {
             // `self` holds a sender, so the receive never fails.
             self.later.extend(self.wishes.recv());
             self.later.extend(self.wishes.try_iter());
         }
-        if self.later.iter().any(|wish| matches!(wish, Wish::Stop)) {
-            return Wish::Stop;
+        if self.later.iter().any(|wish| matches!(wish, OutsideRequest::Stop)) {
+            return OutsideRequest::Stop;
         }
-        let wish = self.later.pop_front().unwrap_or(Wish::Stop);
+        let wish = self.later.pop_front().unwrap_or(OutsideRequest::Stop);
         self.is_busy.store(true, Ordering::Release);
         wish
     }

@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     if !stdout().is_terminal() {
         return failed("top needs a terminal; `transfix admin sessions` writes to a pipe");
     }
-    let chosen = Chosen::default();
+    let chosen = SelectedSession::default();
     let shown = looks(args, Arc::clone(&chosen))
         .and_then(|looks| ratatui::run(|terminal| show(terminal, first, &looks, &chosen)));
     match shown {
@@ -60,13 +60,13 @@ pub(crate) fn run(args: &Args) -> ExitCode {
 }
 
 /// Result of a poll: all sessions and the details of the selected session, or an error.
-type Look = Result<(Vec<Value>, Value), String>;
+type PollResult = Result<(Vec<Value>, Value), String>;
 
 /// Identity of the selected session.
-type Chosen = Arc<Mutex<Option<String>>>;
+type SelectedSession = Arc<Mutex<Option<String>>>;
 
 /// Polls the engine in a separate thread, so that a slow engine does not block the keyboard.
-fn looks(args: &Args, chosen: Chosen) -> io::Result<Receiver<Look>> {
+fn looks(args: &Args, chosen: SelectedSession) -> io::Result<Receiver<PollResult>> {
     let (to, looks) = channel();
     let (engine, every) = (args.to.clone(), Duration::from_secs(args.every));
     let look = move || {
@@ -106,7 +106,7 @@ const COLUMNS: [&str; 10] = [
 /// State of the screen.
 #[derive(Default)]
 struct Screen {
-    sessions: Vec<Seen>,
+    sessions: Vec<SessionRow>,
     /// Counters of the last poll, for rates.
     before: HashMap<String, Counts>,
     error: Option<String>,
@@ -129,7 +129,7 @@ struct Counts {
 }
 
 /// A session as a table row.
-struct Seen {
+struct SessionRow {
     cells: [String; COLUMNS.len()],
     /// Sort keys of the numeric columns.
     keys: [f64; COLUMNS.len()],
@@ -141,8 +141,8 @@ struct Seen {
 fn show(
     terminal: &mut DefaultTerminal,
     first: Vec<Value>,
-    looks: &Receiver<Look>,
-    chosen: &Chosen,
+    looks: &Receiver<PollResult>,
+    chosen: &SelectedSession,
 ) -> io::Result<()> {
     let mut screen = Screen::default();
     screen.see(&first, clock::monotonic_ns());
@@ -204,7 +204,7 @@ impl Screen {
                 };
                 let last = before.remove(&id).unwrap_or(counts);
                 self.before.insert(id, counts);
-                Seen::of(one, last, counts)
+                SessionRow::of(one, last, counts)
             })
             .collect();
     }
@@ -245,9 +245,9 @@ impl Screen {
     }
 
     /// Returns the visible sessions in order: problems first, or by the sort column.
-    fn rows(&self) -> Vec<&Seen> {
+    fn rows(&self) -> Vec<&SessionRow> {
         let filter = self.filter.to_lowercase();
-        let is_shown = |one: &&Seen| {
+        let is_shown = |one: &&SessionRow| {
             (one.has_problem || !self.only_problems)
                 && (filter.is_empty()
                     || one.cells[..3].iter().any(|cell| cell.to_lowercase().contains(&filter)))
@@ -352,7 +352,7 @@ fn stages(times: Vec<Row<'static>>) -> Table<'static> {
     Table::new(times, widths).header(Row::new(header).style(bold).top_margin(1))
 }
 
-impl Seen {
+impl SessionRow {
     fn of(one: &Value, last: Counts, now: Counts) -> Self {
         let seconds = now.at_ns.saturating_sub(last.at_ns) as f64 / 1e9;
         let rate = |now: u64, last: u64| {

@@ -183,19 +183,19 @@ fn write(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::input::{self, Found, Place, Sink, Wrong};
+    use crate::input::{self, InputError, InputMessage, Place, Sink};
 
     /// A sink that writes each message as a line of JSON.
     struct Lines(Objects, String);
 
     impl Sink for Lines {
-        fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+        fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
             self.1 += self.0.text(found.bytes)?.unwrap();
             self.1 += "\n";
             Ok(())
         }
 
-        fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+        fn garbled(&mut self, _: Place, _: InputError) -> Result<(), Failure> {
             panic!("all is sound")
         }
     }

@@ -52,7 +52,7 @@ pub use dictionaries::{Dictionaries, Pair};
 pub use masking::{covered, covered_entry};
 pub use open::open;
 use split::MESSAGE_BYTES_MAX;
-pub use split::{Delimiter, Wrong};
+pub use split::{Delimiter, InputError};
 pub use stream::{End, Stream};
 pub use types::msg_types;
 
@@ -121,7 +121,7 @@ impl fmt::Display for Place {
 
 /// A message of the input.
 #[derive(Clone, Copy, Debug)]
-pub struct Found<'i> {
+pub struct InputMessage<'i> {
     /// The bytes as on the wire.
     pub bytes: &'i [u8],
     /// The position of the message.
@@ -129,22 +129,22 @@ pub struct Found<'i> {
     /// The log text before the message: time, direction, number.
     pub head: &'i str,
     /// The error found so far.
-    pub wrong: Option<Wrong>,
+    pub wrong: Option<InputError>,
 }
 
-impl Found<'_> {
+impl InputMessage<'_> {
     /// Returns the error of the message as a frame.
     ///
     /// `index` is scratch memory.
-    pub fn fault(&self, index: &mut FieldIndex) -> Option<Wrong> {
+    pub fn fault(&self, index: &mut FieldIndex) -> Option<InputError> {
         let sound = parse(self.bytes, index, CheckSumPolicy::Verify).map(|_| ());
-        self.wrong.or(sound.err().map(Wrong::Garbled))
+        self.wrong.or(sound.err().map(InputError::Garbled))
     }
 }
 
 /// A message of a stream, before its bytes are copied or changed.
 #[derive(Clone, Copy, Debug)]
-pub struct Glance<'i> {
+pub struct MessageView<'i> {
     /// The bytes as in the stream, with a correct BodyLength(9).
     pub bytes: &'i [u8],
     /// The byte in place of SOH. Unless it is SOH, values may contain this byte too.
@@ -166,7 +166,7 @@ pub enum Wanted {
 pub trait Sink {
     /// Decides by a quick check whether this sink needs the next message. Called only for messages
     /// of a stream with a correct BodyLength(9).
-    fn glance(&mut self, _: &Glance<'_>) -> Wanted {
+    fn glance(&mut self, _: &MessageView<'_>) -> Wanted {
         Wanted::Perhaps
     }
 
@@ -174,13 +174,13 @@ pub trait Sink {
     ///
     /// # Errors
     /// Any error ends the reading; the same holds for the other methods.
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure>;
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure>;
 
     /// Receives the remains of a message.
     ///
     /// # Errors
     /// As [`Sink::message`].
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure>;
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure>;
 
     /// Receives a store record that is not a message, such as `reset 20261121-09:28:25`.
     ///
@@ -279,9 +279,9 @@ pub fn store(
         let bytes = &message.bytes;
         let limits = Limits { message_bytes_max: MESSAGE_BYTES_MAX };
         let is_whole = frame::split(bytes, limits) == Frame::Whole(bytes.len());
-        let wrong = (!is_whole).then_some(Wrong::Garbled(Garbled::BodyLength));
+        let wrong = (!is_whole).then_some(InputError::Garbled(Garbled::BodyLength));
         let place = Place::Store { segment: entry.segment, byte: entry.offset };
-        sink.message(&Found { bytes, place, head: &head, wrong })?;
+        sink.message(&InputMessage { bytes, place, head: &head, wrong })?;
     }
     Ok(())
 }

@@ -55,16 +55,16 @@ use transfix_store::{StoreError, journal};
 use crate::input::{self, Delimiter, Failure, Sink};
 use sources::Kind;
 
-pub use condition::{Condition, Written};
+pub use condition::{Condition, ConditionText};
 pub use gaps::{Finding, Gaps, GapsFound, SessionNumbers, Verdict};
 pub use latency::{Distribution, Latencies, Latency, RequestLine, SLOWEST, SlowRequest};
 pub use order::{Order, OrderFound, OrderRow};
-pub use query::{Query, Sought};
+pub use query::{Query, SearchFilter};
 pub use report::Report;
 pub(crate) use report::count;
 pub use search::Search;
 pub use show::{ColumnError, Csv, Form, Rows, Show};
-pub use sources::{Source, Sources, Way};
+pub use sources::{Direction, Source, Sources};
 
 /// A sink that learns the source of its messages.
 trait Reader: Sink {

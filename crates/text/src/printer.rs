@@ -9,7 +9,7 @@ use std::io::Write;
 use transfix_codec::shown::Shown;
 use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
 
-use crate::input::{Dictionaries, Failure, Found, Pair, Place, Sink, Wrong, parse};
+use crate::input::{Dictionaries, Failure, InputError, InputMessage, Pair, Place, Sink, parse};
 use crate::logs::{Report, count};
 use crate::print::{self, Palette};
 
@@ -34,7 +34,7 @@ impl Selection {
     }
 
     /// Returns true if the message is selected.
-    fn takes(&self, message: &Message<'_>, found: &Found<'_>, pair: &Pair) -> bool {
+    fn takes(&self, message: &Message<'_>, found: &InputMessage<'_>, pair: &Pair) -> bool {
         self.takes_type(message.msg_type().as_bytes())
             && self.takes_time(message, found.head)
             && self.fields.iter().all(|(tag, value)| holds(message, pair, *tag, value))
@@ -165,13 +165,13 @@ impl<W: Write> Printer<W> {
 }
 
 /// Returns the log text before a message.
-fn head(found: &Found<'_>, one_line: bool) -> String {
+fn head(found: &InputMessage<'_>, one_line: bool) -> String {
     let gap = if one_line { "  " } else { "\n" };
     if found.head.is_empty() { String::new() } else { format!("{}{gap}", found.head) }
 }
 
 impl<W: Write> Sink for Printer<W> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         let wrong = found.fault(&mut self.index);
         let Ok(message) = parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore) else {
             if let Some(wrong) = wrong {
@@ -217,7 +217,7 @@ impl<W: Write> Sink for Printer<W> {
         Ok(self.out.write_all(self.text.as_bytes())?)
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }

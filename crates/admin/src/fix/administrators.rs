@@ -6,7 +6,7 @@ use std::sync::Arc;
 use transfix::{Actor, Admin, clock};
 
 use crate::app::Limits;
-use crate::fix::attendance::SharedAttendance;
+use crate::fix::logged_on_users::SharedLoggedOnUsers;
 use crate::fix::own::OwnCommands;
 use crate::refusals::Refusals;
 use crate::throttle::{Throttle, Wait};
@@ -19,13 +19,13 @@ pub(crate) struct Administrators {
     pub(crate) users: Arc<UsersFile>,
     pub(crate) throttle: Arc<Throttle>,
     pub(crate) own: OwnCommands,
-    pub(crate) attendance: SharedAttendance,
+    pub(crate) attendance: SharedLoggedOnUsers,
     pub(crate) limits: Arc<Limits>,
 }
 
 /// A user who has logged on.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct LoggedOnUser {
     pub(super) name: String,
     password_hash: String,
 }
@@ -44,7 +44,7 @@ impl Administrators {
         &self,
         (name, password): (&str, &str),
         peer: Option<SocketAddr>,
-    ) -> Result<Known, String> {
+    ) -> Result<LoggedOnUser, String> {
         let from = source(peer);
         // At a source with an earlier login of the user, the engine of the administrators delays
         // failed clients.
@@ -67,12 +67,12 @@ impl Administrators {
         noted.map_err(|error| error.to_string())?;
         self.throttle.succeeded(from, name, clock::monotonic_ns());
         tracing::info!(user = user.name, peer = %from, "logged in to the administration");
-        Ok(Known { name: user.name.clone(), password_hash: user.password_hash.clone() })
+        Ok(LoggedOnUser { name: user.name.clone(), password_hash: user.password_hash.clone() })
     }
 
     /// Returns the present role of a user. `None` if the user was removed, has another password, or
     /// connects from a forbidden address.
-    pub(super) fn role(&self, known: &Known, peer: Option<SocketAddr>) -> Option<Role> {
+    pub(super) fn role(&self, known: &LoggedOnUser, peer: Option<SocketAddr>) -> Option<Role> {
         let is_same = |user: &&User| {
             user.name == known.name
                 && user.password_hash == known.password_hash

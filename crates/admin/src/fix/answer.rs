@@ -97,14 +97,14 @@ impl From<AdminError> for Refused {
 
 /// Result of a successful command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Said {
+pub struct CommandResult {
     /// XML elements of the answer.
     pub data: String,
     /// Description as text.
     pub description: String,
 }
 
-impl Said {
+impl CommandResult {
     /// Creates a result with a description only.
     #[must_use]
     pub fn words(description: impl Into<String>) -> Self {
@@ -123,7 +123,10 @@ impl Said {
 }
 
 /// Returns the whole answer as XML.
-pub(super) fn response(request_id: Option<i64>, outcome: &Result<Said, Refused>) -> String {
+pub(super) fn response(
+    request_id: Option<i64>,
+    outcome: &Result<CommandResult, Refused>,
+) -> String {
     let (code, description, data) = match outcome {
         Ok(said) => (ResultCode::Done, &said.description, &*said.data),
         Err(refused) => (refused.code, &refused.why, ""),

@@ -9,10 +9,10 @@ use transfix::{
     SessionId, SessionNotice, SessionRef, SessionView, tag,
 };
 
-use crate::fix::administrators::{Administrators, Known};
-use crate::fix::answer::{Refused, ResultCode, Said, response};
+use crate::fix::administrators::{Administrators, LoggedOnUser};
+use crate::fix::answer::{CommandResult, Refused, ResultCode, response};
+use crate::fix::command_text::ParsedCommand;
 use crate::fix::commands::{role_of, run};
-use crate::fix::given::Given;
 use crate::fix::message::{self, monitoring_id};
 use crate::fix::own::OwnRequest;
 use crate::fix::request::Element;
@@ -25,7 +25,7 @@ const ANSWER_MAX: usize = 16 << 20;
 /// Application of an administrator's session.
 pub(crate) struct Administrator {
     administrators: Arc<Administrators>,
-    known: Option<Known>,
+    known: Option<LoggedOnUser>,
     peer: Option<SocketAddr>,
 }
 
@@ -39,7 +39,7 @@ impl Administrator {
         &self,
         received: &Message<'_>,
         session: &SessionRef<'_>,
-    ) -> (Option<i64>, Result<Said, Refused>) {
+    ) -> (Option<i64>, Result<CommandResult, Refused>) {
         if received.msg_type() != message::TYPE.as_bytes() {
             let why = "write a command as XmlData(213) of an XMLnonFIX(n)";
             return (None, Err(Refused::rejected(why)));
@@ -71,7 +71,7 @@ pub(super) fn carry_out(
     session: &SessionId,
     (xml, monitoring_id): (&[u8], Option<&str>),
     asks: Result<(Actor, Role), Refused>,
-) -> (Option<i64>, Result<Said, Refused>) {
+) -> (Option<i64>, Result<CommandResult, Refused>) {
     let document = match parse(xml) {
         Ok(document) => document,
         Err(why) => return (None, Err(Refused::invalid(why))),
@@ -103,7 +103,7 @@ pub(super) fn carry_out(
                 .own
                 .run(name, &OwnRequest { xml, actor: &actor, role, admin: &administrators.admin })
         }
-        None => run(&Given {
+        None => run(&ParsedCommand {
             administrators,
             session,
             actor: &actor,

@@ -1,14 +1,14 @@
 //! Built-in commands, their required roles and their parameters.
 
 use crate::fix::administrators::Administrators;
-use crate::fix::answer::{Refused, ResultCode, Said};
-use crate::fix::given::Given;
+use crate::fix::answer::{CommandResult, Refused, ResultCode};
+use crate::fix::command_text::ParsedCommand;
 use crate::fix::request::{SESSION, VERSIONS};
 use crate::fix::xml::Writer;
 use crate::fix::{creating, monitoring, operating};
 use crate::users::Role;
 
-type Run = fn(&Given<'_>) -> Result<Said, Refused>;
+type Run = fn(&ParsedCommand<'_>) -> Result<CommandResult, Refused>;
 
 /// A built-in command.
 struct Command {
@@ -263,10 +263,10 @@ pub(super) fn role_of(administrators: &Administrators, name: &str) -> Result<Rol
 }
 
 /// Runs a built-in command.
-pub(super) fn run(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn run(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let name = given.element.name();
     let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
-        return role_of(given.administrators, name).map(|_| Said::default());
+        return role_of(given.administrators, name).map(|_| CommandResult::default());
     };
     let own = command.parameters.iter().map(|name| name.trim_end_matches('*'));
     let names: Vec<_> = match command.of_session {
@@ -281,7 +281,7 @@ pub(super) fn run(given: &Given<'_>) -> Result<Said, Refused> {
     (command.run)(given)
 }
 
-fn help(given: &Given<'_>) -> Result<Said, Refused> {
+fn help(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let mut xml = Writer::default();
     xml.within("HelpData", |xml| {
         xml.leaf("FIXAdminProtocolVersion", env!("CARGO_PKG_VERSION"));
@@ -292,7 +292,7 @@ fn help(given: &Given<'_>) -> Result<Said, Refused> {
         }
         given.administrators.own.about().for_each(|said| supported(xml, said, &[]));
     });
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }
 
 fn supported(xml: &mut Writer, (name, role, about): (&str, Role, &str), parameters: &[&str]) {
@@ -306,7 +306,7 @@ fn supported(xml: &mut Writer, (name, role, about): (&str, Role, &str), paramete
     });
 }
 
-fn protocols(_: &Given<'_>) -> Result<Said, Refused> {
+fn protocols(_: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let mut xml = Writer::default();
     xml.within("FIXProtocolsListData", |xml| {
         for (name, about) in VERSIONS {
@@ -315,5 +315,5 @@ fn protocols(_: &Given<'_>) -> Result<Said, Refused> {
             });
         }
     });
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }

@@ -8,14 +8,14 @@ use transfix::{
 };
 
 use crate::adding::at_home;
-use crate::fix::answer::{Refused, ResultCode, Said};
-use crate::fix::given::Given;
+use crate::fix::answer::{CommandResult, Refused, ResultCode};
+use crate::fix::command_text::ParsedCommand;
 use crate::fix::operating::{completed, farewell};
 use crate::fix::request::{Element, version};
 use crate::fix::xml::Writer;
 
 /// Runs `CreateInitiator`.
-pub(super) fn initiator(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn initiator(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let address = destination(given.element)?;
     let mut session = made(given, Role::Initiator, &address)?;
     if let Some(backup) = given.element.child("Backup") {
@@ -25,7 +25,7 @@ pub(super) fn initiator(given: &Given<'_>) -> Result<Said, Refused> {
 }
 
 /// Runs `CreateAcceptor`. The session listens at the address of the first acceptor.
-pub(super) fn acceptor(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn acceptor(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let all = given.admin().handles();
     let like = all.iter().find(|handle| handle.settings().role == Role::Acceptor);
     // Sessions with the same address text in their settings share one listener, even with port 0.
@@ -50,7 +50,7 @@ fn destination(element: Element<'_>) -> Result<String, Refused> {
 }
 
 /// Returns the settings of the session to create.
-fn made(given: &Given<'_>, role: Role, address: &str) -> Result<SessionSettings, Refused> {
+fn made(given: &ParsedCommand<'_>, role: Role, address: &str) -> Result<SessionSettings, Refused> {
     let element = given.element;
     let (ours, theirs) = (element.required("SenderCompID")?, element.required("TargetCompID")?);
     let (begin_string, appl_ver_id) = version(element.required("Version")?)?;
@@ -153,7 +153,7 @@ fn parameter(
     Ok(())
 }
 
-fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> {
+fn create(given: &ParsedCommand<'_>, session: SessionSettings) -> Result<CommandResult, Refused> {
     let extra = given.element.child("ExtraSessionParams");
     let number = |name| extra.map_or(Ok(None), |extra| extra.number(name));
     let (next_in, next_out) = (number("InSeqNum")?, number("OutSeqNum")?);
@@ -166,14 +166,18 @@ fn create(given: &Given<'_>, session: SessionSettings) -> Result<Said, Refused> 
         given.admin().act(given.actor, &id, &Action::SetNumbers { next_in, next_out })?;
     }
     let said = completed(given).description;
-    Ok(Said::words(match passed_over.is_empty() {
+    Ok(CommandResult::words(match passed_over.is_empty() {
         true => format!("{said}: {added}"),
         false => format!("{said}; nothing here is like {}: {added}", passed_over.join(", ")),
     }))
 }
 
 /// Asks the program to remove a session. Without `SendLogout`, the connection is closed first.
-fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Result<String, Refused> {
+fn forget(
+    given: &ParsedCommand<'_>,
+    id: &SessionId,
+    farewell: &(bool, String),
+) -> Result<String, Refused> {
     let (sends_logout, text) = farewell;
     if !sends_logout && given.admin().handle(id).is_some_and(|handle| handle.is_logged_on()) {
         given.admin().act(given.actor, id, &Action::Disconnect {})?;
@@ -183,14 +187,14 @@ fn forget(given: &Given<'_>, id: &SessionId, farewell: &(bool, String)) -> Resul
 }
 
 /// Runs `Delete`.
-pub(super) fn delete(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn delete(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let handle = given.element.session(given.admin())?;
     let removed = forget(given, handle.id(), &farewell(given)?)?;
-    Ok(Said::words(format!("{}: {removed}", completed(given).description)))
+    Ok(CommandResult::words(format!("{}: {removed}", completed(given).description)))
 }
 
 /// Runs `DeleteAll`. Sessions of administrators belong to another engine and always stay.
-pub(super) fn delete_all(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn delete_all(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     match given.element.text("Exclude") {
         None | Some("CURRENT_ADMIN_SESSION" | "ALL_ADMIN_SESSIONS") => {}
         Some(other) => {
@@ -210,6 +214,6 @@ pub(super) fn delete_all(given: &Given<'_>) -> Result<Said, Refused> {
     }
     let mut xml = Writer::default();
     xml.within("DeleteAllData", |xml| _ = xml.leaf("Deleted", deleted).leaf("Failed", failed));
-    let said = Said::written(xml);
-    Ok(Said { description: completed(given).description, ..said })
+    let said = CommandResult::written(xml);
+    Ok(CommandResult { description: completed(given).description, ..said })
 }

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use transfix::{Role, SessionHandle, SessionStatus, State};
 
-use crate::fix::answer::{Refused, Said};
-use crate::fix::attendance::Subscription;
-use crate::fix::given::Given;
+use crate::fix::answer::{CommandResult, Refused};
+use crate::fix::command_text::ParsedCommand;
 use crate::fix::listed::{Listed, write_list};
+use crate::fix::logged_on_users::Subscription;
 use crate::fix::request::Element;
 use crate::fix::session_data::{figures as write_figures, has_ended_well, identity};
 use crate::fix::session_data::{params as write_params, status as write_status};
@@ -33,7 +33,7 @@ fn view(element: Element<'_>) -> Result<View, Refused> {
 }
 
 /// Runs `SessionsList`.
-pub(super) fn list(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn list(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let subscribe = |listed: Listed| {
         let subscription = Subscription {
             request_id: given.request_id,
@@ -51,12 +51,12 @@ pub(super) fn list(given: &Given<'_>) -> Result<Said, Refused> {
             Ok(said)
         }
         "2" => match given.attendance().unsubscribe(given.session) {
-            true => Ok(Said::words("SessionsList completed")),
+            true => Ok(CommandResult::words("SessionsList completed")),
             false => Err(Refused::rejected("there is no subscription")),
         },
         "3" => {
             subscribe(Listed::of(given.admin()))?;
-            Ok(Said::words("SessionsList completed"))
+            Ok(CommandResult::words("SessionsList completed"))
         }
         other => Err(Refused::invalid(format!(
             "SubscriptionRequestType is 0 (list), 1 (list and subscribe), 2 (unsubscribe) or 3 \
@@ -65,15 +65,15 @@ pub(super) fn list(given: &Given<'_>) -> Result<Said, Refused> {
     }
 }
 
-fn sessions(listed: &Listed) -> Said {
+fn sessions(listed: &Listed) -> CommandResult {
     let mut xml = Writer::default();
     let all = listed.all().map(|(id, standing)| (id, "NEW", standing));
     write_list(all, &mut xml);
-    Said::written(xml)
+    CommandResult::written(xml)
 }
 
 /// Runs `SessionsSnapshot`.
-pub(super) fn snapshot(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn snapshot(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let of_all = view(given.element)?;
     let mut of_some = BTreeMap::new();
     for one in given.element.all("SessionView") {
@@ -88,7 +88,7 @@ pub(super) fn snapshot(given: &Given<'_>) -> Result<Said, Refused> {
             xml.within("Session", |xml| one(&handle, view, xml));
         }
     });
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }
 
 fn one(handle: &SessionHandle, view: View, xml: &mut Writer) {
@@ -104,33 +104,33 @@ fn one(handle: &SessionHandle, view: View, xml: &mut Writer) {
 
 type Write = fn(&SessionHandle, &mut Writer);
 
-fn of_one(given: &Given<'_>, name: &str, write: Write) -> Result<Said, Refused> {
+fn of_one(given: &ParsedCommand<'_>, name: &str, write: Write) -> Result<CommandResult, Refused> {
     let handle = given.element.session(given.admin())?;
     let mut xml = Writer::default();
     xml.within(name, |xml| {
         identity(handle.id(), xml);
         write(&handle, xml);
     });
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }
 
 /// Runs `SessionStatus`.
-pub(super) fn status(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn status(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     of_one(given, "SessionStatusData", write_status)
 }
 
 /// Runs `SessionParams`.
-pub(super) fn params(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn params(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     of_one(given, "SessionParamsData", write_params)
 }
 
 /// Runs `SessionStat`.
-pub(super) fn figures(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn figures(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     of_one(given, "SessionStatData", write_figures)
 }
 
 /// Runs `GeneralSessionsStat`.
-pub(super) fn general(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn general(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let all = given.admin().handles();
     let all: Vec<(SessionHandle, SessionStatus)> =
         all.into_iter().map(|handle| (handle.clone(), handle.status())).collect();
@@ -166,7 +166,7 @@ pub(super) fn general(given: &Given<'_>) -> Result<Said, Refused> {
         };
         xml.leaf("NumOfRejectedMessages", sum(rejects));
     });
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }
 
 const fn processed(status: &SessionStatus) -> u64 {
@@ -175,10 +175,10 @@ const fn processed(status: &SessionStatus) -> u64 {
 
 /// Writes a counter of the named session, or the sum over all sessions.
 fn total(
-    given: &Given<'_>,
+    given: &ParsedCommand<'_>,
     (outer, inner): (&str, &str),
     of: fn(&SessionStatus) -> u64,
-) -> Result<Said, Refused> {
+) -> Result<CommandResult, Refused> {
     let names_one = given.element.children().any(|child| child.name() != "ToAgent");
     let total: u64 = match names_one {
         true => of(&given.element.session(given.admin())?.status()),
@@ -186,20 +186,20 @@ fn total(
     };
     let mut xml = Writer::default();
     xml.within(outer, |xml| _ = xml.leaf(inner, total));
-    Ok(Said::written(xml))
+    Ok(CommandResult::written(xml))
 }
 
 /// Runs `ReceivedStat`.
-pub(super) fn received(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn received(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     total(given, ("ReceivedStatData", "ReceivedMessages"), |status| status.counters.messages_in)
 }
 
 /// Runs `SentStat`.
-pub(super) fn sent(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn sent(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     total(given, ("SentStatData", "SentMessages"), |status| status.counters.messages_out)
 }
 
 /// Runs `ProceedStat`.
-pub(super) fn proceed(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn proceed(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     total(given, ("ProceedStatData", "ProceedMessages"), processed)
 }

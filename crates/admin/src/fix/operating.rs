@@ -4,45 +4,45 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use transfix::{Action, EngineAction, State};
 
-use crate::fix::answer::{Refused, Said};
-use crate::fix::given::Given;
+use crate::fix::answer::{CommandResult, Refused};
+use crate::fix::command_text::ParsedCommand;
 
 /// Returns the description of a successful command, such as `ToBackup completed`.
-pub(super) fn completed(given: &Given<'_>) -> Said {
-    Said::words(format!("{} completed", given.element.name()))
+pub(super) fn completed(given: &ParsedCommand<'_>) -> CommandResult {
+    CommandResult::words(format!("{} completed", given.element.name()))
 }
 
 /// Performs an action on the named session.
-fn act(given: &Given<'_>, action: &Action) -> Result<Said, Refused> {
+fn act(given: &ParsedCommand<'_>, action: &Action) -> Result<CommandResult, Refused> {
     let handle = given.element.session(given.admin())?;
     given.admin().act(given.actor, handle.id(), action)?;
     Ok(completed(given))
 }
 
 /// Runs `Heartbeat`.
-pub(super) fn heartbeat(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn heartbeat(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     act(given, &Action::Heartbeat {})
 }
 
 /// Runs `TestRequest`.
-pub(super) fn test_request(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn test_request(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let id = given.element.required("TestReqID")?.to_owned();
     act(given, &Action::TestRequest { id })
 }
 
 /// Runs `StartSession`.
-pub(super) fn start(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn start(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     act(given, &Action::LogOn {})
 }
 
 /// Returns `SendLogout`, and `LogoutReason` for the Text(58) of the Logout(5).
-pub(super) fn farewell(given: &Given<'_>) -> Result<(bool, String), Refused> {
+pub(super) fn farewell(given: &ParsedCommand<'_>) -> Result<(bool, String), Refused> {
     let text = given.element.text("LogoutReason").unwrap_or_default().to_owned();
     Ok((given.element.flag("SendLogout")?.unwrap_or(false), text))
 }
 
 /// Runs `StopSession`.
-pub(super) fn stop(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn stop(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let (sends_logout, text) = farewell(given)?;
     if !sends_logout {
         let handle = given.element.session(given.admin())?;
@@ -54,17 +54,17 @@ pub(super) fn stop(given: &Given<'_>) -> Result<Said, Refused> {
 }
 
 /// Runs `ToBackup`.
-pub(super) fn to_backup(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn to_backup(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     act(given, &Action::ConnectTo { destination: 1 })
 }
 
 /// Runs `ToPrimary`.
-pub(super) fn to_primary(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn to_primary(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     act(given, &Action::ConnectTo { destination: 0 })
 }
 
 /// Runs `ChangeSeqNum`.
-pub(super) fn change_numbers(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn change_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let next_in = given.element.number("InSeqNum")?;
     let next_out = given.element.number("OutSeqNum")?;
     if next_in.is_none() && next_out.is_none() {
@@ -74,7 +74,7 @@ pub(super) fn change_numbers(given: &Given<'_>) -> Result<Said, Refused> {
 }
 
 /// Runs `ResetSeqNum`: resets at once if the session is logged on, otherwise at its next Logon(A).
-pub(super) fn reset_numbers(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn reset_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let handle = given.element.session(given.admin())?;
     match handle.is_logged_on() {
         true => act(given, &Action::ResetInSession {}),
@@ -87,7 +87,7 @@ const OF_THE_SESSION: &[&str] =
     &["8", "9", "34", "35", "43", "49", "50", "52", "56", "57", "97", "122", "142", "143", "10"];
 
 /// Runs `SendMessage`. The message is Base64, or plain text with `|` after each field.
-pub(super) fn send(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn send(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     let text = given.element.required("Message")?;
     let (msg_type, fields) = message(text).map_err(Refused::invalid)?;
     act(given, &Action::Send { msg_type, fields })
@@ -121,17 +121,17 @@ fn message(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn of_program(given: &Given<'_>, action: EngineAction) -> Result<Said, Refused> {
-    Ok(Said::words(given.request(action)?))
+fn of_program(given: &ParsedCommand<'_>, action: EngineAction) -> Result<CommandResult, Refused> {
+    Ok(CommandResult::words(given.request(action)?))
 }
 
 /// Runs `ReloadConfig`.
-pub(super) fn reload(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn reload(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     of_program(given, EngineAction::Reload)
 }
 
 /// Runs `StopServer`.
-pub(super) fn stop_server(given: &Given<'_>) -> Result<Said, Refused> {
+pub(super) fn stop_server(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     of_program(given, EngineAction::Stop)
 }
 

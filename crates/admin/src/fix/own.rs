@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use transfix::{Actor, Admin};
 
-use crate::fix::answer::{Refused, ResultCode, Said};
+use crate::fix::answer::{CommandResult, Refused, ResultCode};
 use crate::users::Role;
 
 /// Arguments of a command of the program.
@@ -33,14 +33,14 @@ pub trait OwnCommand: Send + Sync {
     ///
     /// # Errors
     /// Returns [`Refused`] with the reason.
-    fn run(&self, request: &OwnRequest<'_>) -> Result<Said, Refused>;
+    fn run(&self, request: &OwnRequest<'_>) -> Result<CommandResult, Refused>;
 }
 
 impl<F> OwnCommand for F
 where
-    F: Fn(&OwnRequest<'_>) -> Result<Said, Refused> + Send + Sync,
+    F: Fn(&OwnRequest<'_>) -> Result<CommandResult, Refused> + Send + Sync,
 {
-    fn run(&self, request: &OwnRequest<'_>) -> Result<Said, Refused> {
+    fn run(&self, request: &OwnRequest<'_>) -> Result<CommandResult, Refused> {
         self(request)
     }
 }
@@ -100,7 +100,11 @@ impl OwnCommands {
     }
 
     /// Runs the command of this name.
-    pub(super) fn run(&self, name: &str, request: &OwnRequest<'_>) -> Result<Said, Refused> {
+    pub(super) fn run(
+        &self,
+        name: &str,
+        request: &OwnRequest<'_>,
+    ) -> Result<CommandResult, Refused> {
         let unknown = || Refused::new(ResultCode::NotImplemented, format!("no command {name}"));
         let own = self.all.get(name).ok_or_else(unknown)?;
         tracing::info!(

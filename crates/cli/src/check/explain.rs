@@ -8,7 +8,7 @@ use transfix_codec::{self as codec, validate::Finding};
 use transfix_codec::{Garbled, GroupError, GroupFault, Members, MessageLayout, raw};
 use transfix_dictionary::{Conditional, DataType, Field, Flat, Member};
 
-use crate::input::{Pair, Wrong};
+use crate::input::{InputError, Pair};
 
 /// Data for the explanation of findings.
 pub(crate) struct Explain<'e, 'm> {
@@ -231,23 +231,25 @@ impl Explain<'_, '_> {
 }
 
 /// Returns the correct BodyLength(9) or CheckSum(10), if only this value is wrong.
-pub(crate) fn right(bytes: &[u8], wrong: Wrong) -> String {
+pub(crate) fn right(bytes: &[u8], wrong: InputError) -> String {
     let trailer = bytes.len().checked_sub(TRAILER_LEN).map(|at| bytes.split_at(at));
     let Some((covered, trailer)) = trailer.filter(|(_, trailer)| trailer.starts_with(b"10="))
     else {
         return String::new();
     };
     let (is, right) = match wrong {
-        Wrong::Garbled(Garbled::CheckSum) => {
+        InputError::Garbled(Garbled::CheckSum) => {
             let sum = raw::check_sum(covered);
             (trailer[3..6] == sum, format!("10={}", sum.escape_ascii()))
         }
-        Wrong::Garbled(Garbled::BodyLength) => {
+        InputError::Garbled(Garbled::BodyLength) => {
             let Some(length) = raw::body_length(bytes) else { return String::new() };
             let said = raw::first(bytes, tag::BODY_LENGTH);
             (said == Some(length.to_string().as_bytes()), format!("9={length}"))
         }
-        Wrong::Garbled(_) | Wrong::Cut | Wrong::Delimiter { .. } => return String::new(),
+        InputError::Garbled(_) | InputError::Cut | InputError::Delimiter { .. } => {
+            return String::new();
+        }
     };
     // If the value is already correct, the error lies elsewhere.
     if is { String::new() } else { format!("; {right} would be right") }

@@ -16,11 +16,11 @@ use transfix_codec::Precision;
 use super::commands::{COMMANDS, Command, VALUES};
 use super::completion::{Help, Situation};
 use super::fault::Fault;
-use super::heard::{Fields, Heard};
-use super::kept::Kept;
 use super::making::NOTHING;
 use super::message::Typed;
-use super::placed::Placed;
+use super::placed_order::PlacedOrder;
+use super::received::{Fields, Received};
+use super::saved::SavedMessages;
 use super::values::Ids;
 use super::vocabulary::Vocabulary;
 use crate::show::say;
@@ -34,13 +34,13 @@ pub(super) type LineEditor = Editor<Help, DefaultHistory>;
 pub(super) struct Console {
     pub(super) handle: SessionHandle,
     pub(super) begin_string: BeginString,
-    pub(super) orders: HashMap<u64, Placed>,
+    pub(super) orders: HashMap<u64, PlacedOrder>,
     pub(super) next_order: u64,
     /// True after `logout`, until `logon`.
     pub(super) logged_out: bool,
     pub(super) words: Arc<Vocabulary>,
-    pub(super) kept: Kept,
-    pub(super) heard: Heard,
+    pub(super) kept: SavedMessages,
+    pub(super) heard: Received,
     pub(super) situation: Arc<Mutex<Situation>>,
     /// The current message.
     pub(super) typed: Option<Typed>,

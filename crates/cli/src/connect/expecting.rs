@@ -7,8 +7,8 @@ use transfix::tag;
 
 use super::console::{Console, span};
 use super::fault::Fault;
-use super::heard::{Fields, Missed, value};
 use super::message::Typed;
+use super::received::{Fields, NoMessage, value};
 use super::values::has_id;
 use crate::foreign::Foreign;
 
@@ -47,7 +47,7 @@ impl Console {
         Ok(())
     }
 
-    fn missed(&self, wanted: &Typed, within: Duration, missed: &Missed) -> Fault {
+    fn missed(&self, wanted: &Typed, within: Duration, missed: &NoMessage) -> Fault {
         let left_out = missed.others.len().saturating_sub(OTHERS_MAX);
         let others = missed.others.iter().skip(left_out);
         let mut came: Vec<_> = others.map(|one| self.other(wanted, one)).collect();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use super::console::Console;
 use super::fault::Fault;
-use super::heard::{Fields, value};
 use super::message::{Typed, pair, quoted};
+use super::received::{Fields, value};
 use super::values::{Source, has_id, made};
 use crate::show::{count, say};
 
@@ -17,7 +17,7 @@ pub(super) const NOTHING: &str = "there is no message; `new NewOrderSingle` begi
 const LEAVES_MAX: Duration = Duration::from_secs(5);
 
 /// A message ready to be sent.
-pub(super) struct Made {
+pub(super) struct ReadyMessage {
     pub(super) fields: Fields,
     /// True if the message uses a new `{id}`.
     pub(super) has_id: bool,
@@ -95,7 +95,7 @@ impl Console {
             say(&format!("{} without a value", count(missing.len() as u64, "field")));
             return Ok(());
         }
-        let Made { fields, .. } = self.made(typed, 0)?;
+        let ReadyMessage { fields, .. } = self.made(typed, 0)?;
         for line in self.words.wrong(&typed.msg_type, &fields) {
             say(&format!("! {line}"));
         }
@@ -103,7 +103,7 @@ impl Console {
     }
 
     /// Returns the message with its placeholders replaced, as it would be sent now.
-    pub(super) fn made(&self, typed: &Typed, n: u64) -> Result<Made, Fault> {
+    pub(super) fn made(&self, typed: &Typed, n: u64) -> Result<ReadyMessage, Fault> {
         let missing = typed.missing(&self.words);
         if let Some(first) = missing.first() {
             return Err(format!("a value is missing: {first}").into());
@@ -120,7 +120,7 @@ impl Console {
         for (tag, text) in &typed.fields {
             fields.push((*tag, made(text, &source)?));
         }
-        Ok(Made { fields, has_id: typed.fields.iter().any(|(_, text)| has_id(text)) })
+        Ok(ReadyMessage { fields, has_id: typed.fields.iter().any(|(_, text)| has_id(text)) })
     }
 
     /// Returns the last sent message, with its session fields if `field` is one of them.

@@ -6,7 +6,7 @@ use transfix::{Tag, tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex};
 
 use super::vocabulary::Vocabulary;
-use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
+use crate::input::{self, Failure, InputError, InputMessage, Place, Sink, parse};
 
 /// MsgType(35) of the session layer; the session sends these messages itself.
 pub(super) const SESSION_TYPES: [&[u8]; 7] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A"];
@@ -65,7 +65,7 @@ impl<'p> Player<'p, '_> {
 }
 
 impl Sink for Player<'_, '_> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         if self.done.sent == self.sends_max {
             return Err(Failure::Enough);
         }
@@ -92,7 +92,7 @@ impl Sink for Player<'_, '_> {
         Ok(())
     }
 
-    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, _: Place, _: InputError) -> Result<(), Failure> {
         self.done.garbled += 1;
         Ok(())
     }

@@ -9,9 +9,9 @@ use transfix::{BeginString, Decimal, SendError, Sent, Tag, clock, tag};
 
 use super::console::Console;
 use super::fault::Fault;
-use super::making::{Made, NOTHING};
+use super::making::{NOTHING, ReadyMessage};
 use super::message::Typed;
-use super::placed::Placed;
+use super::placed_order::PlacedOrder;
 use super::replay::replay;
 use crate::show::say;
 
@@ -147,7 +147,7 @@ impl Console {
             (tag::PRICE, price.to_string()),
         ]);
         self.hand_over("D", &encoded(fields))?;
-        let placed = Placed { symbol: symbol.to_owned(), side, quantity };
+        let placed = PlacedOrder { symbol: symbol.to_owned(), side, quantity };
         self.orders.insert(n, placed);
         self.next_order += 1;
         Ok(())
@@ -197,7 +197,7 @@ impl Console {
     }
 
     fn send_typed(&mut self, typed: &Typed, n: u64) -> Result<(), Fault> {
-        let Made { fields, has_id } = self.made(typed, n)?;
+        let ReadyMessage { fields, has_id } = self.made(typed, n)?;
         let fields = fields.into_iter().map(|(tag, value)| (Tag(tag), value));
         self.hand_over(&typed.msg_type, &encoded(fields))?;
         if has_id {

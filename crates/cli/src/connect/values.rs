@@ -40,7 +40,7 @@ impl Ids {
 }
 
 /// Returns the value of a field, by its name or tag.
-pub(super) type Look<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
+pub(super) type Lookup<'s> = dyn Fn(&str) -> Result<String, Fault> + 's;
 
 /// Values for the placeholders.
 pub(super) struct Source<'s> {
@@ -51,9 +51,9 @@ pub(super) struct Source<'s> {
     /// Time as UTCTimestamp, in the precision of the session.
     pub(super) now: &'s str,
     /// Reads a field of the last sent message.
-    pub(super) sent: &'s Look<'s>,
+    pub(super) sent: &'s Lookup<'s>,
     /// Reads a field of the last message that `expect` found.
-    pub(super) last: &'s Look<'s>,
+    pub(super) last: &'s Lookup<'s>,
 }
 
 /// Replaces the placeholders in a value. Other text in braces stays.

@@ -18,7 +18,7 @@ use transfix_admin::{EventFilter, ShownEvent};
 
 use super::encoded::one_line;
 use super::queue::Queue;
-use super::{Found, Rejects};
+use super::{EventFields, Rejects};
 
 /// A boxed layer.
 pub(super) type BoxedLayer<S> = Box<dyn Layer<S> + Send + Sync>;
@@ -53,25 +53,25 @@ impl<S> Filter<S> for Allowed {
         if self.rejects == Rejects::Shown {
             return true;
         }
-        let mut found = Found::default();
+        let mut found = EventFields::default();
         event.record(&mut found);
         found.code != Some(EventCode::RejectedByCounterparty)
     }
 }
 
 /// Line format of `tracing`, with line breaks in values escaped.
-pub(super) struct Coded {
+pub(super) struct EscapedFormat {
     format: Format<Full, SystemTime>,
     colored: bool,
 }
 
-impl Coded {
+impl EscapedFormat {
     pub(super) fn new(colored: bool) -> Self {
         Self { format: Format::default().with_ansi(colored), colored }
     }
 }
 
-impl<S, N> FormatEvent<S, N> for Coded
+impl<S, N> FormatEvent<S, N> for EscapedFormat
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -125,7 +125,7 @@ impl FileLines {
         let finest = finest.into_level().unwrap_or(Level::ERROR);
         let lines = Self(queue).with_max_level(finest);
         let layer = tracing_subscriber::fmt::layer().with_writer(lines).with_ansi(false);
-        layer.event_format(Coded::new(false)).boxed()
+        layer.event_format(EscapedFormat::new(false)).boxed()
     }
 }
 

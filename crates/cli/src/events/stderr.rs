@@ -12,7 +12,7 @@ use transfix_admin::ShownEvent;
 
 use super::Form;
 use super::encoded::json_line;
-use super::layers::{BoxedLayer, Coded};
+use super::layers::{BoxedLayer, EscapedFormat};
 
 /// Maximum number of lines that wait for a reader.
 const LINES_MAX: usize = 4_096;
@@ -31,7 +31,7 @@ where
         Form::Text => {
             let colored = io::stderr().is_terminal();
             let lines = tracing_subscriber::fmt::layer().with_writer(counted).with_ansi(colored);
-            lines.event_format(Coded::new(colored)).boxed()
+            lines.event_format(EscapedFormat::new(colored)).boxed()
         }
     };
     (lines, guard)

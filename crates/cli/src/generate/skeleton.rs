@@ -216,9 +216,9 @@ use transfix::{
 use IMPORTS;
 
 /// The ROLE's side of one session.
-struct Desk;
+struct MyApplication;
 
-impl<'s> Router<SessionRef<'s>> for Desk {
+impl<'s> Router<SessionRef<'s>> for MyApplication {
     type Answer = Result<(), BusinessReject>;
 
     fn unsupported(&mut self, _: &Message<'_>, _: &mut SessionRef<'s>) -> Self::Answer {
@@ -227,7 +227,7 @@ impl<'s> Router<SessionRef<'s>> for Desk {
     // METHODS
 }
 
-impl Application for Desk {
+impl Application for MyApplication {
     fn on_message(
         &mut self,
         message: &Message<'_>,
@@ -267,7 +267,7 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn Error>> {
     let path = std::env::args().nth(1);
     let path = path.unwrap_or_else(|| "settings.toml".to_owned());
-    let engine = Engine::start(&Settings::load(path)?, |_| Box::new(Desk))?;
+    let engine = Engine::start(&Settings::load(path)?, |_| Box::new(MyApplication))?;
     println!("running; enter a line to stop");
     std::io::stdin().read_line(&mut String::new())?;
     engine.stop(Duration::from_secs(5));

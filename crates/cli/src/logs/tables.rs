@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use comfy_table::{CellAlignment, Table, presets};
 use transfix_text::logs::{
-    Distribution, Finding, GapsFound, Latencies, OrderRow, RequestLine, SessionNumbers, Way,
+    Direction, Distribution, Finding, GapsFound, Latencies, OrderRow, RequestLine, SessionNumbers,
 };
 
 use crate::show::count;
@@ -104,8 +104,8 @@ pub(super) fn latencies(found: &Latencies) -> String {
     text
 }
 
-fn word(way: Option<Way>) -> &'static str {
-    way.map_or("", Way::word)
+fn word(way: Option<Direction>) -> &'static str {
+    way.map_or("", Direction::word)
 }
 
 const LATENCY: [&str; 11] = [

@@ -11,7 +11,7 @@ use super::select::{Bound, Selection, bound};
 use super::{existing, moment, output};
 use crate::convert::ToJson;
 use crate::foreign;
-use crate::input::{Choice, Dictionaries, Failure, Found, Place, ended, failed, shown};
+use crate::input::{Choice, Dictionaries, Failure, InputMessage, Place, ended, failed, shown};
 
 /// Write the messages of a store as bytes, JSON or a log.
 #[derive(Debug, clap::Args)]
@@ -122,7 +122,7 @@ fn write_object(
     };
     let (bytes, seq) = (&message.bytes[..], message.seq);
     let place = Place::Store { segment: entry.segment, byte: entry.offset };
-    json.judge(&Found { bytes, place, head: "", wrong: None })?;
+    json.judge(&InputMessage { bytes, place, head: "", wrong: None })?;
     write!(out, "{{\"time\":\"{time}\",\"direction\":\"{direction}\",\"seq\":{seq},")?;
     match json.objects.text(bytes)? {
         Some(object) => write!(out, "\"message\":{object}")?,

@@ -16,7 +16,7 @@ use crate::command_line::{Run, run_in, session};
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 
 /// A venue with an administration, in whose directory programs of an operator run.
-pub(crate) struct Desk {
+pub(crate) struct AdministeredVenue {
     pub(crate) dir: TempDir,
     pub(crate) venue: Program,
     url: String,
@@ -26,7 +26,7 @@ pub(crate) struct Desk {
     pub(crate) listening: String,
 }
 
-impl Desk {
+impl AdministeredVenue {
     fn new() -> Self {
         Self::with("")
     }
@@ -96,7 +96,7 @@ impl Desk {
 
 #[test]
 fn an_operator_looks_acts_and_is_written_down() {
-    let mut desk = Desk::new();
+    let mut desk = AdministeredVenue::new();
     let all = desk.good("viewer", &["sessions"]);
     assert!(all.contains(ID) && all.contains("not logged on"), "{all}");
     let json: Value = serde_json::from_str(&desk.good("viewer", &["sessions", "--json"])).unwrap();
@@ -159,7 +159,7 @@ fn an_operator_looks_acts_and_is_written_down() {
 
 #[test]
 fn a_reload_is_asked_for_from_afar_or_by_signal_and_written_down() {
-    let mut desk = Desk::new();
+    let mut desk = AdministeredVenue::new();
     let file = desk.dir.path().join("venue.toml");
     let text = fs::read_to_string(&file).unwrap();
     let said = desk.good("administrator", &["reload"]);
@@ -194,7 +194,7 @@ fn nobody_is_asked_where_nobody_listens() {
 
 #[test]
 fn whoever_brings_no_known_token_is_told_how_to_name_one() {
-    let desk = Desk::new();
+    let desk = AdministeredVenue::new();
     let remedy = "send a token that is known: name its file with --token-file FILE, or set \
                   TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes \
                   one";
@@ -351,7 +351,7 @@ fn members(session: &Value) -> BTreeMap<String, Value> {
 
 #[test]
 fn the_list_over_fix_has_each_member_of_the_list_over_http() {
-    let desk = Desk::new();
+    let desk = AdministeredVenue::new();
     let parsed = |run: Run| {
         assert_eq!((run.code, &*run.err), (0, ""), "{run:?}");
         members(&serde_json::from_str::<Value>(&run.out).unwrap()[0])

@@ -8,7 +8,7 @@ use serde_json::Value;
 use transfix_testkit::certificates::{Authority, Valid};
 use transfix_testkit::temp::TempDir;
 
-use crate::command_line::admin::Desk;
+use crate::command_line::admin::AdministeredVenue;
 use crate::command_line::running::Program;
 use crate::command_line::{run_in, session};
 
@@ -22,7 +22,7 @@ fn new(keys: &str) -> String {
     session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'NEW'") + keys
 }
 
-impl Desk {
+impl AdministeredVenue {
     /// A counterparty of this name trades, and has its answer.
     fn trades(&self, name: &str) {
         let settings = format!(
@@ -58,7 +58,7 @@ impl Desk {
 
 #[test]
 fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
-    let mut desk = Desk::of(LOG);
+    let mut desk = AdministeredVenue::of(LOG);
     desk.file("new.toml", &new(""));
     desk.refused("operator", &["add", "new.toml"], "needs the role administrator");
     assert_eq!(desk.ids(), [ID]);
@@ -126,7 +126,7 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
 
 #[test]
 fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
-    let mut desk = Desk::of("");
+    let mut desk = AdministeredVenue::of("");
     let text = session("acceptor", "127.0.0.1:0");
     desk.file("same.toml", &text);
     assert_eq!(
@@ -134,7 +134,7 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
         format!("{ID}: nothing has changed\n")
     );
     desk.trades("CLIENT");
-    let next = |desk: &Desk| {
+    let next = |desk: &AdministeredVenue| {
         let shown = desk.good("viewer", &["session", ID, "--json"]);
         let shown: Value = serde_json::from_str(&shown).unwrap();
         (shown["next_num_in"].as_u64().unwrap(), shown["heart_bt_int_s"].as_u64().unwrap())
@@ -172,7 +172,7 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
 
 #[test]
 fn nothing_of_the_machine_is_read_run_or_shown() {
-    let desk = Desk::of("");
+    let desk = AdministeredVenue::of("");
     let secret = desk.dir.path().join("secret");
     fs::write(&secret, "hush-hush\n").unwrap();
     let touched = desk.dir.path().join("touched");

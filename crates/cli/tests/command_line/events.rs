@@ -14,7 +14,7 @@ use serde_json::Value;
 use transfix::clock;
 use transfix_testkit::temp::TempDir;
 
-use crate::command_line::admin::Desk;
+use crate::command_line::admin::AdministeredVenue;
 use crate::command_line::running::{PATIENCE, Program};
 use crate::command_line::{run_in, session};
 
@@ -372,7 +372,7 @@ fn what_cannot_be_opened_or_is_no_level_keeps_it_from_starting() {
 #[test]
 fn levels_are_set_from_afar_until_the_next_reload() {
     let keys = "[events]\nlevels = 'error'\nfile = 'events.log'\n";
-    let mut desk = Desk::with(keys);
+    let mut desk = AdministeredVenue::with(keys);
     let file = desk.dir.path().join("events.log");
     let has = |text: &str| fs::read_to_string(&file).unwrap().contains(text);
     assert_eq!(desk.good("viewer", &["levels"]), "error, as the settings say\n");

@@ -13,7 +13,7 @@ use transfix_testkit::temp::TempDir;
 #[cfg(feature = "tls")]
 use transfix_testkit::tls::{self, TLS12_AND_13};
 
-use crate::command_line::admin::Desk;
+use crate::command_line::admin::AdministeredVenue;
 use crate::command_line::running::{PATIENCE, Program};
 use crate::command_line::{Run, run_in, session};
 
@@ -88,7 +88,7 @@ fn attack(listening: &str) {
 
 #[test]
 fn an_operator_is_shown_it_harmlessly() {
-    let mut desk = Desk::of("keep_inbound = true\nvalidate = false\n");
+    let mut desk = AdministeredVenue::of("keep_inbound = true\nvalidate = false\n");
     attack(&desk.listening);
     for args in [
         &["sessions"][..],

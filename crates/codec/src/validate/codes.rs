@@ -84,7 +84,7 @@ fn key(value: &[u8]) -> Option<u64> {
 
 /// The check of a non-empty value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Look {
+pub(super) enum ValueCheck {
     /// No check: every text is valid.
     Text,
     /// The value is a listed code; a listed code has the format of its type.
@@ -134,17 +134,19 @@ impl FieldRule {
         before.filter(|before| before.tag.0 == self.length_tag).and_then(|b| value::uint(b.value))
     }
 
-    pub(super) fn look(&self) -> Look {
+    pub(super) fn look(&self) -> ValueCheck {
         use DataType as T;
         match self.data_type {
-            _ if self.has_codes => Look::Codes,
-            T::String | T::Pattern | T::Xid | T::XidRef => Look::Text,
-            T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => Look::Decimal,
-            T::Length | T::TagNum | T::SeqNum | T::NumInGroup => Look::Digits,
-            T::Int => Look::Int,
-            T::UtcTimestamp => Look::Timestamp,
-            T::Data | T::XmlData => Look::Data,
-            _ => Look::Form,
+            _ if self.has_codes => ValueCheck::Codes,
+            T::String | T::Pattern | T::Xid | T::XidRef => ValueCheck::Text,
+            T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => {
+                ValueCheck::Decimal
+            }
+            T::Length | T::TagNum | T::SeqNum | T::NumInGroup => ValueCheck::Digits,
+            T::Int => ValueCheck::Int,
+            T::UtcTimestamp => ValueCheck::Timestamp,
+            T::Data | T::XmlData => ValueCheck::Data,
+            _ => ValueCheck::Form,
         }
     }
 

@@ -11,7 +11,7 @@ use alloc::sync::Arc;
 use alloc::vec::Vec;
 use core::ptr;
 
-use super::codes::Look;
+use super::codes::ValueCheck;
 use super::tables::{Body, LayoutField, NO_GROUP, Tables, is_common_code};
 use super::values::{self, LastTime};
 use crate::{Decimal, Fields, Tag, digits, scan};
@@ -59,7 +59,7 @@ struct Valued {
     field: u32,
     /// Index of the field in the message.
     at: u16,
-    look: Look,
+    look: ValueCheck,
     data_type: DataType,
 }
 
@@ -138,10 +138,10 @@ impl Shape {
                 }
             };
             let LayoutField { codes, field, look, data_type, .. } = *place;
-            if place.group != NO_GROUP || look == Look::Data {
+            if place.group != NO_GROUP || look == ValueCheck::Data {
                 return false;
             }
-            if look != Look::Text {
+            if look != ValueCheck::Text {
                 self.values.push(Valued { codes, field, at, look, data_type });
             }
         }
@@ -160,15 +160,15 @@ impl Shape {
                 let Valued { codes, field, at, look, data_type } = *valued;
                 let value = message.value(usize::from(at));
                 match look {
-                    Look::Text | Look::Data => true,
-                    Look::Codes => {
+                    ValueCheck::Text | ValueCheck::Data => true,
+                    ValueCheck::Codes => {
                         is_common_code(codes, value) || tables.fields[field as usize].is_code(value)
                     }
-                    Look::Decimal => Decimal::parse(value).is_some(),
-                    Look::Digits => digits::are_all(value),
-                    Look::Int => digits::are_int(value),
-                    Look::Timestamp => last_time.is_timestamp(value),
-                    Look::Form => values::fits(data_type, value),
+                    ValueCheck::Decimal => Decimal::parse(value).is_some(),
+                    ValueCheck::Digits => digits::are_all(value),
+                    ValueCheck::Int => digits::are_int(value),
+                    ValueCheck::Timestamp => last_time.is_timestamp(value),
+                    ValueCheck::Form => values::fits(data_type, value),
                 }
             })
     }

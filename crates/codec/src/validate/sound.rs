@@ -6,7 +6,7 @@
 
 use super::Around;
 use super::check::{Section, Stop};
-use super::codes::{FieldRule, Look};
+use super::codes::{FieldRule, ValueCheck};
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_common_code};
 use super::values::{self, LastTime};
 use crate::{Field, Fields, Tag, digits, value};
@@ -98,17 +98,17 @@ impl Sound<'_, '_> {
         let rule = |place: &LayoutField| &tables.fields[place.field as usize];
         match place.look {
             _ if field.value.is_empty() => false,
-            Look::Text => true,
-            Look::Codes => {
+            ValueCheck::Text => true,
+            ValueCheck::Codes => {
                 is_common_code(place.codes, field.value) || rule(place).is_code(field.value)
             }
             // A number beyond `Decimal` is valid but rare, so the full check handles it.
-            Look::Decimal => crate::Decimal::parse(field.value).is_some(),
-            Look::Digits => digits::are_all(field.value),
-            Look::Int => digits::are_int(field.value),
-            Look::Timestamp => self.last_time.is_timestamp(field.value),
-            Look::Form => values::fits(place.data_type, field.value),
-            Look::Data => self.is_as_long_as_said(field, rule(place)),
+            ValueCheck::Decimal => crate::Decimal::parse(field.value).is_some(),
+            ValueCheck::Digits => digits::are_all(field.value),
+            ValueCheck::Int => digits::are_int(field.value),
+            ValueCheck::Timestamp => self.last_time.is_timestamp(field.value),
+            ValueCheck::Form => values::fits(place.data_type, field.value),
+            ValueCheck::Data => self.is_as_long_as_said(field, rule(place)),
         }
     }
 

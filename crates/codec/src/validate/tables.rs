@@ -10,7 +10,7 @@ use alloc::vec;
 use alloc::vec::Vec;
 
 use super::Around;
-use super::codes::{FieldRule, Look};
+use super::codes::{FieldRule, ValueCheck};
 use crate::{Fields, MsgType, Tag};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
 
@@ -40,7 +40,7 @@ pub(super) struct Tables {
 pub(super) struct Body {
     msg_type: Box<[u8]>,
     pub(super) layout: usize,
-    pub(super) owner: Owner,
+    pub(super) owner: DefinedBy,
     /// Conditional requirements from the standard's descriptions.
     pub(super) conditions: Box<[Conditional]>,
 }
@@ -56,7 +56,7 @@ pub(super) struct Conditional {
 
 /// The dictionary that defines a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Owner {
+pub(super) enum DefinedBy {
     Session,
     Application,
 }
@@ -120,7 +120,7 @@ pub(super) struct LayoutField {
     /// Last published position, which differs from `mark` if a field is published twice.
     pub(super) mark_max: u32,
     /// The check of the value.
-    pub(super) look: Look,
+    pub(super) look: ValueCheck,
     /// [`FieldRule::data_type`], copied here to avoid loading the rule.
     pub(super) data_type: DataType,
     /// True if the field is required.
@@ -138,7 +138,7 @@ const EMPTY: LayoutField = LayoutField {
     group: NO_GROUP,
     mark: 0,
     mark_max: 0,
-    look: Look::Text,
+    look: ValueCheck::Text,
     data_type: DataType::String,
     required: false,
 };
@@ -163,19 +163,19 @@ impl Tables {
             Source { dictionary: application, fields: build.fields_of(application) };
         let header = build.owned(session.header(), of_session, of_session);
         let trailer = build.owned(session.trailer(), of_session, of_session);
-        let mut messages: Vec<(&Message, Owner)> =
-            session.messages().iter().map(|message| (message, Owner::Session)).collect();
+        let mut messages: Vec<(&Message, DefinedBy)> =
+            session.messages().iter().map(|message| (message, DefinedBy::Session)).collect();
         for message in application.messages() {
             // FIXT 1.1 defines the session messages, even if an application version repeats them.
             if session.message(&message.msg_type).is_none() {
-                messages.push((message, Owner::Application));
+                messages.push((message, DefinedBy::Application));
             }
         }
         messages.sort_by_key(|(message, _)| message.msg_type.as_bytes());
-        let bodies: Vec<(&Message, Owner, Vec<Flattened<'_>>)> = messages
+        let bodies: Vec<(&Message, DefinedBy, Vec<Flattened<'_>>)> = messages
             .into_iter()
             .map(|(message, owner)| {
-                let first = if owner == Owner::Session { of_session } else { of_application };
+                let first = if owner == DefinedBy::Session { of_session } else { of_application };
                 (message, owner, build.flatten(&message.members, first, of_session))
             })
             .collect();
@@ -255,10 +255,10 @@ impl Tables {
     }
 
     /// Returns true if the version of `owner` defines the tag.
-    pub(super) fn defines(&self, tag: u32, owner: Owner) -> bool {
+    pub(super) fn defines(&self, tag: u32, owner: DefinedBy) -> bool {
         match owner {
-            Owner::Session => self.session_tags.contains(tag),
-            Owner::Application => self.all_tags.contains(tag),
+            DefinedBy::Session => self.session_tags.contains(tag),
+            DefinedBy::Application => self.all_tags.contains(tag),
         }
     }
 }
@@ -387,7 +387,7 @@ struct Flattened<'d> {
     tag: u32,
     field: u32,
     group: u32,
-    look: Look,
+    look: ValueCheck,
     data_type: DataType,
     required: bool,
     required_if: Option<&'d Arc<Condition>>,

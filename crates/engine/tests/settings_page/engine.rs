@@ -228,7 +228,7 @@ pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[admin.fix].begin_string", FIX, "its_name_and_version_are_those_of_the_settings"),
     ("[admin.fix].allow_from", FIX, "who_comes_from_elsewhere_finds_nobody"),
     ("[admin.fix].sessions_max", FIX, "more_administrators_than_may_be_are_refused"),
-    ("[admin.fix].idle_min", "admin/src/fix/attendance.rs", "who_is_idle_is_out"),
+    ("[admin.fix].idle_min", "admin/src/fix/logged_on_users.rs", "who_is_idle_is_out"),
     ("[engine].waiting_bytes_max", MEMORY, "the_heaviest_session_makes_room"),
 ];
 

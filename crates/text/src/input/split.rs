@@ -50,11 +50,11 @@ pub(super) enum Step {
     /// Undecided. Read more bytes and call again.
     More,
     /// No message in the first `bytes`; `wrong` is set for the remains of a message.
-    Skip { bytes: usize, wrong: Option<Wrong> },
+    Skip { bytes: usize, wrong: Option<InputError> },
     /// The first `bytes` are a message, stored in [`Splitter::message`] as on the wire.
     ///
     /// `wrong` is set if BodyLength(9) or CheckSum(10) is wrong.
-    Message { bytes: usize, wrong: Option<Wrong> },
+    Message { bytes: usize, wrong: Option<InputError> },
     /// The first `bytes` are a message by its BodyLength(9), with `by` in place of SOH.
     ///
     /// [`Splitter::take`] stores the message in [`Splitter::message`].
@@ -63,7 +63,7 @@ pub(super) enum Step {
 
 /// The error of a message of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wrong {
+pub enum InputError {
     /// BodyLength(9), CheckSum(10) or another framing field is wrong.
     Garbled(Garbled),
     /// The input ends within the message.
@@ -77,7 +77,7 @@ pub enum Wrong {
     },
 }
 
-impl fmt::Display for Wrong {
+impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Garbled(garbled) => garbled.fmt(f),
@@ -151,7 +151,7 @@ impl Splitter {
                 return Step::More;
             }
             let bytes = next_start(bytes, 1).unwrap_or(START.len());
-            return Step::Skip { bytes, wrong: Some(Wrong::Garbled(Garbled::BeginString)) };
+            return Step::Skip { bytes, wrong: Some(InputError::Garbled(Garbled::BeginString)) };
         };
         match *delimiter.text() {
             [SOH] => self.raw(bytes, rest),
@@ -161,7 +161,7 @@ impl Splitter {
     }
 
     /// Stores the frame in [`Splitter::message`] as on the wire.
-    pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<Wrong> {
+    pub(super) fn take(&mut self, frame: &[u8], by: u8) -> Option<InputError> {
         self.message.clear();
         self.message.extend_from_slice(frame);
         let delimiter = match by {
@@ -186,7 +186,7 @@ impl Splitter {
         let is_other = |b: &u8| *b < b' ' && !matches!(b, b'\t' | b'\r' | b'\n');
         // The loop has no branch per byte.
         let is_junk = bytes[..end].iter().fold(false, |is_junk, b| is_junk | is_other(b));
-        let wrong = (is_junk && !self.in_junk).then_some(Wrong::Garbled(Garbled::BeginString));
+        let wrong = (is_junk && !self.in_junk).then_some(InputError::Garbled(Garbled::BeginString));
         self.in_junk |= is_junk;
         Step::Skip { bytes: end, wrong }
     }
@@ -212,12 +212,12 @@ impl Splitter {
             Frame::Partial if rest == Rest::Unknown && memchr(b'\n', bytes).is_none() => Step::More,
             _ if let Some(end) = self.unescaped(bytes) => Step::Message { bytes: end, wrong: None },
             Frame::Partial if rest == Rest::Unknown => Step::More,
-            Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, Wrong::Cut),
+            Frame::Partial => self.salvage(bytes, Delimiter::Soh, rest, InputError::Cut),
             Frame::TooLong { .. } => {
-                self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(Garbled::TooLong))
+                self.salvage(bytes, Delimiter::Soh, rest, InputError::Garbled(Garbled::TooLong))
             }
             Frame::Garbled { reason, .. } => {
-                self.salvage(bytes, Delimiter::Soh, rest, Wrong::Garbled(reason))
+                self.salvage(bytes, Delimiter::Soh, rest, InputError::Garbled(reason))
             }
         }
     }
@@ -260,7 +260,12 @@ impl Splitter {
             let end = line_end.unwrap_or(within);
             if end - at > self.looks {
                 self.looks -= near.len();
-                return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::BodyLength));
+                return self.salvage(
+                    bytes,
+                    delimiter,
+                    rest,
+                    InputError::Garbled(Garbled::BodyLength),
+                );
             }
             self.looks -= end - at;
             let line = &bytes[at..end];
@@ -277,10 +282,15 @@ impl Splitter {
                 // The first half of the delimiter `^A` is not yet a delimiter.
                 Frame::Garbled { .. } if is_open && bytes.ends_with(b"^") => return Step::More,
                 Frame::TooLong { .. } => {
-                    return self.salvage(bytes, delimiter, rest, Wrong::Garbled(Garbled::TooLong));
+                    return self.salvage(
+                        bytes,
+                        delimiter,
+                        rest,
+                        InputError::Garbled(Garbled::TooLong),
+                    );
                 }
                 Frame::Garbled { reason, .. } => {
-                    return self.salvage(bytes, delimiter, rest, Wrong::Garbled(reason));
+                    return self.salvage(bytes, delimiter, rest, InputError::Garbled(reason));
                 }
                 Frame::Partial if is_open => return Step::More,
                 Frame::Partial => {}
@@ -298,7 +308,7 @@ impl Splitter {
             }
             let next = follows.split(|&b| b == b'\n').next().unwrap_or_default();
             if follows.is_empty() || find(next, START).is_some() {
-                return self.salvage(bytes, delimiter, rest, Wrong::Cut);
+                return self.salvage(bytes, delimiter, rest, InputError::Cut);
             }
             self.message.extend_from_slice(&bytes[at + line.len()..=end]);
             at = end + 1;
@@ -309,13 +319,13 @@ impl Splitter {
     /// message.
     ///
     /// A message counts as cut only if nothing follows.
-    fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: Wrong) -> Step {
+    fn salvage(&mut self, bytes: &[u8], by: Delimiter, rest: Rest, wrong: InputError) -> Step {
         let start = next_start(bytes, 1);
         let piece = &bytes[..start.unwrap_or(bytes.len())];
         let found = check_sum_end(piece, by);
-        let is_cut = wrong == Wrong::Cut && found.is_none() && start.is_none();
+        let is_cut = wrong == InputError::Cut && found.is_none() && start.is_none();
         let wrong = match wrong {
-            Wrong::Cut if !is_cut => Wrong::Garbled(Garbled::BodyLength),
+            InputError::Cut if !is_cut => InputError::Garbled(Garbled::BodyLength),
             other => other,
         };
         let may_go_on = start.is_none() && rest == Rest::Unknown;
@@ -435,7 +445,7 @@ mod tests {
     const WIRE: &[u8] = b"8=FIX.4.4\x019=5\x0135=0\x0110=163\x01";
 
     /// Splits `stream`, fed in chunks of every size; returns the messages and the errors.
-    fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<Wrong>) {
+    fn split(stream: &[u8], delimiter: Option<Delimiter>) -> (Vec<Vec<u8>>, Vec<InputError>) {
         let whole = split_by(stream, delimiter, stream.len().max(1));
         for chunk in 1..stream.len() {
             assert_eq!(split_by(stream, delimiter, chunk), whole, "chunks of {chunk}");
@@ -447,7 +457,7 @@ mod tests {
         stream: &[u8],
         delimiter: Option<Delimiter>,
         chunk: usize,
-    ) -> (Vec<Vec<u8>>, Vec<Wrong>) {
+    ) -> (Vec<Vec<u8>>, Vec<InputError>) {
         let mut splitter = Splitter::new(delimiter);
         let (mut found, mut garbled) = (Vec::new(), Vec::new());
         let (mut begin, mut end) = (0, 0);
@@ -476,7 +486,7 @@ mod tests {
         (found, garbled)
     }
 
-    fn check(stream: &[u8], messages: usize, garbled: &[Wrong]) {
+    fn check(stream: &[u8], messages: usize, garbled: &[InputError]) {
         let (found, reasons) = split(stream, None);
         let shown = stream.escape_ascii();
         assert_eq!(found, vec![WIRE.to_vec(); messages], "{shown}");
@@ -500,11 +510,11 @@ mod tests {
 
     #[test]
     fn damage() {
-        let [short, junk] = [Garbled::BodyLength, Garbled::BeginString].map(Wrong::Garbled);
+        let [short, junk] = [Garbled::BodyLength, Garbled::BeginString].map(InputError::Garbled);
         check(&[b"\x00\x01\x02", WIRE, b"\x02"].concat(), 1, &[junk, junk]);
         check(&[&WIRE[..20], WIRE].concat(), 1, &[short]);
-        check(&[WIRE, &WIRE[..20]].concat(), 1, &[Wrong::Cut]);
-        check(b"8=FIX.4.4|9=5|35=0|10=163|\n8=FIX.4.4|9=5|35=0\n", 1, &[Wrong::Cut]);
+        check(&[WIRE, &WIRE[..20]].concat(), 1, &[InputError::Cut]);
+        check(b"8=FIX.4.4|9=5|35=0|10=163|\n8=FIX.4.4|9=5|35=0\n", 1, &[InputError::Cut]);
         check(b"8=FIX.4.4|9=5|35=0\n8=FIX.4.4|9=5|35=0|10=163|\n", 1, &[short]);
         check(b"58=FIXED 8=FIXXXXXXXXXXXXXXXXXXXXX", 0, &[junk, junk]);
     }
@@ -513,7 +523,7 @@ mod tests {
     fn a_wrong_length_is_noted() {
         let (found, garbled) = split(b"8=FIX.4.4|9=9|35=0|10=163|\n", None);
         assert_eq!(found, [b"8=FIX.4.4\x019=9\x0135=0\x0110=163\x01"]);
-        assert_eq!(garbled, [Wrong::Garbled(Garbled::BodyLength)]);
+        assert_eq!(garbled, [InputError::Garbled(Garbled::BodyLength)]);
     }
 
     #[test]

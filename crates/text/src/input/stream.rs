@@ -12,7 +12,7 @@ use transfix_codec::{FieldIndex, Mask};
 
 use super::masking::covered;
 use super::split::{Delimiter, Rest, Splitter, Step};
-use super::{Failure, Found, Glance, Place, Sink, Wanted, read_some};
+use super::{Failure, InputMessage, MessageView, Place, Sink, Wanted, read_some};
 
 /// The state of the input when no more bytes can be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,7 +91,7 @@ impl Stream {
                 }
                 Step::Frame { bytes, by } => {
                     let frame = &self.buffer[self.begin..self.begin + bytes];
-                    let glance = Glance { bytes: frame, by, head: &self.at.head };
+                    let glance = MessageView { bytes: frame, by, head: &self.at.head };
                     if sink.glance(&glance) == Wanted::Perhaps {
                         let wrong = self.splitter.take(frame, by);
                         self.found(wrong, mask, sink)?;
@@ -113,7 +113,7 @@ impl Stream {
     /// Passes the splitter's message to the sink.
     fn found(
         &mut self,
-        wrong: Option<super::Wrong>,
+        wrong: Option<super::InputError>,
         mask: Option<&Mask>,
         sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
@@ -123,7 +123,7 @@ impl Stream {
         let place = self.at.place(&self.buffer, self.begin);
         let head = text(&self.at.head);
         let head = head.trim().trim_end_matches([':', '(']).trim_end();
-        sink.message(&Found { bytes: &shown, place, head, wrong })
+        sink.message(&InputMessage { bytes: &shown, place, head, wrong })
     }
 }
 

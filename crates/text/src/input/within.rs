@@ -5,7 +5,7 @@
 
 use transfix_codec::{SOH, raw};
 
-use super::split::{Delimiter, Wrong};
+use super::split::{Delimiter, InputError};
 
 /// Maximum number of delimiters within values that is searched for in one message.
 const WITHIN_MAX: usize = 8;
@@ -17,7 +17,7 @@ const TRAILER: usize = 7;
 ///
 /// A delimiter that no tag follows is restored if CheckSum(10) is then correct. Otherwise returns
 /// how many delimiters CheckSum(10) indicates, if a number explains the difference.
-pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Option<Wrong> {
+pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Option<InputError> {
     let &[by] = by.text() else { return None };
     let (covered, trailer) = message.split_at(message.len().checked_sub(TRAILER)?);
     let said = trailer.strip_prefix(b"10=")?.strip_suffix(&[SOH])?;
@@ -41,7 +41,7 @@ pub(super) fn restore(message: &mut [u8], source: &[u8], by: Delimiter) -> Optio
     let each = u32::from(by - SOH);
     let explains = |count: &usize| (sum + *count as u32 * each) % 256 == said;
     let count = (1..=places.len().min(WITHIN_MAX)).find(explains)?;
-    Some(Wrong::Delimiter { by, count })
+    Some(InputError::Delimiter { by, count })
 }
 
 /// Returns true if the bytes begin with a tag and `=`.
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     /// Checks how Text(58) is read back if `;` delimits the fields.
-    fn check(text: &str, expected: &str, wrong: Option<Wrong>) {
+    fn check(text: &str, expected: &str, wrong: Option<InputError>) {
         let body = format!("8=FIX.4.4\x019=9\x0135=B\x0158={text}\x0155=EU\x01");
         let sum = String::from_utf8(raw::check_sum(body.as_bytes()).to_vec()).unwrap();
         let source = format!("{body}10={sum}\x01").replace('\x01', ";");
@@ -71,7 +71,7 @@ mod tests {
 
     #[test]
     fn what_the_check_sum_proves() {
-        let within = |count| Some(Wrong::Delimiter { by: b';', count });
+        let within = |count| Some(InputError::Delimiter { by: b';', count });
         check("plain", "plain", None);
         check("a;b", "a;b", None);
         check("a;b;;c;", "a;b;;c;", None);

@@ -42,14 +42,14 @@ const OPERATORS: &[(&str, Operator)] = &[
 /// The text is a field name or tag, an operator (`=`, `!=`, `<`, `<=`, `>`, `>=`, or `~` for
 /// contains), and a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Written {
+pub struct ConditionText {
     name: String,
     operator: Operator,
     value: String,
 }
 
 /// Fails if the text contains no operator.
-impl FromStr for Written {
+impl FromStr for ConditionText {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -102,8 +102,8 @@ impl Condition {
     ///
     /// # Errors
     /// If no dictionary defines the field, or the value does not match its data type.
-    pub fn of(written: &Written, dictionaries: &mut Dictionaries) -> Result<Self, String> {
-        let Written { name, operator, value } = written;
+    pub fn of(written: &ConditionText, dictionaries: &mut Dictionaries) -> Result<Self, String> {
+        let ConditionText { name, operator, value } = written;
         let tag = match name.parse::<u32>() {
             Ok(tag) if tag > 0 => tag,
             _ => tag_of(name, dictionaries)?,
@@ -382,7 +382,7 @@ mod tests {
             assert!(error.starts_with(expected), "{error}");
         }
         for text in ["", "Price", "=5", "Price!5"] {
-            assert!(text.parse::<Written>().unwrap_err().contains("38>=1000"), "{text}");
+            assert!(text.parse::<ConditionText>().unwrap_err().contains("38>=1000"), "{text}");
         }
         assert!(condition("msgtype=D").is_ok());
     }

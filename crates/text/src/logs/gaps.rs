@@ -15,9 +15,11 @@ use super::origin::WIRE;
 use super::query::{Query, is_sum_right};
 use super::quick::Quick;
 use super::report::{Report, count};
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 use super::{Reader, each};
-use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse};
+use crate::input::{
+    Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, covered, parse,
+};
 
 /// Maximum number of lines, each one direction of a session in one log, and of events.
 const LINES_MAX: usize = 100_000;
@@ -43,7 +45,7 @@ pub struct Finding {
     /// The session, with our side first if known.
     pub session: String,
     /// The direction, if known.
-    pub way: Option<Way>,
+    pub way: Option<Direction>,
     /// The text of the event, such as `gap 5..9 (5), came later`.
     pub what: String,
 }
@@ -55,7 +57,7 @@ pub struct SessionNumbers {
     /// The session, with our side first if known.
     pub session: String,
     /// The direction, if known.
-    pub way: Option<Way>,
+    pub way: Option<Direction>,
     /// Number of messages.
     pub messages: u64,
     /// The first and the last sequence number.
@@ -107,7 +109,7 @@ struct Line {
     begin_string: Vec<u8>,
     sender: Vec<u8>,
     target: Vec<u8>,
-    way: Option<Way>,
+    way: Option<Direction>,
     numbers: Numbers,
     /// Index of the event that further repeated numbers extend, with the next expected number.
     resent: Option<(usize, u64)>,
@@ -446,8 +448,8 @@ impl Reader for Gaps {
 impl Sink for Gaps {
     /// Handles most messages here: messages with the next number and no further meaning for
     /// numbers.
-    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
-        let Glance { bytes, by, head } = *glance;
+    fn glance(&mut self, glance: &MessageView<'_>) -> Wanted {
+        let MessageView { bytes, by, head } = *glance;
         if self.query.glance(glance, &self.source) == Wanted::No {
             self.report.messages += 1;
             return Wanted::No;
@@ -466,7 +468,7 @@ impl Sink for Gaps {
         Wanted::No
     }
 
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.report.messages += 1;
         if let Some(wrong) = found.fault(&mut self.index) {
             self.report.garbled(found.place, wrong);
@@ -485,7 +487,7 @@ impl Sink for Gaps {
         Ok(())
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }
@@ -505,8 +507,10 @@ impl Sink for Gaps {
                     let time = text.split(' ').nth(1).map(str::as_bytes).and_then(Timestamp::parse);
                     line.restarted = Some(time);
                 }
-                (Some("next_in"), Some(Way::In), Some(number))
-                | (Some("next_out"), Some(Way::Out), Some(number)) => line.numbers.set(number),
+                (Some("next_in"), Some(Direction::In), Some(number))
+                | (Some("next_out"), Some(Direction::Out), Some(number)) => {
+                    line.numbers.set(number)
+                }
                 _ => {}
             }
         }
@@ -516,7 +520,7 @@ impl Sink for Gaps {
 
 impl Gaps {
     /// Processes the number of a message.
-    fn follow(&mut self, message: &Message<'_>, found: &Found<'_>) {
+    fn follow(&mut self, message: &Message<'_>, found: &InputMessage<'_>) {
         let head = found.head.as_bytes();
         let time = self.query.origins.time(found.bytes, WIRE, head);
         let Some(line) = self.line(found.bytes, WIRE, head) else {

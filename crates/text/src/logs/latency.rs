@@ -19,7 +19,7 @@ use super::query::Query;
 use super::quick::Quick;
 use super::report::{Report, count};
 use super::show::{Answer, Csv, name_of};
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 use crate::input::{Delimiter, Dictionaries, Failure, covered, parse};
 pub use distribution::Distribution;
 
@@ -69,7 +69,7 @@ pub struct RequestLine {
     /// The session, with our side first if known.
     pub session: String,
     /// The direction of the requests, if known.
-    pub way: Option<Way>,
+    pub way: Option<Direction>,
     /// The type, such as `NewOrderSingle(D)`.
     pub request: String,
     /// The log.

@@ -13,9 +13,11 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, SOH, Timestamp};
 
 use super::origin::logged_time;
 use super::report::Report;
-use super::sources::{Kind, Source, Way};
+use super::sources::{Direction, Kind, Source};
 use super::{Reader, one};
-use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
+use crate::input::{
+    Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, parse,
+};
 
 /// Maximum messages and bytes of a batch, and maximum number of queued batches.
 const BATCH: usize = 256;
@@ -27,16 +29,16 @@ pub(super) struct Held {
     pub(super) bytes: Vec<u8>,
     pub(super) head: String,
     pub(super) place: Place,
-    pub(super) wrong: Option<Wrong>,
+    pub(super) wrong: Option<InputError>,
     /// The time of the log line or store record. SendingTime(52) is from another clock.
     pub(super) time: Option<Timestamp>,
     pub(super) source: Arc<Source>,
 }
 
 impl Held {
-    pub(super) fn found(&self) -> Found<'_> {
+    pub(super) fn found(&self) -> InputMessage<'_> {
         let Self { bytes, head, place, wrong, .. } = self;
-        Found { bytes, place: *place, head, wrong: *wrong }
+        InputMessage { bytes, place: *place, head, wrong: *wrong }
     }
 }
 
@@ -44,8 +46,8 @@ impl Held {
 pub(super) fn name_of(source: &Source) -> &str {
     let log = &*source.log;
     match (source.kind, source.way) {
-        (Kind::Stream, Some(Way::In)) => log.strip_suffix(".in").unwrap_or(log),
-        (Kind::Stream, Some(Way::Out)) => log.strip_suffix(".out").unwrap_or(log),
+        (Kind::Stream, Some(Direction::In)) => log.strip_suffix(".in").unwrap_or(log),
+        (Kind::Stream, Some(Direction::Out)) => log.strip_suffix(".out").unwrap_or(log),
         _ => log,
     }
 }
@@ -112,7 +114,7 @@ struct Feed {
     next: Option<Held>,
     /// The time of `next`, or of the last message with a time.
     time: Option<Timestamp>,
-    way: Option<Way>,
+    way: Option<Direction>,
 }
 
 impl Feed {
@@ -135,7 +137,7 @@ fn merged(
     loop {
         feeds.iter_mut().for_each(Feed::fill);
         let waiting = feeds.iter_mut().filter(|feed| feed.next.is_some());
-        let first = waiting.min_by_key(|feed| (feed.time, feed.way != Some(Way::In)));
+        let first = waiting.min_by_key(|feed| (feed.time, feed.way != Some(Direction::In)));
         let Some(held) = first.and_then(|feed| feed.next.take()) else { return Ok(()) };
         take(&held)?;
     }
@@ -201,17 +203,17 @@ impl Reader for Files<'_> {
 }
 
 impl Sink for Files<'_> {
-    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
-        let Glance { bytes, by, .. } = *glance;
+    fn glance(&mut self, glance: &MessageView<'_>) -> Wanted {
+        let MessageView { bytes, by, .. } = *glance;
         let is_wanted = !super::query::is_sum_right(bytes, by) || (self.is_wanted)(bytes, by);
         self.report.messages += u64::from(!is_wanted);
         if is_wanted { Wanted::Perhaps } else { Wanted::No }
     }
 
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.report.messages += 1;
         let sound = parse(found.bytes, &mut self.index, CheckSumPolicy::Verify).map(|_| ());
-        if let Some(wrong) = found.wrong.or(sound.err().map(Wrong::Garbled)) {
+        if let Some(wrong) = found.wrong.or(sound.err().map(InputError::Garbled)) {
             self.report.garbled(found.place, wrong);
         }
         if !(self.is_wanted)(found.bytes, SOH) {
@@ -230,7 +232,7 @@ impl Sink for Files<'_> {
         if is_full { self.hand_over() } else { Ok(()) }
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }

@@ -15,11 +15,12 @@ use super::query::Query;
 use super::quick::Quick;
 use super::report::Report;
 use super::show::{Show, code_in_words, type_of};
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 use super::spill::spill;
 use super::{Reader, each};
 use crate::input::{
-    Delimiter, Dictionaries, Failure, Found, Glance, Place, Sink, Wanted, Wrong, covered, parse,
+    Delimiter, Dictionaries, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted,
+    covered, parse,
 };
 
 /// The fields that link the messages of an order: ClOrdID(11), OrigClOrdID(41), OrderID(37).
@@ -40,7 +41,7 @@ pub struct Order {
     has_grown: bool,
     rows: Vec<Row>,
     /// Number of the source that first contained a message, by hash and direction.
-    seen: HashMap<(u64, Option<Way>), usize>,
+    seen: HashMap<(u64, Option<Direction>), usize>,
     repeats: u64,
     quick: [Quick; LINKS.len()],
     query: Query,
@@ -215,7 +216,7 @@ impl Order {
         Ok(())
     }
 
-    fn add(&mut self, found: &Found<'_>, way: Option<Way>) -> Result<(), Failure> {
+    fn add(&mut self, found: &InputMessage<'_>, way: Option<Direction>) -> Result<(), Failure> {
         if self.rows.len() >= ROWS_MAX {
             self.excess = Some(format!("more than {ROWS_MAX} messages belong to it"));
             return Err(Failure::Enough);
@@ -239,8 +240,8 @@ impl Order {
     /// Returns the row of the table.
     fn cells(
         &mut self,
-        found: &Found<'_>,
-        way: Option<Way>,
+        found: &InputMessage<'_>,
+        way: Option<Direction>,
     ) -> Result<Option<Vec<String>>, Failure> {
         let session = self.query.origins.ends(found.bytes, WIRE).session(way);
         let bytes = match &self.mask {
@@ -269,7 +270,7 @@ impl Order {
         Ok(Some(vec![
             self.last.map(|time| time.to_string()).unwrap_or_default(),
             session,
-            way.map_or("", Way::word).to_owned(),
+            way.map_or("", Direction::word).to_owned(),
             type_of(&self.dictionaries, pair, &message) + dup,
             word(39).unwrap_or_default(),
             // ExecType(150); before FIX 4.3 ExecTransType(20).
@@ -286,7 +287,7 @@ impl Order {
     }
 
     /// Returns true if another source contained the same bytes in the same direction.
-    fn is_repeat(&mut self, bytes: &[u8], way: Option<Way>) -> bool {
+    fn is_repeat(&mut self, bytes: &[u8], way: Option<Direction>) -> bool {
         let mut hasher = DefaultHasher::new();
         bytes.hash(&mut hasher);
         match self.seen.entry((hasher.finish(), way)) {
@@ -313,7 +314,7 @@ impl Reader for Order {
 }
 
 impl Sink for Order {
-    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
+    fn glance(&mut self, glance: &MessageView<'_>) -> Wanted {
         let Self { quick, ids, .. } = self;
         let is_known = |id: &[u8]| ids.contains(id);
         let may_be = !super::query::is_sum_right(glance.bytes, glance.by)
@@ -322,7 +323,7 @@ impl Sink for Order {
         if may_be { Wanted::Perhaps } else { Wanted::No }
     }
 
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.report.messages += 1;
         if let Some(wrong) = found.fault(&mut self.index) {
             self.report.garbled(found.place, wrong);
@@ -350,7 +351,7 @@ impl Sink for Order {
         self.add(found, way)
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }

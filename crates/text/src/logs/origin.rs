@@ -3,7 +3,7 @@
 use transfix_codec::{Date, SOH, TimeOfDay, Timestamp};
 
 use super::quick::Quick;
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 
 /// Look-ups of origin data in messages and heads.
 #[derive(Debug)]
@@ -46,7 +46,13 @@ impl Origins {
     ///
     /// Otherwise derives the direction from the file name: QuickFIX names a log with its own CompID
     /// first.
-    pub(super) fn way(&self, bytes: &[u8], by: u8, head: &[u8], source: &Source) -> Option<Way> {
+    pub(super) fn way(
+        &self,
+        bytes: &[u8],
+        by: u8,
+        head: &[u8],
+        source: &Source,
+    ) -> Option<Direction> {
         logged_way(head).or(source.way).or_else(|| self.ends(bytes, by).way(&source.file_name))
     }
 }
@@ -54,7 +60,7 @@ impl Origins {
 impl Ends<'_> {
     /// Returns the direction in a log whose name begins with our CompID, then the counterparty's
     /// CompID.
-    fn way(&self, file_name: &str) -> Option<Way> {
+    fn way(&self, file_name: &str) -> Option<Direction> {
         let rest = file_name.as_bytes().strip_prefix(self.begin_string)?.strip_prefix(b"-")?;
         let begins = |ours: &[u8], theirs: &[u8]| {
             let rest = rest.strip_prefix(ours)?;
@@ -63,8 +69,8 @@ impl Ends<'_> {
             (at == 0 || rest.starts_with(b"_")).then_some(at)
         };
         match (begins(self.sender, self.target), begins(self.target, self.sender)) {
-            (Some(_), None) => Some(Way::Out),
-            (None, Some(_)) => Some(Way::In),
+            (Some(_), None) => Some(Direction::Out),
+            (None, Some(_)) => Some(Direction::In),
             _ => None,
         }
     }
@@ -75,9 +81,9 @@ impl Ends<'_> {
     }
 
     /// Returns the session as `FIX.4.4:VENUE->DESK`, with our side first if known.
-    pub(super) fn session(&self, way: Option<Way>) -> String {
+    pub(super) fn session(&self, way: Option<Direction>) -> String {
         let (ours, theirs) = match way {
-            Some(Way::In) => (self.target, self.sender),
+            Some(Direction::In) => (self.target, self.sender),
             _ => (self.sender, self.target),
         };
         let [version, ours, theirs] = [self.begin_string, ours, theirs]
@@ -160,13 +166,13 @@ fn time_of_day(word: &[u8]) -> Option<TimeOfDay> {
 }
 
 /// Returns the direction in a head.
-fn logged_way(head: &[u8]) -> Option<Way> {
+fn logged_way(head: &[u8]) -> Option<Direction> {
     words(head).find_map(|word| match word.trim_ascii_end() {
         b"in" | b"IN" | b"In" | b"incoming" | b"INCOMING" | b"<-" | b"recv" | b"RECV" => {
-            Some(Way::In)
+            Some(Direction::In)
         }
         b"out" | b"OUT" | b"Out" | b"outgoing" | b"OUTGOING" | b"->" | b"sent" | b"SENT" => {
-            Some(Way::Out)
+            Some(Direction::Out)
         }
         _ => None,
     })
@@ -185,15 +191,15 @@ mod tests {
         let time = "20261121-09:28:25.623";
         for (head, is_timed, way) in [
             ("20261121-09:28:25.623000000 : ", true, None),
-            ("20261121-09:28:25.623 in : ", true, Some(Way::In)),
-            ("20261121-09:28:25.623 out : ", true, Some(Way::Out)),
-            ("20261121-09:28:25.623 in garbled : ", true, Some(Way::In)),
-            ("out 17 20261121-09:28:25.623", true, Some(Way::Out)),
+            ("20261121-09:28:25.623 in : ", true, Some(Direction::In)),
+            ("20261121-09:28:25.623 out : ", true, Some(Direction::Out)),
+            ("20261121-09:28:25.623 in garbled : ", true, Some(Direction::In)),
+            ("out 17 20261121-09:28:25.623", true, Some(Direction::Out)),
             ("2026/11/21 09:28:25.623 ", true, None),
             ("2026-11-21 09:28:25,623 INFO quickfix.msg - ", true, None),
             ("2026-11-21T09:28:25.623Z ", true, None),
-            ("0000003 A 2026-11-21 09:28:25.623 out ", true, Some(Way::Out)),
-            ("<20261121-09:28:25.623, FIX.4.4:A->B, incoming> (", true, Some(Way::In)),
+            ("0000003 A 2026-11-21 09:28:25.623 out ", true, Some(Direction::Out)),
+            ("<20261121-09:28:25.623, FIX.4.4:A->B, incoming> (", true, Some(Direction::In)),
             ("", false, None),
             ("no time : ", false, None),
             ("2026-11-21 noon", false, None),
@@ -211,10 +217,10 @@ mod tests {
             format!("8=FIX.4.4\x019=5\x0135=0\x0149={sender}\x0156={target}\x0110=000\x01")
         };
         for (name, sender, target, way) in [
-            ("FIX.4.4-A-B.messages.current.log", "A", "B", Some(Way::Out)),
-            ("FIX.4.4-A-B.messages.current.log", "B", "A", Some(Way::In)),
-            ("FIX.4.4-A-B-C.messages.log", "A-B", "C", Some(Way::Out)),
-            ("FIX.4.4-A_SUB-B.messages.log", "A", "B", Some(Way::Out)),
+            ("FIX.4.4-A-B.messages.current.log", "A", "B", Some(Direction::Out)),
+            ("FIX.4.4-A-B.messages.current.log", "B", "A", Some(Direction::In)),
+            ("FIX.4.4-A-B-C.messages.log", "A-B", "C", Some(Direction::Out)),
+            ("FIX.4.4-A_SUB-B.messages.log", "A", "B", Some(Direction::Out)),
             ("FIX.4.4-A-B.messages.current.log", "C", "D", None),
             ("FIX.4.4-A-A.messages.current.log", "A", "A", None),
             ("FIX.4.2-A-B.messages.current.log", "A", "B", None),
@@ -244,7 +250,7 @@ mod tests {
         ] {
             assert_eq!(ends.is_of(named.as_bytes()), expected, "{named}");
         }
-        assert_eq!(ends.session(Some(Way::In)), "FIX.4.4:B->A-1");
+        assert_eq!(ends.session(Some(Direction::In)), "FIX.4.4:B->A-1");
         assert_eq!(ends.session(None), "FIX.4.4:A-1->B");
     }
 }

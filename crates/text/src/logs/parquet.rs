@@ -18,9 +18,11 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, tag};
 
 use super::origin::{Origins, WIRE};
 use super::report::Report;
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 use super::{Reader, each};
-use crate::input::{Delimiter, Dictionaries, Failure, Found, Place, Sink, Wrong, covered, parse};
+use crate::input::{
+    Delimiter, Dictionaries, Failure, InputError, InputMessage, Place, Sink, covered, parse,
+};
 
 /// The columns of the table.
 ///
@@ -184,7 +186,7 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    fn row(&mut self, found: &Found<'_>, wrong: Option<Wrong>) -> Result<(), Failure> {
+    fn row(&mut self, found: &InputMessage<'_>, wrong: Option<InputError>) -> Result<(), Failure> {
         let bytes = match &self.mask {
             Some(mask) => covered(mask, found.bytes, &mut self.index),
             None => found.bytes.into(),
@@ -196,7 +198,7 @@ impl<W: Write + Send> Table<W> {
         rows.count += 1;
         rows.bytes += bytes.len();
         rows.time.push(self.origins.time(&bytes, WIRE, head).map(|time| time.0));
-        rows.direction.push(way.map(Way::word).map(ByteArray::from));
+        rows.direction.push(way.map(Direction::word).map(ByteArray::from));
         let session = ends.are_known().then(|| ends.session(way));
         rows.session.push(session.map(|session| session.into_bytes().into()));
         rows.raw.values.push(bytes.to_vec().into());
@@ -353,7 +355,7 @@ impl<W: Write + Send> Reader for Table<W> {
 }
 
 impl<W: Write + Send> Sink for Table<W> {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.report.messages += 1;
         let wrong = found.fault(&mut self.index);
         if let Some(wrong) = wrong {
@@ -362,7 +364,7 @@ impl<W: Write + Send> Sink for Table<W> {
         self.row(found, wrong)
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }

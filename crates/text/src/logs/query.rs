@@ -9,12 +9,12 @@ use super::condition::{Condition, Operator};
 use super::origin::{Origins, WIRE};
 use super::quick::Quick;
 use super::report::{Report, count};
-use super::sources::{Source, Way};
-use crate::input::{Found, Glance, Wanted};
+use super::sources::{Direction, Source};
+use crate::input::{InputMessage, MessageView, Wanted};
 
 /// Criteria of a search; a message must meet all of them.
 #[derive(Clone, Debug, Default)]
-pub struct Sought {
+pub struct SearchFilter {
     /// Conditions on fields. One occurrence in a group suffices. A message without the field meets
     /// no condition.
     pub conditions: Vec<Condition>,
@@ -25,7 +25,7 @@ pub struct Sought {
     /// The session: a CompID, or both CompIDs such as VENUE-DESK.
     pub session: Option<String>,
     /// The direction.
-    pub way: Option<Way>,
+    pub way: Option<Direction>,
     /// The earliest time: from the log line or store record, otherwise SendingTime(52).
     pub from: Option<Timestamp>,
     /// The latest time.
@@ -42,7 +42,7 @@ pub struct Query {
     msg_types: Vec<String>,
     msg_type: Quick,
     session: Option<Vec<u8>>,
-    way: Option<Way>,
+    way: Option<Direction>,
     from: Option<Timestamp>,
     to: Option<Timestamp>,
     pub(super) origins: Origins,
@@ -83,8 +83,8 @@ impl Text {
 impl Query {
     /// Compiles a search.
     #[must_use]
-    pub fn new(sought: Sought) -> Self {
-        let Sought { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
+    pub fn new(sought: SearchFilter) -> Self {
+        let SearchFilter { mut conditions, text, msg_types, session, way, from, to, seq } = sought;
         if let Some((first, last)) = seq {
             let bound = |operator, number| Condition::bound(tag::MSG_SEQ_NUM, operator, number);
             conditions.push(bound(Operator::GreaterOrEqual, first));
@@ -123,8 +123,8 @@ impl Query {
     }
 
     /// Selects by the bytes of a message in a stream, before parsing.
-    pub(super) fn glance(&mut self, glance: &Glance<'_>, source: &Source) -> Wanted {
-        let Glance { bytes, by, head } = *glance;
+    pub(super) fn glance(&mut self, glance: &MessageView<'_>, source: &Source) -> Wanted {
+        let MessageView { bytes, by, head } = *glance;
         // A wrong sum means damage, or a delimiter within a value; both need the full check.
         if !is_sum_right(bytes, by) {
             return Wanted::Perhaps;
@@ -139,7 +139,7 @@ impl Query {
     /// Returns true if the message meets the search.
     pub(super) fn takes(
         &mut self,
-        found: &Found<'_>,
+        found: &InputMessage<'_>,
         message: Option<&Message<'_>>,
         source: &Source,
     ) -> bool {

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::input::{Place, Wrong};
+use crate::input::{InputError, Place};
 
 /// Maximum number of listed reasons; further reasons are only counted.
 const REASONS_MAX: usize = 5;
@@ -60,7 +60,7 @@ impl Report {
     }
 
     /// Counts a damaged message.
-    pub(crate) fn garbled(&mut self, place: Place, wrong: Wrong) {
+    pub(crate) fn garbled(&mut self, place: Place, wrong: InputError) {
         self.garbled += 1;
         if self.reasons.len() < REASONS_MAX {
             self.reasons.push(format!("{}{place}: {wrong}", self.file));

@@ -14,7 +14,9 @@ use super::report::Report;
 use super::show::{Form, Show};
 use super::sources::Source;
 use super::{Reader, each};
-use crate::input::{Delimiter, Failure, Found, Glance, Place, Sink, Wanted, Wrong, parse};
+use crate::input::{
+    Delimiter, Failure, InputError, InputMessage, MessageView, Place, Sink, Wanted, parse,
+};
 
 /// Maximum size of stored messages that may be shown before a match, in bytes.
 const KEPT_BYTES_MAX: usize = 64 << 20;
@@ -57,7 +59,7 @@ struct Kept {
     bytes: Vec<u8>,
     head: String,
     place: Place,
-    wrong: Option<Wrong>,
+    wrong: Option<InputError>,
 }
 
 impl<W: Write> Search<W> {
@@ -148,7 +150,7 @@ impl<W: Write> Search<W> {
         self.limit.is_some_and(|limit| limit <= self.matches) && self.around.after == 0
     }
 
-    fn matched(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn matched(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.matches += 1;
         self.heading()?;
         if self.around.count == 0 {
@@ -159,7 +161,7 @@ impl<W: Write> Search<W> {
         }
         for kept in self.around.before.drain(..) {
             let Kept { bytes, head, place, wrong } = &kept;
-            let kept = Found { bytes, head, place: *place, wrong: *wrong };
+            let kept = InputMessage { bytes, head, place: *place, wrong: *wrong };
             self.show.message("  ", &kept, &self.source)?;
         }
         self.around.kept_bytes = 0;
@@ -169,7 +171,7 @@ impl<W: Write> Search<W> {
     }
 
     /// Handles a message that does not match but may be shown next to a match.
-    fn passed(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn passed(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         let around = &mut self.around;
         if around.after > 0 {
             around.after -= 1;
@@ -225,7 +227,7 @@ impl<W: Write> Reader for Search<W> {
 }
 
 impl<W: Write> Sink for Search<W> {
-    fn glance(&mut self, glance: &Glance<'_>) -> Wanted {
+    fn glance(&mut self, glance: &MessageView<'_>) -> Wanted {
         if self.around.count > 0 {
             return Wanted::Perhaps;
         }
@@ -234,10 +236,10 @@ impl<W: Write> Sink for Search<W> {
         wanted
     }
 
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.report.messages += 1;
         let sound = parse(found.bytes, &mut self.index, CheckSumPolicy::Verify);
-        let wrong = found.wrong.or(sound.as_ref().err().copied().map(Wrong::Garbled));
+        let wrong = found.wrong.or(sound.as_ref().err().copied().map(InputError::Garbled));
         let message = match sound {
             Ok(message) => Some(message),
             Err(_) => parse(found.bytes, &mut self.index, CheckSumPolicy::Ignore).ok(),
@@ -254,7 +256,7 @@ impl<W: Write> Sink for Search<W> {
         if self.is_enough() { Err(Failure::Enough) } else { Ok(()) }
     }
 
-    fn garbled(&mut self, place: Place, wrong: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, place: Place, wrong: InputError) -> Result<(), Failure> {
         self.report.garbled(place, wrong);
         Ok(())
     }

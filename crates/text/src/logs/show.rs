@@ -9,9 +9,9 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Mask, Message, Tag, tag};
 
 use super::condition::tag_of;
 use super::origin::{Origins, WIRE};
-use super::sources::{Source, Way};
+use super::sources::{Direction, Source};
 use crate::convert::Objects;
-use crate::input::{Dictionaries, Failure, Found, covered, parse};
+use crate::input::{Dictionaries, Failure, InputMessage, covered, parse};
 use crate::print::{self, Palette};
 
 /// A CSV column.
@@ -220,7 +220,7 @@ impl<W: Write> Show<W> {
     pub(super) fn message(
         &mut self,
         mark: &str,
-        found: &Found<'_>,
+        found: &InputMessage<'_>,
         source: &Source,
     ) -> Result<(), Failure> {
         if matches!(self.form, Form::Count) {
@@ -252,7 +252,12 @@ impl<W: Write> Show<W> {
         Ok(())
     }
 
-    fn readable(&mut self, mark: &str, bytes: &[u8], found: &Found<'_>) -> Result<(), Failure> {
+    fn readable(
+        &mut self,
+        mark: &str,
+        bytes: &[u8],
+        found: &InputMessage<'_>,
+    ) -> Result<(), Failure> {
         let Form::Readable { one_line, palette } = self.form else { return Ok(()) };
         let gap = if one_line { "  " } else { "\n" };
         self.text.clear();
@@ -286,7 +291,12 @@ impl<W: Write> Show<W> {
     }
 
     /// Writes the log's data about the message, and the message's JSON object.
-    fn json(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+    fn json(
+        &mut self,
+        bytes: &[u8],
+        found: &InputMessage<'_>,
+        source: &Source,
+    ) -> Result<(), Failure> {
         let Form::Json(json) = &mut self.form else { return Ok(()) };
         let head = found.head.as_bytes();
         let way = self.origins.way(bytes, WIRE, head, source);
@@ -295,7 +305,7 @@ impl<W: Write> Show<W> {
         let session = ends.are_known().then(|| ends.session(way));
         let quoted = |text: Option<&str>| serde_json::json!(text).to_string();
         let [time, way, session] =
-            [time.as_deref(), way.map(Way::word), session.as_deref()].map(quoted);
+            [time.as_deref(), way.map(Direction::word), session.as_deref()].map(quoted);
         write!(self.out, "{{\"time\":{time},\"direction\":{way},\"session\":{session},")?;
         match json.text(bytes)? {
             Some(message) => writeln!(self.out, "\"message\":{message}}}")?,
@@ -307,7 +317,12 @@ impl<W: Write> Show<W> {
         Ok(())
     }
 
-    fn csv(&mut self, bytes: &[u8], found: &Found<'_>, source: &Source) -> Result<(), Failure> {
+    fn csv(
+        &mut self,
+        bytes: &[u8],
+        found: &InputMessage<'_>,
+        source: &Source,
+    ) -> Result<(), Failure> {
         self.names()?;
         let Form::Csv(csv) = &self.form else { return Ok(()) };
         let message = parse(bytes, &mut self.index, CheckSumPolicy::Ignore).ok();

@@ -13,14 +13,14 @@ use crate::input::{holds_store, is_segment, store_beside};
 
 /// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Way {
+pub enum Direction {
     /// Received.
     In,
     /// Sent.
     Out,
 }
 
-impl Way {
+impl Direction {
     /// Returns `in` or `out`.
     #[must_use]
     pub const fn word(self) -> &'static str {
@@ -52,7 +52,7 @@ pub struct Source {
     /// The name of the file or directory, without its path.
     pub(super) file_name: String,
     /// The direction in the name.
-    pub(super) way: Option<Way>,
+    pub(super) way: Option<Direction>,
     /// The name without the suffix added by rolling, equal for all files of one log.
     pub(super) log: String,
 }
@@ -80,8 +80,8 @@ impl Source {
         let count = parts.iter().rev().take_while(|part| is_piece(part)).count();
         let parts = &parts[..parts.len() - count];
         let way = match parts.last() {
-            Some(&"in") if parts.len() > 1 => Some(Way::In),
-            Some(&"out") if parts.len() > 1 => Some(Way::Out),
+            Some(&"in") if parts.len() > 1 => Some(Direction::In),
+            Some(&"out") if parts.len() > 1 => Some(Direction::Out),
             _ => None,
         };
         let log = match kind {
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn directions_and_logs_by_name() {
         for (name, way, log) in [
-            ("FIX.4.4-A-B.in.log", Some(Way::In), "FIX.4.4-A-B.in"),
-            ("FIX.4.4-A-B.out.20261121-092825.000.log", Some(Way::Out), "FIX.4.4-A-B.out"),
-            ("FIX.4.4-A-B.in.20261121-092825.012.log.zst", Some(Way::In), "FIX.4.4-A-B.in"),
+            ("FIX.4.4-A-B.in.log", Some(Direction::In), "FIX.4.4-A-B.in"),
+            ("FIX.4.4-A-B.out.20261121-092825.000.log", Some(Direction::Out), "FIX.4.4-A-B.out"),
+            ("FIX.4.4-A-B.in.20261121-092825.012.log.zst", Some(Direction::In), "FIX.4.4-A-B.in"),
             ("FIX.4.4-A-B.messages.log", None, "FIX.4.4-A-B.messages"),
             ("FIX.4.4-A-B.messages.current.log", None, "FIX.4.4-A-B.messages"),
             ("FIX.4.4-A-B.messages.backup.12.log", None, "FIX.4.4-A-B.messages"),
-            ("A-B.in", Some(Way::In), "A-B.in"),
-            ("A-B.out", Some(Way::Out), "A-B.out"),
+            ("A-B.in", Some(Direction::In), "A-B.in"),
+            ("A-B.out", Some(Direction::Out), "A-B.out"),
             ("in.log", None, "in"),
             ("capture.fix", None, "capture.fix"),
         ] {

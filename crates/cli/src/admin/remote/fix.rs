@@ -40,10 +40,10 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
     let absent = |name: &str| {
         Err(Failure::Usage(format!("`{name}` is not to be had over FIX; leave --fix out")))
     };
-    let ask = |to: &To, xml: &str| Asked::log_on(address, fix, to)?.ask(xml);
+    let ask = |to: &To, xml: &str| FixConnection::log_on(address, fix, to)?.ask(xml);
     match verb {
         Verb::Xml(args) => {
-            let answer = Asked::log_on(address, fix, &args.to)?.raw(&args.xml)?;
+            let answer = FixConnection::log_on(address, fix, &args.to)?.raw(&args.xml)?;
             Ok(format!("{answer}\n"))
         }
         Verb::Sessions(args) => {
@@ -114,9 +114,9 @@ const COUNTERS_OF_HTTP_ALONE: &[&str] = &[
 ];
 
 /// A session with the administration.
-struct Asked(FixClient);
+struct FixConnection(FixClient);
 
-impl Asked {
+impl FixConnection {
     fn log_on(address: &str, fix: &FixTo, to: &To) -> Result<Self, Failure> {
         let user = fix.user.clone();
         let user = user.ok_or_else(|| {

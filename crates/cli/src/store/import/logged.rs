@@ -6,7 +6,7 @@ use transfix::{Message, tag};
 use transfix_codec::{CheckSumPolicy, FieldIndex};
 use transfix_quickfix::store::StoredSession;
 
-use crate::input::{self, Failure, Found, Place, Sink, Wrong, parse};
+use crate::input::{self, Failure, InputError, InputMessage, Place, Sink, parse};
 
 /// Reads the log, and adds a difference for each number that disagrees.
 pub(super) fn compare(
@@ -70,7 +70,7 @@ impl Last {
 }
 
 impl Sink for Last {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         let mut index = std::mem::take(&mut self.index);
         if let Ok(message) = parse(found.bytes, &mut index, CheckSumPolicy::Verify) {
             let number = |tag| {
@@ -96,7 +96,7 @@ impl Sink for Last {
         Ok(())
     }
 
-    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, _: Place, _: InputError) -> Result<(), Failure> {
         Ok(())
     }
 }

@@ -8,7 +8,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, SOH};
 use transfix_store::journal::{self, Event};
 
 /// Fields of a sent order that its cancellation repeats.
-pub(super) struct Placed {
+pub(super) struct PlacedOrder {
     pub(super) symbol: String,
     pub(super) side: u8,
     pub(super) quantity: Decimal,
@@ -20,7 +20,7 @@ const CL_ORD_ID_MAX: u64 = 1_000_000_000_000_000;
 
 /// Reads the orders of all runs from the journal, including queued orders. Returns the orders and
 /// the number for the next request.
-pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), String> {
+pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, PlacedOrder>, u64), String> {
     let (mut orders, mut next) = (HashMap::new(), 1);
     if !store_path.exists() {
         return Ok((orders, next));
@@ -43,8 +43,8 @@ pub(super) fn placed(store_path: &Path) -> Result<(HashMap<u64, Placed>, u64), S
             continue;
         }
         next = next.max(n + 1);
-        let order = || -> Result<Placed, transfix::Reject> {
-            Ok(Placed {
+        let order = || -> Result<PlacedOrder, transfix::Reject> {
+            Ok(PlacedOrder {
                 symbol: message.text(tag::SYMBOL)?.to_owned(),
                 side: message.char(tag::SIDE)?,
                 quantity: message.decimal(tag::ORDER_QTY)?,

@@ -3,18 +3,18 @@
 use std::str::FromStr as _;
 
 use transfix::Timestamp;
-use transfix_text::logs::{self, Condition, Query, Way, Written};
+use transfix_text::logs::{self, Condition, ConditionText, Direction, Query};
 
 use crate::input::{Dictionaries, msg_types};
 
 /// Conditions of the search; a message must meet all of them.
 #[derive(clap::Args, Clone, Debug, Default)]
-pub(super) struct Sought {
+pub(super) struct SearchFilter {
     /// Only messages with a field that is so: its name or tag, then = != < <= > >= or ~ (contains),
     /// and a value. Numbers and times are compared by what they mean; with several conditions all
     /// must be met. In a group one entry is enough. A message without the field meets none.
-    #[arg(long = "where", value_name = "CONDITION", value_parser = Written::from_str)]
-    conditions: Vec<Written>,
+    #[arg(long = "where", value_name = "CONDITION", value_parser = ConditionText::from_str)]
+    conditions: Vec<ConditionText>,
     /// Only messages with these bytes anywhere in them.
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
@@ -66,7 +66,7 @@ fn range(text: &str) -> Result<Range, String> {
     }
 }
 
-impl Sought {
+impl SearchFilter {
     /// Builds the query; looks up fields and messages by name.
     ///
     /// # Errors
@@ -75,11 +75,11 @@ impl Sought {
         let condition = |written| Condition::of(written, dictionaries);
         let conditions = self.conditions.iter().map(condition).collect::<Result<_, _>>();
         let way = match (self.inbound, self.outbound) {
-            (true, _) => Some(Way::In),
-            (_, true) => Some(Way::Out),
+            (true, _) => Some(Direction::In),
+            (_, true) => Some(Direction::Out),
             _ => None,
         };
-        Ok(Query::new(logs::Sought {
+        Ok(Query::new(logs::SearchFilter {
             conditions: conditions.map_err(|error| format!("--where: {error}"))?,
             text: self.text.clone(),
             msg_types: msg_types(&self.msg_types, dictionaries)?,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use transfix::{Action, Admin, SessionHandle, SessionId, clock};
 
-use crate::fix::answer::{Refused, Said, response};
+use crate::fix::answer::{CommandResult, Refused, response};
 use crate::fix::listed::{Listed, write_list};
 use crate::fix::message;
 use crate::fix::xml::Writer;
@@ -45,7 +45,7 @@ struct State {
 }
 
 /// A running command; dropping this value marks the command as answered.
-pub(super) struct Asking<'a>(&'a Attendance);
+pub(super) struct Asking<'a>(&'a LoggedOnUsers);
 
 impl Drop for Asking<'_> {
     fn drop(&mut self) {
@@ -56,12 +56,12 @@ impl Drop for Asking<'_> {
 
 /// The logged-on administrators.
 #[derive(Default)]
-pub(crate) struct Attendance {
+pub(crate) struct LoggedOnUsers {
     state: Mutex<State>,
     changed: Condvar,
 }
 
-impl Attendance {
+impl LoggedOnUsers {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -118,14 +118,14 @@ impl Attendance {
         let _ = self.changed.wait_timeout_while(self.lock(), ANSWERS_MAX, is_asking);
     }
 
-    /// Makes [`Attendance::watch`] return.
+    /// Makes [`LoggedOnUsers::watch`] return.
     pub(super) fn close(&self) {
         self.lock().is_over = true;
         self.changed.notify_all();
     }
 
     /// Sends changes of sessions to subscribers and logs out idle administrators, until
-    /// [`Attendance::close`].
+    /// [`LoggedOnUsers::close`].
     pub(super) fn watch(&self, admin: &Admin, idle: Option<Duration>) {
         let mut state = self.lock();
         while !state.is_over {
@@ -174,7 +174,7 @@ impl Attendance {
             }
             let mut xml = Writer::default();
             write_list(changes.into_iter(), &mut xml);
-            let xml = response(subscription.request_id, &Ok(Said::written(xml)));
+            let xml = response(subscription.request_id, &Ok(CommandResult::written(xml)));
             let id = subscription.monitoring_id.clone();
             news.push((key.clone(), present.handle.clone(), xml, id));
         }
@@ -205,7 +205,7 @@ fn is_idle(asked_ns: u64, now_ns: u64, idle: Duration) -> bool {
 }
 
 /// Attendance shared by a thread and many sessions.
-pub(crate) type SharedAttendance = Arc<Attendance>;
+pub(crate) type SharedLoggedOnUsers = Arc<LoggedOnUsers>;
 
 #[cfg(test)]
 mod tests {

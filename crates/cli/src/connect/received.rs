@@ -44,13 +44,13 @@ struct Inner {
 
 /// Received messages and the logon state. Clones share the state.
 #[derive(Clone, Default)]
-pub(super) struct Heard {
+pub(super) struct Received {
     inner: Arc<(Mutex<Inner>, Condvar)>,
 }
 
 /// Reason why no message was found.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Missed {
+pub(super) struct NoMessage {
     /// Received messages that did not match.
     pub(super) others: Vec<Fields>,
     /// True if a matching message came before the last message was sent.
@@ -59,7 +59,7 @@ pub(super) struct Missed {
     pub(super) end: Option<String>,
 }
 
-impl Heard {
+impl Received {
     /// Creates an empty state for a session whose messages this index can parse.
     pub(super) fn of(index: FieldIndex) -> Self {
         let inner = Inner { index, ..Inner::default() };
@@ -149,13 +149,13 @@ impl Heard {
     /// ends the wait, unless `beyond_ends` includes the next connection.
     ///
     /// # Errors
-    /// Returns [`Missed`] if no matching message arrived in time.
+    /// Returns [`NoMessage`] if no matching message arrived in time.
     pub(super) fn take(
         &self,
         within: Duration,
         beyond_ends: bool,
         fits: impl Fn(&Fields) -> bool,
-    ) -> Result<Fields, Missed> {
+    ) -> Result<Fields, NoMessage> {
         let until_ns = clock::monotonic_ns().saturating_add(within.as_nanos() as u64);
         let mut inner = self.inner();
         let mut others = Vec::new();
@@ -170,7 +170,7 @@ impl Heard {
             let left = until_ns.saturating_sub(clock::monotonic_ns());
             if left == 0 || end.is_some() {
                 let came_earlier = inner.earlier.iter().any(&fits);
-                return Err(Missed { others, came_earlier, end });
+                return Err(NoMessage { others, came_earlier, end });
             }
             let waited = self.inner.1.wait_timeout(inner, Duration::from_nanos(left));
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -236,13 +236,13 @@ mod tests {
         value(fields, 35) == Some("8")
     }
 
-    fn take(heard: &Heard, within: Duration) -> Result<Fields, Missed> {
+    fn take(heard: &Received, within: Duration) -> Result<Fields, NoMessage> {
         heard.take(within, false, report)
     }
 
     #[test]
     fn takes_what_fits_and_says_what_else_came() {
-        let heard = Heard::default();
+        let heard = Received::default();
         for msg_type in ["0", "8", "8"] {
             heard.add(format!("8=FIX.4.4\x0135={msg_type}\x0137=V-{msg_type}\x01").as_bytes());
         }
@@ -251,7 +251,7 @@ mod tests {
         let missed = heard.take(Duration::ZERO, false, |fields| value(fields, 35) == Some("9"));
         let others = missed.unwrap_err().others;
         assert_eq!(others.iter().map(|one| value(one, 35)).collect::<Vec<_>>(), [Some("8")]);
-        assert_eq!(take(&heard, Duration::ZERO), Err(Missed::default()));
+        assert_eq!(take(&heard, Duration::ZERO), Err(NoMessage::default()));
     }
 
     /// Returns a frame with these fields, which `|` separates.
@@ -279,7 +279,7 @@ mod tests {
                 if !is_whole && data == 9002 {
                     continue;
                 }
-                let heard = Heard::of(index());
+                let heard = Received::of(index());
                 heard.add(&whole);
                 let found = heard.take(Duration::ZERO, false, |_| true).unwrap();
                 let of = |tag| value(&found, tag);
@@ -290,7 +290,7 @@ mod tests {
                 );
             }
             // Text in a data field must not mark the message as a resend.
-            let heard = Heard::of(index());
+            let heard = Received::of(index());
             heard.leaves(&frame("D", &body));
             let out = heard.whole(&vec![(37, "outer".to_owned())], Duration::ZERO).unwrap();
             assert_eq!(value(&out, 39), None, "{out:?}");
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn what_came_before_the_last_message_does_not_count() {
-        let heard = Heard::default();
+        let heard = Received::default();
         heard.add(b"35=8\x0137=1\x01");
         heard.begin_anew();
         let missed = take(&heard, Duration::ZERO).unwrap_err();
@@ -313,7 +313,7 @@ mod tests {
 
     #[test]
     fn waits_for_what_comes_later() {
-        let heard = Heard::default();
+        let heard = Received::default();
         std::thread::scope(|scope| {
             let taker = scope.spawn(|| take(&heard, LONG));
             heard.add(b"35=8\x01");
@@ -323,7 +323,7 @@ mod tests {
 
     #[test]
     fn the_end_of_the_connection_ends_it_behind_the_last_message() {
-        let heard = Heard::default();
+        let heard = Received::default();
         heard.logged_on();
         std::thread::scope(|scope| {
             let taker = scope.spawn(|| take(&heard, LONG));
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn a_refused_logon_ends_the_wait_and_a_lost_one_does_not() {
-        let heard = Heard::default();
+        let heard = Received::default();
         let words = |text: &str| Err(Some(text.to_owned()));
         heard.logged_on();
         assert_eq!(heard.wait(Duration::ZERO, true), Ok(()));
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn what_was_sent_is_found_when_it_leaves() {
-        let heard = Heard::default();
+        let heard = Received::default();
         let sent = vec![(35, "D".to_owned()), (11, "a".to_owned())];
         std::thread::scope(|scope| {
             let looker = scope.spawn(|| heard.whole(&sent, LONG));
@@ -392,7 +392,7 @@ mod tests {
 
     #[test]
     fn forgets_the_oldest() {
-        let heard = Heard::default();
+        let heard = Received::default();
         (0..=MESSAGES_MAX).for_each(|n| heard.add(format!("34={n}\x01").as_bytes()));
         let found = heard.take(Duration::ZERO, false, |_| true);
         assert_eq!(found, Ok(vec![(34, "1".to_owned())]));

@@ -15,7 +15,7 @@ use super::vocabulary::Vocabulary;
 const HEAD: &str = "# Messages of `transfix connect`: NAME TYPE TAG=VALUE|…";
 
 /// The saved messages.
-pub(super) struct Kept {
+pub(super) struct SavedMessages {
     path: PathBuf,
     lines: Vec<Line>,
 }
@@ -28,7 +28,7 @@ struct Line {
     message: Option<(String, Typed)>,
 }
 
-impl Kept {
+impl SavedMessages {
     /// Reads the messages of a file; a missing file has no messages.
     pub(super) fn read(path: &Path, words: &Vocabulary) -> Result<Self, String> {
         let lines = read(path, words)?.unwrap_or_else(|| vec![Line::comment(HEAD)]);

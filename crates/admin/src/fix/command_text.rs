@@ -4,11 +4,11 @@ use transfix::{Actor, Admin, EngineAction, SessionId};
 
 use crate::fix::administrators::Administrators;
 use crate::fix::answer::Refused;
-use crate::fix::attendance::Attendance;
+use crate::fix::logged_on_users::LoggedOnUsers;
 use crate::fix::request::Element;
 
 /// A command to run.
-pub(super) struct Given<'a> {
+pub(super) struct ParsedCommand<'a> {
     pub(super) administrators: &'a Administrators,
     /// Session of the administrator.
     pub(super) session: &'a SessionId,
@@ -19,7 +19,7 @@ pub(super) struct Given<'a> {
     pub(super) monitoring_id: Option<&'a str>,
 }
 
-impl Given<'_> {
+impl ParsedCommand<'_> {
     pub(super) const fn admin(&self) -> &Admin {
         &self.administrators.admin
     }
@@ -31,7 +31,7 @@ impl Given<'_> {
         Ok(self.admin().request(self.actor, action)?)
     }
 
-    pub(super) fn attendance(&self) -> &Attendance {
+    pub(super) fn attendance(&self) -> &LoggedOnUsers {
         &self.administrators.attendance
     }
 }
