@@ -6,10 +6,10 @@ use super::Stage;
 use super::browser::{Browser, key};
 use super::desk::PASSWORD;
 
-type Said = Result<String, String>;
+type Checked = Result<String, String>;
 
 /// Nothing was measured.
-const GOOD: Said = Ok(String::new());
+const GOOD: Checked = Ok(String::new());
 /// A row of the table of sessions that is seen.
 const ROWS: &str = "[...document.querySelectorAll('.grid-body .grid-row:not([hidden])')]";
 
@@ -30,7 +30,7 @@ pub(super) fn enter(stage: &Stage<'_>, user: &str, url: &str) -> Result<(), Stri
     browser.text(&format!("{user} · {user}"))
 }
 
-pub(super) fn log_in(stage: &Stage<'_>) -> Said {
+pub(super) fn log_in(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     browser.shape(1_200, 900, "light")?;
     browser.open(&stage.desk.url)?;
@@ -52,7 +52,7 @@ pub(super) fn log_in(stage: &Stage<'_>) -> Said {
 }
 
 /// Problems first, a filter, an order by each column.
-pub(super) fn table(stage: &Stage<'_>) -> Said {
+pub(super) fn table(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &format!("{}/#/sessions", stage.desk.url))?;
     browser.until("document.querySelector('.count').textContent.includes('46 of 46')")?;
@@ -97,7 +97,7 @@ fn first() -> String {
 }
 
 /// Text(58) of a counterparty stays text: in the table, on the page, among events.
-pub(super) fn hostile_text(stage: &Stage<'_>) -> Said {
+pub(super) fn hostile_text(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     let is_text = |place: &str| {
         browser
@@ -132,7 +132,7 @@ pub(super) fn hostile_text(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn actions(stage: &Stage<'_>) -> Said {
+pub(super) fn actions(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &of_session(stage, "FIRM0003", ""))?;
     browser.until("document.querySelector('.standing').textContent.includes('Active')")?;
@@ -163,7 +163,7 @@ pub(super) fn actions(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn dangerous(stage: &Stage<'_>) -> Said {
+pub(super) fn dangerous(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0008", ""))?;
     browser.press("⚠ Set next numbers …")?;
@@ -182,7 +182,7 @@ pub(super) fn dangerous(stage: &Stage<'_>) -> Said {
 }
 
 /// A refusal of the engine is shown with its numbers, and the form stays.
-pub(super) fn refused(stage: &Stage<'_>) -> Said {
+pub(super) fn refused(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &of_session(stage, "FIRM0008", ""))?;
     browser.press("Send ResendRequest(2) …")?;
@@ -212,7 +212,7 @@ fn off(browser: &Browser) -> Result<(u64, u64), String> {
     Ok((count("")?, count(":disabled")?))
 }
 
-pub(super) fn roles(stage: &Stage<'_>) -> Said {
+pub(super) fn roles(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     for (user, expected, why) in [
         ("viewer", (16, 16), "Your role, viewer, may only look"),
@@ -233,7 +233,7 @@ pub(super) fn roles(stage: &Stage<'_>) -> Said {
 }
 
 /// Which events the program tells, and new files of its logs: an administrator's alone.
-pub(super) fn levels(stage: &Stage<'_>) -> Said {
+pub(super) fn levels(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     let (events, engine) =
         (format!("{}/#/events", stage.desk.url), format!("{}/#/engine", stage.desk.url));
@@ -257,7 +257,7 @@ pub(super) fn levels(stage: &Stage<'_>) -> Said {
 }
 
 /// From the log-in to an action and back, without a mouse.
-pub(super) fn keyboard(stage: &Stage<'_>) -> Said {
+pub(super) fn keyboard(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
     browser.forget()?;
@@ -313,7 +313,7 @@ pub(super) fn keyboard(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn expired(stage: &Stage<'_>) -> Said {
+pub(super) fn expired(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "viewer", &of_session(stage, "FIRM0003", ""))?;
     browser.text("Latency")?;
@@ -327,7 +327,7 @@ pub(super) fn expired(stage: &Stage<'_>) -> Said {
 }
 
 /// A session is gone when its name was typed.
-pub(super) fn remove(stage: &Stage<'_>) -> Said {
+pub(super) fn remove(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0007", ""))?;
     browser.press("⚠ Remove …")?;
@@ -342,7 +342,7 @@ pub(super) fn remove(stage: &Stage<'_>) -> Said {
 }
 
 /// Stops the engine, after the wrong word, and sees that it has gone.
-pub(super) fn stop(stage: &Stage<'_>) -> Said {
+pub(super) fn stop(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &format!("{}/#/engine", stage.desk.url))?;
     browser.text("● ready").or_else(|_| browser.text("✕ not ready"))?;

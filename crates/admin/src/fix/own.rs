@@ -49,12 +49,12 @@ where
 ///
 /// ```
 /// use transfix_admin::users::Role;
-/// use transfix_admin::{OwnCommands, OwnRequest, Said};
+/// use transfix_admin::{OwnCommands, OwnRequest, CommandResult};
 ///
 /// let mut commands = OwnCommands::default();
 /// commands.add("Uptime", Role::Viewer, "How long the program runs", |request: &OwnRequest<'_>| {
 ///     let sessions = request.admin.sessions().len();
-///     Ok(Said::data(format!("<UptimeData><Sessions>{sessions}</Sessions></UptimeData>")))
+///     Ok(CommandResult::data(format!("<UptimeData><Sessions>{sessions}</Sessions></UptimeData>")))
 /// });
 /// ```
 #[derive(Clone, Default)]
