@@ -4,11 +4,11 @@
 use super::Stage;
 use super::operate::{enter, of_session};
 
-type Said = Result<String, String>;
+type Checked = Result<String, String>;
 
-const GOOD: Said = Ok(String::new());
+const GOOD: Checked = Ok(String::new());
 
-pub(super) fn messages(stage: &Stage<'_>) -> Said {
+pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "viewer", &of_session(stage, "LINE", "/messages"))?;
     for mark in ["resent (43=Y)", "✕ rejects number 7", "✕ rejects number 8", "gap: asks for 3"]
@@ -63,7 +63,7 @@ pub(super) fn messages(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn order(stage: &Stage<'_>) -> Said {
+pub(super) fn order(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "viewer", &of_session(stage, "FIRM0001", "/messages?msg_type=G"))?;
     browser.click("tr.message")?;
@@ -84,7 +84,7 @@ pub(super) fn order(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn events(stage: &Stage<'_>) -> Said {
+pub(super) fn events(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &of_session(stage, "FIRM0004", ""))?;
     browser.click(".tabs a:last-child")?;
@@ -116,7 +116,7 @@ pub(super) fn events(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-pub(super) fn others(stage: &Stage<'_>) -> Said {
+pub(super) fn others(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     let page = |name: &str| browser.open(&format!("{}/#/{name}", stage.desk.url));
     enter(stage, "operator", &of_session(stage, "FIRM0006", ""))?;
@@ -147,7 +147,7 @@ pub(super) fn others(stage: &Stage<'_>) -> Said {
 }
 
 /// All pages, wide and narrow, light and dark: nothing is cut off, everything has a name.
-pub(super) fn pictures(stage: &Stage<'_>) -> Said {
+pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0002", ""))?;
     // The audit has something to show.
