@@ -1,15 +1,15 @@
-//! Finds stores that lie on no file system of this host. On a network file system the lock may hold
-//! on this host alone, so two engines may write the store. A lost connection ends the process by a
-//! signal, since stores are mapped into memory.
+//! Finds stores on network file systems. There the lock may hold on this host only, so two engines
+//! could write the store. A lost connection would end the process by a signal, because stores are
+//! mapped into memory.
 //!
-//! Invariant: what is not known is taken for a file system of this host.
+//! Invariant: an unknown file system counts as local.
 
 use std::io;
 use std::path::Path;
 
 use transfix_store::StoreError;
 
-/// File systems of the network, as statfs(2) names them.
+/// Network file systems, by their numbers in statfs(2).
 const NETWORK: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -21,11 +21,11 @@ const NETWORK: &[(u32, &str)] = &[
     (0x0bd0_0bd0, "Lustre"),
     (0x0102_1997, "9P"),
 ];
-/// A file system in user space: it may lie anywhere.
+/// A file system in user space, which may be local or remote.
 const FUSE: u32 = 0x6573_5546;
 
-/// Refuses a store on a file system of the network, unless it is allowed there. Returns what the
-/// log is to say of one that may be such a file system.
+/// Refuses a store on a network file system, unless allowed. Returns the text for the log if the
+/// file system may be remote.
 pub(crate) fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     check_kind(dir, file_system(existing(dir)), is_allowed)
 }
