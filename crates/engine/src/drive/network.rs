@@ -52,24 +52,24 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
     )))
 }
 
-/// Returns true if it lies on a file system that the machine keeps in memory alone.
+/// Returns true if `dir` is on a file system in memory.
 pub(crate) fn is_in_memory(dir: &Path) -> bool {
     is_memory(file_system(existing(dir)))
 }
 
-/// tmpfs and ramfs.
+/// Returns true for tmpfs and ramfs.
 const fn is_memory(kind: u32) -> bool {
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// A directory that is not there yet comes to lie where the one above it is.
+/// Returns the nearest existing parent, where a missing directory will be created.
 fn existing(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }
 
 #[cfg(target_os = "linux")]
 fn file_system(dir: &Path) -> u32 {
-    // The type has another width on each machine; its numbers have 32 bits.
+    // The width of the type differs between machines; its numbers have 32 bits.
     rustix::fs::statfs(dir).map_or(0, |found| found.f_type as u32)
 }
 
@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
         assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
-        // This one is there, or the directory above it is.
+        // Either the directory or one of its parents exists.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }
 }
