@@ -1,6 +1,7 @@
-//! Which CPUs threads run on: what the settings name must be there.
+//! The CPUs on which threads run. The settings may name only CPUs of this machine.
 //!
-//! Checked at the start, not when a file is read: a file may be looked at on another machine.
+//! The check runs at the start, not when a file is read, because a file may be reviewed on another
+//! machine.
 
 use std::io;
 
@@ -11,19 +12,19 @@ use transfix_settings::{EngineSettings as Engine, SessionSettings, Settings};
 /// The CPUs of the machine as the system writes them, such as `0-3,8`.
 const ONLINE: &str = "/sys/devices/system/cpu/online";
 
-/// Gives the calling thread a low priority: it works when sessions do not. It still gets a tenth of
-/// a CPU that others want.
+/// Gives the calling thread a low priority, so that it yields to sessions. The thread still gets a
+/// tenth of a contended CPU.
 pub(crate) fn step_back() {
-    // Only on Linux a thread has a priority of its own.
+    // Only on Linux does each thread have its own priority.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 10) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
 }
 
-/// The first step of helper threads: they run on these CPUs, or where the caller may run. A thread
-/// gets the CPUs of the one that starts it, which may be pinned to the one CPU on which nothing but
-/// a session is to run. `report` hears of a failure.
+/// Returns the first step of helper threads: they run on `cpus`, or else on the caller's CPUs. A
+/// thread inherits the CPUs of the thread that starts it, which may be pinned to a session's own
+/// CPU. `report` receives a failure.
 pub(crate) fn of_helpers(
     cpus: &[usize],
     report: fn(&io::Error),
@@ -40,7 +41,7 @@ pub(crate) fn of_helpers(
     }
 }
 
-/// Refuses CPUs that the machine lacks: their threads would run anywhere.
+/// Refuses CPUs that the machine lacks, because their threads would run on any CPU.
 pub(crate) fn check(settings: &Settings) -> Result<(), String> {
     let machine = Machine::this();
     let of_sessions = settings.sessions.iter().filter_map(|session| machine.lacks(session));
@@ -50,8 +51,8 @@ pub(crate) fn check(settings: &Settings) -> Result<(), String> {
 
 /// The CPUs of a machine.
 pub(crate) struct Machine {
-    /// As the system writes them; empty if it does not say which it has, and refuses the pinning
-    /// itself.
+    /// The CPUs as the system writes them. Empty if the system does not list them and refuses the
+    /// pinning itself.
     online: String,
 }
 
@@ -65,14 +66,14 @@ impl Machine {
         self.online.is_empty() || parts(&self.online).any(|part| part.contains(&cpu))
     }
 
-    /// The warning about the CPU of a session, if it is not here.
+    /// Returns the error about a session's CPU that the machine lacks.
     pub(crate) fn lacks(&self, session: &SessionSettings) -> Option<String> {
         let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
         let (place, id, online) = (session.place("cpu"), session.id(), &self.online);
         Some(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"))
     }
 
-    /// The warnings about keys of `[engine]` that name CPUs which are not here.
+    /// Returns the errors about keys of `[engine]` that name missing CPUs.
     pub(crate) fn lacks_of_engine(&self, settings: &Settings) -> Vec<String> {
         let Engine { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
         let log_cpu: Vec<_> = log_cpu.iter().copied().collect();
@@ -93,7 +94,7 @@ impl Machine {
     }
 }
 
-/// The ranges of a list such as `0-3,8`.
+/// Returns the ranges of a list such as `0-3,8`.
 fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
     list.split(',').filter_map(|part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -105,7 +106,7 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    /// The warnings about a session with these keys on a machine with these CPUs.
+    /// Returns the errors about a session with these keys, on a machine with these CPUs.
     fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\

@@ -1,8 +1,8 @@
-//! The review of settings on this machine before an engine starts with them: faults that would stop
-//! the start, and sound choices that are dangerous.
+//! The review of settings on this machine before an engine starts: faults that would fail the
+//! start, and valid but dangerous choices.
 //!
-//! Invariant: nothing is opened for writing, no port of the settings is listened at, and no
-//! counterparty hears of it.
+//! Invariant: nothing is opened for writing, no port of the settings is used, and no counterparty
+//! is contacted.
 
 mod choices;
 mod start;
@@ -24,24 +24,24 @@ use crate::drive::tls::Doubt;
 use crate::drive::{network, tls};
 use crate::link::rule_book::RuleBook;
 
-/// The findings of [`Review::of`]. Each text begins with file and line, if the settings have
-/// them.
+/// The findings of [`Review::of`]. Each text begins with file and line, if the settings come from a
+/// file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
-    /// Faults that would keep an engine, or one of its sessions, from its start or from its
+    /// Faults that would prevent the start of an engine or session, or a connection to the
     /// counterparty.
     pub errors: Vec<String>,
-    /// Choices that work and are dangerous, and those without effect in their place.
+    /// Choices that are valid but dangerous, or have no effect.
     pub warnings: Vec<String>,
-    /// Settings for a program of one's own, which no verb of `transfix` can serve: see
+    /// Settings that only a custom program can run, and no command of `transfix`. See
     /// [`Review::needs_program`].
     pub needs_program: Vec<String>,
 }
 
 impl Review {
-    /// Looks at what the settings name: dictionaries, certificates, CPUs, file systems; and for
-    /// choices that cost safety. On the machine, and as the user, that the engine is to run on.
+    /// Checks what the settings name: dictionaries, certificates, CPUs, file systems. Also finds
+    /// unsafe choices. Run it on the engine's machine and as the engine's user.
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
@@ -55,7 +55,7 @@ impl Review {
                 errors.add(session, error.to_string());
             }
             start::of_session(session, &mut doors, &mut errors);
-            // Sessions at one address share a door.
+            // Sessions at one address share a listener.
             if session.role == Role::Initiator || seen.insert(&session.address) {
                 match tls::review(session) {
                     Ok(doubts) => doubts.into_iter().for_each(|doubt| match doubt {
@@ -81,29 +81,29 @@ impl Review {
         Self { errors, warnings, needs_program: Self::needs_program(settings) }
     }
 
-    /// Errors of `[admin]` that would stop the administration at its start: users, certificate,
-    /// addresses. A program checks them before its engine listens for counterparties.
+    /// Returns errors of `[admin]` that would prevent the start of the administration: users,
+    /// certificate, addresses. A program checks them before its engine listens for counterparties.
     #[must_use]
     pub fn admin_errors(settings: &Settings) -> Vec<String> {
         let users = settings.admin.as_ref().and_then(|admin| lacks_users(&admin.users_file));
         start::of_admin(settings).into_iter().chain(users).collect()
     }
 
-    /// Settings for a program of one's own, which no verb of `transfix` can serve: `mode =
-    /// "polled"`, and a store that another process may have written. Each text begins with file and
-    /// line, if the settings have them.
+    /// Returns settings that only a custom program can run, and no command of `transfix`: `mode =
+    /// "polled"`, and a store that another process may write. Each text begins with file and line,
+    /// if the settings come from a file.
     #[must_use]
     pub fn needs_program(settings: &Settings) -> Vec<String> {
         start::needs_program(settings)
     }
 }
 
-/// Texts about sessions; sessions of which the same is to be said share one.
+/// Texts about sessions. Sessions with the same finding share a text.
 #[derive(Default)]
 struct Findings {
-    /// In the order of the first of each.
+    /// The findings, in the order of their first session.
     all: Vec<Finding>,
-    /// Where they are, by what stands before and after the session's identity.
+    /// The index of each finding, by its text before and after the session's identity.
     by_text: HashMap<[String; 2], usize>,
 }
 
@@ -114,7 +114,7 @@ struct Finding {
 }
 
 impl Findings {
-    /// `venue.toml:7: FIX.4.4:A->B: address: what is wrong`.
+    /// Adds a finding such as `venue.toml:7: FIX.4.4:A->B: address: what is wrong`.
     fn of(&mut self, session: &SessionSettings, key: &str, what: &str) {
         self.add(session, format!("{}{}: {key}: {what}", session.place(key), session.id()));
     }
@@ -164,14 +164,14 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
     }
 }
 
-/// Conditions of the standard are checked where the dictionary has some.
+/// Warns if conditions are to be checked but the dictionary has none.
 fn conditions(session: &SessionSettings, warnings: &mut Findings) {
     if !session.validation.checks.conditions {
         return;
     }
     let version = session.protocol.default_appl_ver_id;
     let wanted = DictionaryChoice::of_session(session.begin_string, version, &session.validation);
-    // One that cannot be read is an error already.
+    // An unreadable dictionary is already an error.
     let Ok(dictionary) = wanted.dictionary() else { return };
     if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
         let what = format!(
@@ -183,7 +183,7 @@ fn conditions(session: &SessionSettings, warnings: &mut Findings) {
     }
 }
 
-/// Data that others on the way, or on this machine, can read.
+/// Warns about data that others can read, on the network or on this machine.
 fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
     let tls = tls_of(session);
     if tls.is_none() && !is_this_machine(&session.address) {
@@ -204,7 +204,7 @@ fn who_may_read(session: &SessionSettings, warnings: &mut Findings) {
     }
 }
 
-/// Ways for others to pass as the counterparty.
+/// Warns about ways to impersonate the counterparty.
 fn who_may_come(session: &SessionSettings, warnings: &mut Findings) {
     let (tls, logon) = (tls_of(session), &session.logon);
     if session.role == Role::Initiator {
@@ -247,7 +247,8 @@ fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
     session.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Returns true if what is sent stays on this machine; a session without sockets has no address.
+/// Returns true if traffic to `address` stays on this machine. A session without sockets has an
+/// empty address.
 fn is_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or("", |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -264,7 +265,7 @@ fn all_may_read(file: &Path) -> bool {
 const UNWRITTEN: &str = "[admin]: what operators do is written nowhere but in the log; set \
                          audit_file of [engine]";
 
-/// Why nobody could log in to the administration.
+/// Returns the reason why no user could log in to the administration.
 fn lacks_users(path: &Path) -> Option<String> {
     let shown = path.display();
     match fs::metadata(path) {
@@ -293,7 +294,7 @@ mod tests {
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
 
-    /// The findings about a file of two sessions with these lines in the first one.
+    /// Returns the findings about a file of two sessions, with these lines in the first one.
     fn review(dir: &TempDir, lines: &str) -> Review {
         let path = dir.path().join("a.toml");
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
@@ -302,8 +303,8 @@ mod tests {
         Review::of(&Settings::load(&path).unwrap())
     }
 
-    /// The findings about the first session alone, from its key on, but for its file system: the
-    /// tests may run on any.
+    /// Returns the findings about the first session only, from its key on. Findings about its file
+    /// system are left out, because the tests may run on any.
     fn said(texts: &[String]) -> String {
         let about = |text: &&String| text.contains("a.toml") && text.contains("VENUE->A");
         let from_key =
@@ -371,7 +372,7 @@ mod tests {
             assert_eq!(said.contains(&expected_text), expected, "{said}");
             assert!(!said.contains("sesame"), "{said}");
         }
-        // In the settings themselves.
+        // The password is in the settings file itself.
         let settings = dir.path().join("a.toml");
         let inline = "logon.expected_password = 'x'";
         assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
@@ -401,7 +402,7 @@ mod tests {
         let soon_s = clock::now().utc.0.unsigned_abs() / 1_000_000_000 + 1_000;
         let soon = authority.sign(&["localhost"], 3, Valid::Until(soon_s));
         let itself = authority.itself();
-        // One of several is not passed over.
+        // Every one of several certificates is checked.
         let more = format!(
             "more_certificates = [{{ certificate = '{}', key = '{}' }}]\n",
             old.certificate.display(),

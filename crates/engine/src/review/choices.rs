@@ -1,4 +1,4 @@
-//! Keys that cost safety, and keys that do nothing where they stand.
+//! Warnings about keys that reduce safety, and keys without effect.
 //!
 //! Invariant: a warning is given only for a key whose value differs from its default.
 
@@ -15,13 +15,13 @@ use transfix_settings::{
 
 use super::Findings;
 
-/// A choice of which something is to be said.
+/// A choice that causes a warning.
 struct Choice {
     /// The key of the session, which has a line in the file.
     key: &'static str,
     /// True if the session has made the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// True if it does nothing there. The warning about a dangerous one always counts.
+    /// True if the choice has no effect in the session. Dangerous choices are never idle.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }
@@ -276,7 +276,7 @@ const IDLE: &[Choice] = &[
     idle("timing", |s| !s.timing.heart_bt_int_max.is_zero(), is_initiator, OF_ACCEPTOR),
 ];
 
-/// Speaks of all choices of these kinds.
+/// Warns about all dangerous and idle choices.
 pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
     for choice in DANGEROUS {
         say(choice, settings, warnings);
@@ -300,7 +300,7 @@ pub(super) fn review(settings: &Settings, warnings: &mut Findings) {
 fn say(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
     let Choice { key, is_made, is_idle, says } = choice;
     let made: Vec<_> = settings.sessions.iter().filter(|session| is_made(session)).collect();
-    // A key of `[defaults]` may be there for the sessions in which it counts.
+    // A key of `[defaults]` may be meant for the sessions where it has an effect.
     let counts = made.iter().any(|session| !is_idle(session));
     let idle = made.into_iter().filter(|session| is_idle(session));
     for session in idle.filter(|session| !counts || session.has_own(key)) {
