@@ -2,8 +2,8 @@
 //! engine, and actions of operators.
 //!
 //! Types that a program calls or implements by name belong here, and the adapters to the layers
-//! below ([`owner`]). No lower layer depends on this module. Values that the lower layers return
-//! (errors, counts, events) are defined there, and `lib.rs` exports them.
+//! below. No lower layer depends on this module. Values that the lower layers return (errors,
+//! counts, events) are defined there, and `lib.rs` exports them.
 
 pub(crate) mod adapter;
 pub(crate) mod admin;

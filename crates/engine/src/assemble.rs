@@ -81,7 +81,7 @@ pub(crate) fn open_again(
             .open_or_defer(log, settings.folder().as_ref())
             .map_err(log_failed(settings, log))?;
         if let Some(error) = why {
-            // This is logged once per reload.
+            // The line is logged once per reload.
             let (session, dir) = (settings.id(), log.dir.display());
             event!(error, LogNotOpened, %session, %dir, %error);
         }
@@ -183,8 +183,8 @@ fn open_with(
     let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
     let shared = assemble(settings, parts, registry);
     let shared = shared.map_err(|source| EngineError::Store { id, source })?;
-    // This is logged once per session, and only when the session is made, because unknown peers can
-    // cause repeated attempts.
+    // The line is logged once per session, and only when the session is made, because unknown peers
+    // can cause repeated attempts.
     for window in windows {
         let (open, close) = (window.open, window.close);
         event!(info, Window, session = %shared.id, %open, %close);

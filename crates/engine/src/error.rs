@@ -29,8 +29,8 @@ pub enum EngineError {
 }
 
 impl EngineError {
-    /// Returns the number of this error, for logs and other languages. It never changes. The page
-    /// "Codes" of the book lists all numbers.
+    /// Returns the number of this error, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {

@@ -40,8 +40,8 @@ pub struct Review {
 }
 
 impl Review {
-    /// Checks what the settings name: dictionaries, certificates, CPUs, file systems. Also finds
-    /// unsafe choices. Run it on the engine's machine and as the engine's user.
+    /// Checks what the settings name: dictionaries, certificates, CPUs, file systems. Finds unsafe
+    /// choices too. Run the review on the engine's machine and as the engine's user.
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());

@@ -262,7 +262,7 @@ impl SimulatedSession {
     /// Collects the output, and closes the connection if it has ended.
     fn settle(&mut self, now: Now, outcome: Result<(), Down>) {
         while self.collect() {
-            // This sends bytes that did not fit into the pipe before.
+            // The flush sends bytes that did not fit into the pipe before.
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };

@@ -390,7 +390,7 @@ impl Passing<'_, '_, '_> {
             let choices = self.choose(&[target], route)?;
             let done = match target {
                 Target::Socket(name) if self.gateway.ports.has_program(name) => {
-                    // From now on the program decides about the message.
+                    // The program decides about the message from now on.
                     lock(self.passed).doubtful = vec![self.name(target)];
                     self.ask(&[target])
                 }

@@ -168,7 +168,7 @@ impl OpenChoices {
         move |sent| {
             let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
             let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Without this line, the copy is found by its fields.
+            // The copy is found by its fields if this line is missing.
             let _ = file.add(&Line::Numbered { seq, to: to.clone(), number }, false);
         }
     }
@@ -310,7 +310,7 @@ fn resolve(
     chosen: AllChosen,
     settings: &Settings,
 ) -> HashMap<String, HashMap<u64, (Incoming, Fates)>> {
-    // For each store: the first number to read, and the numbers already assigned to known messages.
+    // The first number to read in each store, and the numbers already assigned to known messages.
     let mut wanted: HashMap<String, (u64, BTreeSet<u64>)> = HashMap::new();
     for (name, to) in chosen.values().flat_map(BTreeMap::values).flat_map(|one| &one.to) {
         if let Some(next) = to.next {

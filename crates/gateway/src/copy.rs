@@ -12,7 +12,7 @@ fn is_of_header(tag: Tag) -> bool {
     OF_HEADER.contains(&tag.0) || tag.0 == 1156
 }
 
-/// The fields that name the recipient. They are dropped.
+/// The fields that name the recipient, which are dropped.
 const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
 /// The fields that name the firm on whose behalf the sender acts.
 const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];

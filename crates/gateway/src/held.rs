@@ -1,5 +1,6 @@
 //! Messages that cannot be delivered now, and must not be refused, because a target has or may have
-//! them. They are tried again until their targets are available, or the routes name other targets.
+//! them. These messages are tried again until their targets are available, or the routes name other
+//! targets.
 //!
 //! Invariant: the session of a held message gets no further message meanwhile, so the order is
 //! kept.

@@ -51,8 +51,8 @@ struct Port {
     /// Taken by the listening thread.
     listener: Mutex<Option<UnixListener>>,
     program: Mutex<Option<Program>>,
-    /// The id of the next message. It continues across programs, so an answer of an earlier program
-    /// never counts for a later program's message.
+    /// The id of the next message. The id continues across programs, so an answer of an earlier
+    /// program never counts for a later program's message.
     next_id: AtomicU64,
     admin: OnceLock<Admin>,
     origins: Origins,
@@ -206,8 +206,8 @@ impl Port {
 
     fn cut_off(&self, mut place: MutexGuard<'_, Option<Program>>, why: &str) {
         let program = place.take();
-        // Dropping the program answers the sessions that wait for it. They may ask another program,
-        // so the lock must be free.
+        // Dropping the program answers the sessions that wait for it. These sessions may ask
+        // another program, so the lock must be free.
         drop(place);
         if program.is_some() {
             tracing::warn!(socket = %self.socket.name, why, "a program at a socket is cut off");

@@ -41,7 +41,7 @@ pub(super) struct Program {
     /// Distinguishes the program from earlier ones.
     pub(super) number: u64,
     lines: Sender<Line>,
-    /// Lines held while a message of the program is being sent. They follow the answer.
+    /// Lines held while a message of the program is being sent. These lines follow the answer.
     held: Option<Vec<Vec<u8>>>,
     /// Bytes of the waiting lines.
     bytes: usize,

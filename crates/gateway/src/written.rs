@@ -243,7 +243,7 @@ impl Reader<'_> {
         Some(tag)
     }
 
-    /// Returns the names of all sessions; those of templates end with `*`.
+    /// Returns the names of all sessions. A template's name ends with `*`.
     fn ids(&self) -> Vec<String> {
         self.settings.sessions.iter().map(|session| session.id().to_string()).collect()
     }

@@ -1,4 +1,4 @@
-//! When to make the next segment in advance, and its length.
+//! The preparation of the next segment in advance: its time and its length.
 //!
 //! Invariants:
 //! - Making a segment delays messages no longer than making a short segment. With power durability
@@ -44,7 +44,7 @@ pub(crate) struct Has {
     pub(crate) number: u64,
     /// Bytes of all segments in use.
     pub(crate) held: usize,
-    /// Where the next record of the last one goes.
+    /// The offset of the next record in the last segment.
     pub(crate) tail: usize,
 }
 

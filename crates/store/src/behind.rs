@@ -81,7 +81,7 @@ pub(crate) struct Behind<M: Map> {
     safe_mark: Option<Mark>,
     /// The batch that is being synced, once a later batch is committed.
     under_way_mark: Option<Mark>,
-    /// The records committed while another batch is being synced. They are not published.
+    /// The records committed while another batch is being synced. These records are not published.
     pub(crate) gathered: Option<Batch>,
 }
 

@@ -1,5 +1,5 @@
-//! The state of a store, in a readable file next to its directory. People read the file. It also
-//! reveals, when the store is opened, that the directory was replaced by an older copy.
+//! The state of a store, in a readable file next to its directory. People read the file. When the
+//! store is opened, the file reveals that the directory was replaced by an older copy.
 //!
 //! **Invariant:** the file never has higher numbers than the store has committed. The file is
 //! written when the store is opened, with each new segment, and when the store is closed. In
@@ -24,8 +24,8 @@ const HEAD: &str = "\
 
 impl FileStore<Files> {
     /// Keeps the state in the file at `path` from now on. Returns the numbers that the file had, if
-    /// the store is behind them. Such a store is an older copy, lost its end in a power cut, or was
-    /// created again because its directory was missing.
+    /// the store is behind them. The store is then an older copy, has lost its end in a power cut,
+    /// or was created again because its directory was missing.
     ///
     /// # Errors
     /// If the file cannot be read or written.

@@ -64,14 +64,14 @@ pub enum StoreError {
         /// Bytes allowed.
         max: usize,
     },
-    /// Not a failure: the answer is still being fetched. When it arrives, the store calls the waker
-    /// given to [`Store::wake_by`]; ask again then.
+    /// Not a failure: the answer is still being fetched. When the answer arrives, the store calls
+    /// the waker given to [`Store::wake_by`](crate::Store::wake_by); ask again then.
     NotYet,
 }
 
 impl StoreError {
-    /// Returns the number of this error, for logs and other languages. It never changes. The page
-    /// "Codes" of the book lists all numbers.
+    /// Returns the number of this error, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -119,8 +119,8 @@ pub enum Damage {
 }
 
 impl Damage {
-    /// The number of this damage, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this damage, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {

@@ -1,9 +1,9 @@
 //! The location of the message of each number: a list in chunks. The cost of a put is bounded,
 //! however many messages there are.
 //!
-//! Invariants: appending never moves entries, except those of a first chunk that is still small.
-//! Chunks before the last one in use are full. A chunk whose entries are forgotten is reused after
-//! the others.
+//! Invariants: appending never moves entries, except in a first chunk that is still small. Chunks
+//! before the last one in use are full. A chunk whose entries are forgotten is reused after the
+//! others.
 
 use std::hint::cold_path;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -91,7 +91,7 @@ const PLACE_BYTES: usize = 512;
 /// - The later put of a number replaces the earlier one.
 /// - [`Store::queued`] finds messages of [`Record::Queued`] that no later [`Record::Unqueued`]
 ///   removed. Numbers and resets do not affect these messages.
-/// - The records of a commit are visible at once. They are safe at once, or later
+/// - The records of a commit are visible at once. The records are safe at once, or later
 ///   ([`Committed::Pending`]). A batch becomes safe only after all earlier batches. A crash leaves
 ///   a prefix of the batches, which includes all safe ones.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
@@ -111,8 +111,8 @@ pub trait Store: Send {
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
 
     /// Makes every record since the last commit visible, and durable together: at once, or in the
-    /// background. Without records, returns the present result of the last commit. A dropped store
-    /// must finish pending commits, or the last numbers of an orderly shutdown are lost.
+    /// background. Returns the present result of the last commit if there are no records. A dropped
+    /// store must finish pending commits, or the last numbers of an orderly shutdown are lost.
     ///
     /// # Errors
     /// After an error the store is poisoned. Reopening the store shows whether the batch was kept.
@@ -140,8 +140,8 @@ pub trait Store: Send {
     fn wake_by(&mut self, _wake: Wake) {}
 
     /// Returns the outbound message with this number, or `None`. A store may read the message into
-    /// its own memory, and keep it until the next call for another number. The bytes are those that
-    /// were put. A store whose medium may change them checks them at each read.
+    /// its own memory, and keep it until the next call for another number. The bytes are the bytes
+    /// of the put. A store whose medium may change them checks them at each read.
     ///
     /// A remote store does not wait for its medium. The store begins to fetch the message, and
     /// returns [`StoreError::NotYet`] until the message has arrived. The session continues

@@ -68,8 +68,8 @@ pub enum Record<'a> {
         /// The message's bytes, without the fields that are set when it is sent.
         bytes: &'a [u8],
     },
-    /// Queued messages with this ticket or a lower one no longer wait. They are sent in the same
-    /// batch, or discarded.
+    /// Queued messages with this ticket or a lower one no longer wait. These messages are sent in
+    /// the same batch, or discarded.
     Unqueued(u64),
 }
 

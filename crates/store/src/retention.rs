@@ -22,10 +22,10 @@ use crate::segment::{self, io_error};
 /// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// The directory to which unneeded segments are moved, under their names: those from before the
-    /// last reset, and those beyond `bytes_max`. The directory must serve only this store. Segments
-    /// are copied if it is on another file system. With `None` they remain in the store's
-    /// directory.
+    /// The directory to which unneeded segments are moved, under their names. Unneeded segments are
+    /// from before the last reset, or exceed `bytes_max`. The directory must serve only this store.
+    /// Segments are copied to a directory on another file system. `None` leaves segments in the
+    /// store's directory.
     pub archive_dir: Option<PathBuf>,
     /// The compression of unneeded segments, in the archive or the store's directory. Compression
     /// needs the cargo feature `zstd`; so does reading.

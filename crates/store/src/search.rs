@@ -47,8 +47,8 @@ pub(crate) struct Search<'f> {
     file: &'f [u8],
     seal: Seal,
     sums: Sums,
-    /// For each record offset, the end of the chain of valid records that begins there and closes a
-    /// batch; 0 for none.
+    /// The end of the chain, for each record offset, of valid records that begins at that offset
+    /// and closes a batch; 0 for none.
     chains: Vec<u32>,
     /// Offsets of records that have a correct checksum but no segment's key: message bodies that
     /// imitate batches.

@@ -17,7 +17,7 @@ use crate::segment::{self, io_error};
 /// The files of a store in the order of their segments.
 #[derive(Debug)]
 pub(crate) struct SegmentFiles {
-    /// For each segment, the number in the name of its file.
+    /// The number in the file name of each segment.
     pub(crate) files: BTreeMap<u64, u64>,
     /// Files without a segment of this store.
     pub(crate) strays: BTreeMap<u64, Stray>,
@@ -67,8 +67,8 @@ impl SegmentFiles {
         Ok(segment_files)
     }
 
-    /// Assigns each file to a segment: first the files with the correct name, then those whose
-    /// header names their segment, then those without a valid header.
+    /// Assigns each file to a segment. Files with the correct name come first, then files whose
+    /// header names their segment, then files without a valid header.
     fn sort_out(&mut self) {
         let heads = std::mem::take(&mut self.heads);
         let mut later = Vec::new();

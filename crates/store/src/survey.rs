@@ -42,7 +42,7 @@ pub struct Survey {
     /// removes them.
     pub unfinished_bytes: u64,
     /// Batches in invalid parts that this store did not write: message bodies that imitate batches.
-    /// They are ignored.
+    /// These batches are ignored.
     pub imitations: u64,
     /// The session that the store belongs to; empty for none.
     pub session: String,
@@ -83,8 +83,8 @@ pub struct Fault {
     /// The first and last MsgSeqNum(34) of the lost outbound messages, if the surrounding messages
     /// show them.
     pub lost_outbound: Option<(u64, u64)>,
-    /// True if nothing else was lost. False where a file, its end or its header is missing. Only
-    /// `lost_outbound` then indicates the lost content.
+    /// True if nothing else was lost. False if a file, its end or its header is missing, where only
+    /// `lost_outbound` indicates the lost content.
     pub is_all_known: bool,
 }
 
@@ -373,7 +373,7 @@ fn look_through(
                 found.batches.push(Batch { start, end, home: start });
                 start = end;
             }
-            // From here on no byte is checked twice.
+            // No byte is checked twice from here on.
             None => search = Some(Search::new(file, start, seal)),
         }
     }

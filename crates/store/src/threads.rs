@@ -1,5 +1,5 @@
-//! Threads for work of stores that must not delay messages. They make segments, memory pages and
-//! index chunks in advance. Threads that sync and archive are started by the same means.
+//! Threads for work of stores that must not delay messages. The threads make segments, memory pages
+//! and index chunks in advance. Threads that sync and archive are started by the same means.
 //!
 //! Invariant: the shortest request comes first, because a store that asks for a short segment has
 //! little room left.

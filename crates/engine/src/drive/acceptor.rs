@@ -133,7 +133,8 @@ pub(crate) struct Acceptor {
     next_token: usize,
     index: FieldIndex,
     lines: Lines,
-    /// When to accept again without an event: connections that already wait are reported only once.
+    /// The time to accept again without an event: connections that already wait are reported only
+    /// once.
     accept_at: Option<u64>,
 }
 

@@ -88,7 +88,7 @@ impl Admission {
         let Err(error) = started else { return Ok(()) };
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.threads -= 1;
-        // A running thread takes the job. Without one, remaining jobs would accumulate.
+        // A running thread takes the job. Without a thread, remaining jobs would accumulate.
         if line.threads > 0 || !line.waiting.iter().any(|(waiting, _)| *waiting == ticket) {
             return Ok(());
         }

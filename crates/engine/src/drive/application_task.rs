@@ -172,7 +172,7 @@ fn answered(deliveries: &DeliveryQueue, session: &Weak<Shared>, (parts, answer):
     let Some(session) = session.upgrade() else { return };
     let reports = AssertUnwindSafe(|| report(deliveries, &session));
     if catch_unwind(reports).is_err() {
-        // As in a visit: the worker finds the failure, and this thread continues.
+        // The worker finds the failure, as in a visit, and this thread continues.
         deliveries.is_broken();
         session.call_worker();
     }
@@ -222,7 +222,7 @@ struct RemoteAccess<'a> {
 }
 
 impl RemoteAccess<'_> {
-    /// Sends a complete body. Also returns true if the queue is then full.
+    /// Sends a complete body. The flag is true if the queue is then full.
     fn send_whole(
         &self,
         msg_type: &[u8],
@@ -278,7 +278,7 @@ impl RemoteSession for RemoteAccess<'_> {
         Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
         let (sent, is_full) = self.send_whole(msg_type, change, &body);
         if is_full && session.queue_when_full == QueueWhenFull::Wait {
-            // The message is accepted. This waits until the next one has room.
+            // The message is accepted. The thread waits until the next message has room.
             let full = SendError::WouldBlock { queued_bytes: 0 };
             let has_room = |core: &mut Core| if core.is_full() { Err(full) } else { Ok(()) };
             let _ = session.when_full(full, || session.with_core(has_room));

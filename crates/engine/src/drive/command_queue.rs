@@ -1,5 +1,5 @@
-//! The command queue of a worker: commands, connections and calls of other threads. It also shows
-//! the worker's load to the other workers of the pool.
+//! The command queue of a worker: commands, connections and calls of other threads. The queue also
+//! shows the worker's load to the other workers of the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -103,7 +103,7 @@ mod tests {
         let mut deadlines = Deadlines::default();
         deadlines.note(1, 7_000_000);
         for now in 1..100_000 {
-            // The heartbeat deadline of an active session moves; that of a silent one does not.
+            // The heartbeat deadline moves in an active session, but not in a silent one.
             for at in [0, 30_000 + now] {
                 deadlines.note(0, at);
                 deadlines.note(2, if at == 0 { 0 } else { 8_000_000 });

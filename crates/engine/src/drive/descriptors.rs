@@ -13,7 +13,7 @@ use crate::error::EngineError;
 
 /// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;
-/// One in this number of sessions has two connections: the ending one, and its replacement.
+/// A session in this number has two connections: the ending one, and its replacement.
 const REPLACED_ONE_IN: u64 = 16;
 /// The descriptors of a thread that waits in epoll, of the pool or of a session.
 const OF_A_THREAD: u64 = 2;
@@ -25,13 +25,13 @@ const OF_AN_ARCHIVE: u64 = 3;
 const OF_A_LOG: u64 = 3;
 /// The other descriptors of the engine and its program.
 const OF_THE_ENGINE: u64 = 64;
-/// The minimum number of waiting connections. With fewer, a handful of unknown peers would keep all
+/// The minimum number of waiting connections. A handful of unknown peers would otherwise keep all
 /// others out.
 const WAITING_MIN: u64 = 16;
 
 /// Raises the limit as far as possible, and returns the number of connections that may wait for
-/// their Logon(A). The number is that of the settings, or what the limit leaves besides the
-/// sessions, including those made from templates.
+/// their Logon(A). The settings give the number. A low limit reduces the number to the files that
+/// all sessions leave, including sessions from templates.
 ///
 /// # Errors
 /// If the limit is too low for the sessions of the settings.
@@ -78,7 +78,7 @@ fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
 }
 
 /// Returns the number of connections that may wait. `needed` are the files of the sessions and the
-/// engine, `created` those of sessions from templates.
+/// engine, `created` the files of sessions from templates.
 fn within(
     files: u64,
     (sessions, needed): (usize, u64),
@@ -97,7 +97,7 @@ fn within(
     let reserved = created.min(room / 4 * 3);
     let left = room - reserved;
     if left < wanted {
-        // This is logged once, at the start.
+        // The line is logged once, at the start.
         event!(warn, FewFilesForLogons, limit = files, wanted, left);
     }
     Ok(usize::try_from(left.min(wanted).max(waiting_min)).unwrap_or(usize::MAX))

@@ -153,7 +153,7 @@ impl DrivenSession {
         if std::mem::replace(&mut self.closing, true) {
             return Ok(());
         }
-        // This is logged once per window, because no connection is taken outside it.
+        // The line is logged once per window, because no connection is taken outside it.
         event!(info, WindowClosed, session = %self.shared.id);
         link.executor().send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
@@ -194,7 +194,7 @@ impl DrivenSession {
         };
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
-        // This must come last, because the steps before may report unsent messages to the
+        // This step must come last, because the steps before may report unsent messages to the
         // application.
         let is_done = link.core_mut().delivery.ask_for_idle() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
@@ -473,7 +473,7 @@ impl DrivenSession {
             self.window = self.window_at(now);
             self.lock().executor().tell(now, &Event::AttemptsGivenUp { attempts });
         }
-        // This comes last: it calls the application, which may panic.
+        // Closing the link comes last, because the application is called and may panic.
         let mut link = self.lock();
         // Under the lock: a sender adds nothing once the link is down.
         self.shared.waiting.note(0);

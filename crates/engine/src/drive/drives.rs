@@ -6,8 +6,8 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if this thread drives sessions. It may be in a callback that holds a session's
-/// lock.
+/// Returns true if this thread drives sessions. The thread may be in a callback that holds a
+/// session's lock.
 pub(crate) fn drives() -> bool {
     DRIVES.get()
 }

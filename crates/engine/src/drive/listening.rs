@@ -91,8 +91,8 @@ impl Listening {
             (TlsListener::of(settings, own)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
-        // A name such as localhost has several addresses. With port 0 the system selects a port for
-        // each, so only the first is bound.
+        // A name such as localhost has several addresses. The system replaces port 0 by another
+        // port for each address, so only the first is bound.
         let mut found = resolve(settings)?;
         let options = socket_options(settings, found[0], None)?;
         if found.iter().any(|address| address.port() == 0) {

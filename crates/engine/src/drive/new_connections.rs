@@ -27,7 +27,7 @@ pub(crate) struct NewConnection {
     pub(crate) header: Option<ProxyHeader>,
     /// If the first message is held: the time since when, and the time of the next check.
     pub(crate) held: Option<(u64, u64)>,
-    /// Whether the password matches the hash in the settings, once known.
+    /// `Some(true)` if the password matches the hash in the settings; `None` while unchecked.
     pub(crate) password_proof: Option<bool>,
     /// True while another connection of its source has its password checked.
     pub(crate) in_line: bool,

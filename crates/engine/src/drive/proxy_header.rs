@@ -1,6 +1,6 @@
-//! The header of a proxy before a connection's bytes, which has the client's address: the PROXY
-//! protocol of HAProxy (`proxy-protocol.txt` of its documentation), versions 1 (a line of text) and
-//! 2 (binary).
+//! The header of a proxy before a connection's bytes, which has the client's address. The form is
+//! the PROXY protocol of HAProxy (`proxy-protocol.txt` of its documentation). Version 1 is a line
+//! of text, and version 2 is binary.
 //!
 //! Invariant: no byte after the header is read.
 

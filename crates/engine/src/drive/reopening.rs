@@ -14,7 +14,7 @@ use crate::drive::shared::Shared;
 use crate::io::{Io, Job};
 use crate::link::event::Event;
 
-/// The time before the first attempt, in nanoseconds. It doubles for each further attempt.
+/// The time before the first attempt, in nanoseconds. The time doubles for each further attempt.
 const FIRST_NS: u64 = 1_000_000_000;
 const LAST_NS: u64 = 64 * FIRST_NS;
 /// The interval of checks whether an attempt has ended.

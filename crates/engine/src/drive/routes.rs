@@ -201,7 +201,7 @@ fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("local_address");
     let what = || format!("{place}{}: local_address {text}", settings.id());
     let found: io::Result<Vec<_>> = match text.parse::<IpAddr>() {
-        // This includes IPv6, where the digits after the last colon are not a port.
+        // The branch includes IPv6, where the digits after the last colon are not a port.
         Ok(address) => Ok(vec![SocketAddr::new(address, 0)]),
         Err(_) => {
             text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()).map(Iterator::collect)

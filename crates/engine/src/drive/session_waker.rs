@@ -133,8 +133,8 @@ impl Release {
     }
 }
 
-/// A connection that waits for its session's worker. Only one may wait, so that connections for a
-/// busy worker do not accumulate. Dropping this value ends the wait.
+/// A connection that waits for its session's worker. At most one connection may wait, so that
+/// connections for a busy worker do not accumulate. Dropping this value ends the wait.
 pub(crate) struct PendingConnection(Arc<SessionWaker>);
 
 impl PendingConnection {

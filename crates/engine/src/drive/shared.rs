@@ -30,8 +30,8 @@ const TAKEN_OVER_BYTES_MAX: usize = 64 << 10;
 /// The number of attempts to lock before a thread sleeps: about the duration of a turn.
 const LOCK_LOOKS: u32 = 300;
 
-/// The maximum number of yields of a thread that wants a lock, to a worker that waits for it. This
-/// is far longer than a woken thread needs.
+/// The maximum number of yields of a thread that wants a lock, to a worker that waits for it. The
+/// number lasts far longer than a woken thread needs.
 const YIELDS_MAX: u32 = 1_000;
 
 /// The wait of a thread for a session's lock, until dropped.
@@ -92,7 +92,7 @@ pub(crate) struct Shared {
     pub(crate) application: Option<Arc<dyn ThreadedApplication>>,
     /// True once the engine is stopped, or the session is removed.
     pub(crate) closed: AtomicBool,
-    /// True once the session is removed. It is no longer found, even if a handle remains.
+    /// True once the session is removed. The session is no longer found, even if a handle remains.
     pub(crate) removed: AtomicBool,
     /// True if the session may be connected, as set by the operator.
     pub(crate) enabled: AtomicBool,

@@ -60,17 +60,18 @@ pub(crate) fn open(
         event!(warn, StoreOnNetwork, %store, why);
     }
     store.help_by(helpers);
-    // This is logged at most once per segment, which has some thousand messages in a busy store.
+    // The line is logged at most once per segment, which has some thousand messages in a busy
+    // store.
     store.report_to(|error| {
         event!(warn, SegmentNotPrepared, %error);
     });
     if recovered.cut_bytes > 0 {
-        // This is logged once, because the batch is now removed.
+        // The line is logged once, because the batch is now removed.
         let cut_bytes = recovered.cut_bytes;
         event!(warn, BatchCut, path = %path.display(), cut_bytes);
     }
     if recovered.note_damaged {
-        // This is logged once, because the note is written again.
+        // The line is logged once, because the note is written again.
         let lock = path.join("lock");
         event!(error, LockDamaged, lock = %lock.display());
     }
@@ -84,7 +85,7 @@ pub(crate) fn open(
             bytes_max: keep.bytes_max,
             when_full: when_full(keep.when_full),
         };
-        // This is logged at most once per segment, as above.
+        // The line is logged at most once per segment, as above.
         store.retain(retention, now_ns, |error| {
             event!(error, SegmentsStay, %error);
         });

@@ -204,8 +204,8 @@ impl Creator {
         (self.idle_ns > 0 && !self.made.is_empty()).then_some(self.look_ns)
     }
 
-    /// Releases sessions that were without a connection for too long. Returns those that have
-    /// ended; their numbers are in their stores.
+    /// Releases sessions that were without a connection for too long. Returns the sessions that
+    /// have ended; their numbers are in their stores.
     pub(crate) fn look(&mut self, now_ns: u64) -> Vec<Made> {
         if self.looks_at().is_none_or(|at| now_ns < at) {
             return Vec::new();
@@ -239,8 +239,8 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
-    /// Returns the sessions made from this template at an earlier address. They may use this
-    /// listener only if its TLS settings identify the counterparty equally.
+    /// Returns the sessions made from this template at an earlier address. These sessions may use
+    /// the new listener only if its TLS settings identify the counterparty equally.
     pub(crate) fn made_from(
         &self,
         group: usize,
@@ -293,7 +293,7 @@ impl Creator {
         let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
         shared.belongs_to(worker.handle(), UNDER_WAY);
         self.registry.add(&shared, true);
-        // This is logged at most `created_sessions_max` times.
+        // The line is logged at most `created_sessions_max` times.
         event!(info, MadeFromTemplate, session = %shared.id);
         let destination = Destination::of(&shared);
         if self.idle_ns > 0 {

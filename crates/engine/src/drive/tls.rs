@@ -14,7 +14,7 @@ pub(crate) use off::{PeerCertificate, Shaking, TlsListener, Way, certificate_of,
 pub(crate) use on::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, inspect, review};
 
 /// A warning about one of the engine's certificates.
-// Without the feature `tls` there is none.
+// No warning exists without the feature `tls`.
 #[cfg_attr(not(feature = "tls"), expect(dead_code))]
 pub(crate) enum Doubt {
     /// Counterparties refuse it.

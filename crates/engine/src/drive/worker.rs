@@ -205,7 +205,7 @@ impl Worker {
         if may_wait {
             return self.round(true);
         }
-        // This is the application's own thread, which drives sessions only during the round.
+        // The thread is the application's own, and drives sessions only during the round.
         drives::during(|| self.round(false))
     }
 
@@ -437,7 +437,7 @@ impl Worker {
             // left.
             let Some(slot) = self.slots.get(i) else { continue };
             let shared = &slot.shared;
-            // This must come first: later callers call again.
+            // The acknowledgement must come first: later callers call again.
             let called = shared.session_waker.answer();
             let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {

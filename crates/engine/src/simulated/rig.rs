@@ -78,15 +78,15 @@ pub struct Seen {
     pub next_num_in: u64,
     /// The MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
-    /// The next inbound and outbound numbers with which a new process would continue. They are
-    /// lower while messages wait for their application, or our reset for its answer.
+    /// The next inbound and outbound numbers with which a new process would continue. The numbers
+    /// are lower while messages wait for their application, or our reset for its answer.
     pub kept_numbers: (u64, u64),
     /// The latest time for the next [`Rig::tick`], on the monotonic clock.
     pub next_deadline: Option<u64>,
     /// True if there is a connection.
     pub is_up: bool,
-    /// True if the session reads inbound bytes. It does not while its application judges a
-    /// Logon(A), or while the end of the connection waits for the store.
+    /// True if the session reads inbound bytes. False while its application judges a Logon(A), or
+    /// while the end of the connection waits for the store.
     pub reads: bool,
     /// True if bytes wait to be written, or the answer to a Logon(A) waits to be applied.
     pub waits: bool,

@@ -20,7 +20,7 @@ use crate::clock::Ticks;
 const STAGES: usize = LatencyStage::ALL.len();
 /// Powers of two from 1 ns to [`NS_MAX`].
 const GROUPS: usize = 40;
-/// Bits of a float after those that select its bucket.
+/// Bits of a float after the bits that select its bucket.
 const REST_BITS: u32 = 52 - SLOTS.trailing_zeros();
 /// The bucket of 1.0, from the bits of the float.
 const FIRST: u64 = 1.0_f64.to_bits() >> REST_BITS;

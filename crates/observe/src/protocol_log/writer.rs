@@ -100,7 +100,7 @@ impl SessionLog {
 
     /// Writes all waiting lines. Returns true if more lines arrived than should in one pause.
     pub(super) fn write_all(&mut self) -> bool {
-        // This is read first, so that all lines of a closed ring are taken below.
+        // The flag is read first, so that all lines of a closed ring are taken below.
         let is_last = !self.is_closed && self.lines.is_closed();
         let (waiting, capacity) = self.lines.fill();
         if self.has_files() {

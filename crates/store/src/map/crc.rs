@@ -1,6 +1,6 @@
 //! The checksum of a record: CRC-32C.
 
-/// From this length on the library is faster, because it computes three parts of the bytes at a
+/// The library is faster from this length on, because it computes three parts of the bytes at a
 /// time.
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 768;

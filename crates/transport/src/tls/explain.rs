@@ -23,8 +23,8 @@ impl fmt::Debug for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Describes the error of a connection. `first` is the first byte received. It belongs to TLS if it
-/// is a record type (RFC 8446 section 5.1).
+/// Describes the error of a connection. `first` is the first byte received. The byte belongs to TLS
+/// if its value is a record type (RFC 8446 section 5.1).
 pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) -> String {
     if let (true, Some(byte), Error::InvalidMessage(_)) = (is_handshaking, first, error)
         && !(20..=24).contains(&byte)

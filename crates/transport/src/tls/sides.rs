@@ -245,8 +245,8 @@ impl Client {
                 Err(error) => return failed(&error),
             }
         }
-        // With TLS 1.3 the server judges our certificate only now. A server without an objection
-        // closes the connection too.
+        // A TLS 1.3 server judges our certificate only now. A server without an objection closes
+        // the connection too.
         let _ = stream.shutdown();
         let refusal = loop {
             match stream.read(&mut [0; 1]) {

@@ -112,7 +112,7 @@ impl Worker {
         let is_here =
             |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.session_waker, &release.session_waker);
         if !self.slots.get(i).is_some_and(is_here) {
-            // As with a connection, the session has moved to another worker, or will arrive.
+            // The session has moved to another worker, or will arrive, as with a connection.
             release.hand_over();
             return;
         }
@@ -152,7 +152,7 @@ impl Worker {
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
                 self.command_queue.has_lost_one();
-                // From here on a connection for the session is refused.
+                // A connection for the session is refused from here on.
                 session.shared.session_waker.leave();
                 // Opening a store may have taken long. An application that has had its time gets no
                 // more.
