@@ -239,8 +239,9 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
-    /// Returns the sessions made from this template at an earlier address. These sessions may use
-    /// the new listener only if its TLS settings identify the counterparty equally.
+    /// Returns the sessions made from this template at an earlier address. A session made at
+    /// another address counts only if both TLS settings are equal, so that its counterparty is
+    /// authenticated equally.
     pub(crate) fn made_from(
         &self,
         group: usize,

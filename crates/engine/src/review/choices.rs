@@ -21,7 +21,8 @@ struct Choice {
     key: &'static str,
     /// True if the session has made the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// True if the choice has no effect in the session. Dangerous choices are never idle.
+    /// True if the choice has no effect in the session. Dangerous choices always count as idle, so
+    /// that each causes a warning.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }
