@@ -1,9 +1,9 @@
-//! The types that users read: the application and its session, handles, the builder of an engine,
-//! actions of operators.
+//! The types of the public interface: the application and its session, handles, the builder of an
+//! engine, and actions of operators.
 //!
-//! Here belongs what a program calls or implements by name, and the glue that fits it to the layers
-//! below ([`owner`]). Nothing below knows it. Values that those layers return (errors, counts,
-//! events) lie where they are made, and `lib.rs` exports them.
+//! Types that a program calls or implements by name belong here, and the adapters to the layers
+//! below. No lower layer depends on this module. Values that the lower layers return (errors,
+//! counts, events) are defined there, and `lib.rs` exports them.
 
 pub(crate) mod adapter;
 pub(crate) mod admin;

@@ -1,4 +1,4 @@
-//! Puts sessions together: store, dictionaries, schedule, protocol log, link.
+//! Assembles sessions: store, dictionaries, schedule, protocol log, link.
 
 use std::fmt;
 use std::io;
@@ -44,20 +44,19 @@ use crate::link::rule_book::{RuleBook, SessionRules};
 use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
 
-/// Threads at most that open stores at a start.
+/// The maximum number of threads that open stores at a start.
 const OPENERS_MAX: usize = 8;
-/// Stores for which a further one of them is started.
+/// The number of stores per opening thread.
 const STORES_PER_OPENER: usize = 64;
-/// The store of a session, once it was opened or could not be.
+/// The store of a session, if opening it was tried.
 pub(crate) type FoundStore = Option<Opened>;
-/// A store, or why it could not be opened; and what says whether the backups' counts, if they have
-/// one of their own.
+/// A store or its error, and the flag that selects a separate store of the backups.
 type Opened = (Result<Box<dyn Store>, EngineError>, Arc<AtomicBool>);
 
-/// Windows of a schedule that the log names at the start.
+/// The number of a schedule's windows that are logged at the start.
 const WINDOWS_TOLD: usize = 3;
 
-/// Puts a session together over its own store, or the one that its settings ask for.
+/// Assembles a session with a custom store, or the store of its settings.
 pub(crate) fn open(
     settings: &SessionSettings,
     application: Box<dyn Callbacks>,
@@ -69,8 +68,8 @@ pub(crate) fn open(
     open_with((store, is_at_backup), log, settings, (application, registry))
 }
 
-/// As [`open`], for a session that ran with these settings before: a store or a log that cannot be
-/// opened now is opened later.
+/// Assembles a session as [`open`], if it ran with these settings before. A store or log that
+/// cannot be opened now is opened later.
 pub(crate) fn open_again(
     settings: &SessionSettings,
     application: Box<dyn Callbacks>,
@@ -82,7 +81,7 @@ pub(crate) fn open_again(
             .open_or_defer(log, settings.folder().as_ref())
             .map_err(log_failed(settings, log))?;
         if let Some(error) = why {
-            // Once a reload.
+            // The line is logged once per reload.
             let (session, dir) = (settings.id(), log.dir.display());
             event!(error, LogNotOpened, %session, %dir, %error);
         }
@@ -93,11 +92,11 @@ pub(crate) fn open_again(
         .map(|(shared, _)| shared)
 }
 
-/// The stores of these sessions, if there are many: opened by as many threads as there are CPUs,
-/// since it is the file system that takes its time. Templates have none.
+/// Opens the stores of these sessions in parallel if there are many, with at most one thread per
+/// CPU, because the file system takes most of the time. Templates have no store.
 pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> Vec<FoundStore> {
     let threads = match registry.open_store {
-        // One of the user's own may want to be asked in the order of the settings.
+        // A custom store may depend on the order of the settings.
         Some(_) => 1,
         None => {
             let cpus = thread::available_parallelism().map_or(1, usize::from);
@@ -118,15 +117,16 @@ pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> 
             .map(|chunk| (chunk, scope.spawn(|| open_chunk(chunk))))
             .collect();
         let found = |(chunk, opener): (&[SessionSettings], thread::ScopedJoinHandle<'_, _>)| {
-            // One that has panicked: they are opened one by one, and it will again.
+            // The thread panicked. Its stores are opened one by one, where the panic will recur.
             opener.join().unwrap_or_else(|_| chunk.iter().map(|_| None).collect::<Vec<_>>())
         };
         openers.into_iter().flat_map(found).collect()
     })
 }
 
-/// As [`open`], for a session of the settings: if its store cannot be opened, it gets one that will
-/// be opened later, and the error is returned beside it. `store`: the one that it has already.
+/// Assembles a session of the settings as [`open`]. If its store cannot be opened, the session gets
+/// one that is opened later, and the error is returned too. `store` is the result if it was tried
+/// already.
 pub(crate) fn open_or_defer(
     settings: &SessionSettings,
     store: FoundStore,
@@ -138,7 +138,7 @@ pub(crate) fn open_or_defer(
     defer_store(settings, found, log, (application, registry))
 }
 
-/// A session over this store, or over one that is opened later.
+/// Assembles a session with this store, or with one that is opened later.
 fn defer_store(
     settings: &SessionSettings,
     (store, is_at_backup): Opened,
@@ -183,7 +183,8 @@ fn open_with(
     let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
     let shared = assemble(settings, parts, registry);
     let shared = shared.map_err(|source| EngineError::Store { id, source })?;
-    // Once a session, and of one that is made: strangers can have sessions tried again and again.
+    // The line is logged once per session, and only when the session is made, because unknown peers
+    // can cause repeated attempts.
     for window in windows {
         let (open, close) = (window.open, window.close);
         event!(info, Window, session = %shared.id, %open, %close);
@@ -196,7 +197,7 @@ fn opened(settings: &SessionSettings, registry: &Registry) -> Opened {
     (open_store(settings, registry, &is_at_backup), is_at_backup)
 }
 
-/// The session's stores: one, or one for connections to `address` and one for those to backups.
+/// Opens the session's stores: one, or one for connections to `address` and one for backups.
 fn open_store(
     settings: &SessionSettings,
     registry: &Registry,
@@ -212,7 +213,7 @@ fn open_store(
     Ok(Box::new(TwoStores::new(primary, backups, Arc::clone(is_at_backup))))
 }
 
-/// The session's own store, or the one that its settings ask for.
+/// Opens a custom store, or the store of the settings.
 fn open_one(
     settings: &SessionSettings,
     registry: &Registry,
@@ -242,7 +243,7 @@ pub(crate) struct Parts {
     pub(crate) application: Box<dyn Callbacks>,
 }
 
-/// Puts a session together over a store that is open.
+/// Assembles a session with an open store.
 pub(crate) fn assemble(
     settings: &SessionSettings,
     parts: Parts,
@@ -307,7 +308,8 @@ pub(crate) fn assemble(
     })
 }
 
-/// How the application is called: in the thread of the session, or in those of a line.
+/// Returns the executor of the application, which runs in the session's thread or in application
+/// threads.
 fn executor_of(
     application: Box<dyn Callbacks>,
     run_queue: Option<&Arc<RunQueue>>,
@@ -320,13 +322,13 @@ fn executor_of(
     (AppExecutor::Threads { caller, deliveries }, Some(task))
 }
 
-/// Where an initiator connects to.
+/// Returns the destinations of an initiator.
 fn destinations(settings: &SessionSettings) -> Arc<[String]> {
     let all = iter::once(&settings.address).chain(&settings.failover.addresses);
     all.filter(|_| settings.role == Role::Initiator).cloned().collect()
 }
 
-/// Limits and switches of the session's link.
+/// Returns the limits and switches of the session's link.
 fn link_options(
     settings: &SessionSettings,
     data_fields: Vec<(Tag, Tag)>,
@@ -344,7 +346,7 @@ fn link_options(
         too_long: settings.validation.too_long,
         turn_messages_max: settings.threads.turn_messages_max,
         batch: batch_limits(settings),
-        // A device, or a store of the user's, may take its time for each.
+        // A device or a custom store may be slow for each write.
         writes_early: registry.open_store.is_none()
             && settings.store.durability != Durability::Power,
         keeps: Keeps {
@@ -369,7 +371,8 @@ fn batch_limits(settings: &SessionSettings) -> Option<BatchLimits> {
     })
 }
 
-/// After which pause a session gives back memory: one with a thread of its own, never.
+/// Returns the idle time after which a session frees memory. A session with its own thread never
+/// does.
 const fn rest_after_ns(mode: Mode) -> u64 {
     match mode {
         Mode::Pool => REST_AFTER_NS,
@@ -377,7 +380,7 @@ const fn rest_after_ns(mode: Mode) -> u64 {
     }
 }
 
-/// Where the session's latency points take their time from.
+/// Returns the time source of the session's latency probe.
 fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     match settings.latency_points {
         false => Source::Off,
@@ -386,12 +389,12 @@ fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     }
 }
 
-/// The rules by which the session's messages are judged.
+/// Returns the rules that check the session's messages.
 fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRules {
     SessionRules { book: Arc::clone(&registry.rule_book), validation: settings.validation.clone() }
 }
 
-/// Compiles the rules here rather than at the first logon, so that a bad file is an error of the
+/// Compiles the rules at the start instead of the first logon, so that an invalid file fails the
 /// start. Returns the data fields that the dictionaries define.
 pub(crate) fn check_rules(
     settings: &SessionSettings,
@@ -414,8 +417,8 @@ pub(crate) fn check_rules(
     Ok(data_fields)
 }
 
-/// Checks that the dictionary has a place for the fields that messages of ours get: in the header,
-/// or in the body of some message.
+/// Checks that the dictionary has the fields added to outbound messages: in the header, or in the
+/// body of some message.
 fn added_fields(
     protocol: &ProtocolConfig,
     rules: &Rules,
@@ -440,14 +443,14 @@ fn added_fields(
     Ok(())
 }
 
-/// The fault of this key, and its place.
+/// Returns the error text of this key, with its location.
 fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
     let (place, id) = (settings.place(key), settings.id());
     format!("{place}{id}: {key}: {what}")
 }
 
-/// Tells of dictionaries that are of another version: at the start alone, as strangers can have
-/// sessions made from templates again and again.
+/// Logs dictionaries of another version. Called only at the start, because unknown peers can cause
+/// sessions of templates repeatedly.
 pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
     let doubt = |key, wanted: &DictionaryChoice, version| {
         if let Some(doubt) = registry.rule_book.doubt(wanted, version) {
@@ -477,8 +480,8 @@ fn log_failed(
     io_error(format!("the protocol log {} in {}", settings.folder(), log.dir.display()))
 }
 
-/// Lets a session layer and the application judge a Logon(A), with nothing else yet: a stranger
-/// leaves nothing behind. Here is the wait for answers that the application gives later.
+/// Lets a session layer and the application judge a Logon(A) before anything permanent is made.
+/// Waits for answers that the application gives later.
 pub(crate) fn judge(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
@@ -518,7 +521,7 @@ pub(crate) fn judge(
     Err(refusal)
 }
 
-/// The application's answer to a Logon(A), which this thread waits for.
+/// Returns the application's answer to a Logon(A), and waits for it.
 fn answer(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
@@ -534,7 +537,7 @@ fn answer(
                     given = Some(answer);
                     true
                 }
-                // The application has dropped the question.
+                // The application has dropped the pending answer.
                 Err(error) => error == RecvTimeoutError::Disconnected,
             });
             given

@@ -1,8 +1,8 @@
-//! The drivers of links: workers with their sessions, the ways in and out, stores that are opened
-//! again.
+//! The drivers of links: workers with their sessions, connecting and accepting, and the reopening
+//! of stores.
 //!
-//! Here belongs what waits, connects, or runs in a thread. The meaning of a message does not: that
-//! is the link's.
+//! Code that waits, connects, or runs in a thread belongs here. The meaning of messages belongs to
+//! the link.
 
 pub(crate) mod acceptor;
 pub(crate) mod admission;

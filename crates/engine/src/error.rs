@@ -1,4 +1,4 @@
-//! Why an engine does not start.
+//! Errors of starting an engine.
 
 use std::fmt;
 use std::io;
@@ -6,31 +6,31 @@ use std::io;
 use transfix_session::SessionId;
 use transfix_store::StoreError;
 
-/// Why an engine did not start.
+/// The reason why an engine did not start.
 #[non_exhaustive]
 pub enum EngineError {
-    /// The settings of a session contradict themselves.
+    /// The settings contradict each other.
     Settings(String),
-    /// An address cannot be resolved, bound, or a thread not be started.
+    /// An address cannot be resolved or bound, or a thread cannot be started.
     Io {
         /// The attempt that failed.
         what: String,
         /// The error of the system.
         source: io::Error,
     },
-    /// The store of no session can be opened. If it is only that of some, the others start; see
+    /// No session's store can be opened. If only some stores fail, the other sessions start; see
     /// [`SessionHandle::store_failure`](crate::SessionHandle::store_failure).
     Store {
         /// The session.
         id: SessionId,
-        /// Why.
+        /// The error of the store.
         source: StoreError,
     },
 }
 
 impl EngineError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -51,7 +51,7 @@ impl fmt::Display for EngineError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text, because `main` prints a returned error by `Debug`.
 impl fmt::Debug for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -68,7 +68,7 @@ impl std::error::Error for EngineError {
     }
 }
 
-/// The step that failed, to be said with the error of the system.
+/// Returns a function that adds the failed step to an error of the system.
 pub(crate) fn io_error(what: impl Into<String>) -> impl FnOnce(io::Error) -> EngineError {
     let what = what.into();
     move |source| EngineError::Io { what, source }

@@ -1,6 +1,6 @@
-//! Transfix, a FIX engine: sessions, stores, threads and sockets put together.
+//! Transfix, a FIX engine: sessions, stores, threads and sockets.
 //!
-//! An [`Engine`] runs the sessions that [`Settings`] name, each with an [`Application`] of its own.
+//! An [`Engine`] runs the sessions of its [`Settings`], each with its own [`Application`].
 //!
 //! ```
 //! use std::time::Duration;
@@ -35,18 +35,18 @@
 //! ```
 //!
 //! # What happened?
-//! The engine prints nothing. The [`Application`] hears of one session's messages. All else, such
-//! as a connection that was refused and why, are events of the crate [`tracing`]. **Without a
-//! subscriber nobody sees them.** Install one first in `main`, for instance that of the crate
-//! `tracing-subscriber`, which writes a line for each event:
+//! The engine prints nothing. The [`Application`] receives the messages of one session. Everything
+//! else, such as a refused connection and its reason, is an event of the crate [`tracing`].
+//! **Without a subscriber these events are lost.** Install one first in `main`, for instance from
+//! the crate `tracing-subscriber`, which writes a line for each event:
 //!
 //! ```
 //! tracing_subscriber::fmt().with_writer(std::io::stderr).init();
 //! ```
 //!
-//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all events and says
-//! what to do about the usual ones. An engine writes a few for each connection and none for each
-//! message.
+//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all events, and
+//! explains how to react to the usual ones. An engine writes a few events for each connection and
+//! none for each message.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -93,8 +93,8 @@ pub mod clock {
     pub use transfix_observe::clock::{monotonic_ns, now, process_cpu_ns};
 }
 
-/// The types that signatures and generated messages name beside those at the root. All else of
-/// messages, such as drafts, frames and validation, is in the crate `transfix-codec`.
+/// The types that signatures and generated messages use besides those at the root. The crate
+/// `transfix-codec` has the other types of messages, such as drafts, frames and validation.
 pub mod codec {
     pub use transfix_codec::draft::DraftEntry;
     pub use transfix_codec::group::Groups;
@@ -151,7 +151,7 @@ pub use transfix_settings::{
 };
 pub use transfix_store::{Store, StoreError};
 
-/// Pages of the book, so that their snippets are compiled, and run where they can be.
+/// Pages of the book, included so that their snippets are compiled and run.
 #[cfg(doctest)]
 mod book {
     #[doc = include_str!("../../../book/src/first-program.md")]

@@ -1,8 +1,8 @@
-//! The review of settings on this machine before an engine starts with them: faults that would stop
-//! the start, and sound choices that are dangerous.
+//! The review of settings on this machine before an engine starts: faults that would fail the
+//! start, and valid but dangerous choices.
 //!
-//! Invariant: nothing is opened for writing, no port of the settings is listened at, and no
-//! counterparty hears of it.
+//! Invariant: nothing is opened for writing, no port of the settings is used, and no counterparty
+//! is contacted.
 
 mod start;
 
@@ -18,24 +18,24 @@ use crate::drive::tls;
 use crate::drive::tls::Doubt;
 use crate::link::rule_book::RuleBook;
 
-/// The findings of [`Review::of`]. Each text begins with file and line, if the settings have
-/// them.
+/// The findings of [`Review::of`]. Each text begins with file and line, if the settings come from a
+/// file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
-    /// Faults that would keep an engine, or one of its sessions, from its start or from its
+    /// Faults that would prevent the start of an engine or session, or a connection to the
     /// counterparty.
     pub errors: Vec<String>,
-    /// Choices that work and are dangerous, and those without effect in their place.
+    /// Choices that are valid but dangerous, or have no effect.
     pub warnings: Vec<String>,
-    /// Settings for a program of one's own, which no verb of `transfix` can serve: see
+    /// Settings that only a custom program can run, and no command of `transfix`. See
     /// [`Review::needs_program`].
     pub needs_program: Vec<String>,
 }
 
 impl Review {
-    /// Looks at what the settings name: dictionaries, certificates, CPUs, file systems; and for
-    /// choices that cost safety. On the machine, and as the user, that the engine is to run on.
+    /// Checks what the settings name: dictionaries, certificates, CPUs, file systems. Finds unsafe
+    /// choices too. Run the review on the engine's machine and as the engine's user.
     #[must_use]
     pub fn of(settings: &Settings) -> Self {
         let (mut errors, mut warnings) = (Findings::default(), Findings::default());
@@ -49,7 +49,7 @@ impl Review {
                 errors.add(session, error.to_string());
             }
             start::of_session(session, &mut doors, &mut errors);
-            // Sessions at one address share a door.
+            // Sessions at one address share a listener.
             if session.role == Role::Initiator || seen.insert(&session.address) {
                 match tls::review(session) {
                     Ok(doubts) => doubts.into_iter().for_each(|doubt| match doubt {
@@ -73,17 +73,17 @@ impl Review {
         Self { errors, warnings, needs_program: Self::needs_program(settings) }
     }
 
-    /// Errors of `[admin]` that would stop the administration at its start: users, certificate,
-    /// addresses. A program checks them before its engine listens for counterparties.
+    /// Returns errors of `[admin]` that would prevent the start of the administration: users,
+    /// certificate, addresses. A program checks them before its engine listens for counterparties.
     #[must_use]
     pub fn admin_errors(settings: &Settings) -> Vec<String> {
         let users = settings.admin.as_ref().and_then(|admin| review::users_file(&admin.users_file));
         start::of_admin(settings).into_iter().chain(users).collect()
     }
 
-    /// Settings for a program of one's own, which no verb of `transfix` can serve: `mode =
-    /// "polled"`, and a store that another process may have written. Each text begins with file and
-    /// line, if the settings have them.
+    /// Returns settings that only a custom program can run, and no command of `transfix`: `mode =
+    /// "polled"`, and a store that another process may write. Each text begins with file and line,
+    /// if the settings come from a file.
     #[must_use]
     pub fn needs_program(settings: &Settings) -> Vec<String> {
         review::needs_program(settings)
@@ -129,7 +129,7 @@ mod tests {
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
 
-    /// The findings about a file of two sessions with these lines in the first one.
+    /// Returns the findings about a file of two sessions, with these lines in the first one.
     fn review(dir: &TempDir, lines: &str) -> Review {
         let path = dir.path().join("a.toml");
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
@@ -138,8 +138,8 @@ mod tests {
         Review::of(&Settings::load(&path).unwrap())
     }
 
-    /// The findings about the first session alone, from its key on, but for its file system: the
-    /// tests may run on any.
+    /// Returns the findings about the first session only, from its key on. Findings about its file
+    /// system are left out, because the tests may run on any.
     fn said(texts: &[String]) -> String {
         let about = |text: &&String| text.contains("a.toml") && text.contains("VENUE->A");
         let from_key =
@@ -207,7 +207,7 @@ mod tests {
             assert_eq!(said.contains(&expected_text), expected, "{said}");
             assert!(!said.contains("sesame"), "{said}");
         }
-        // In the settings themselves.
+        // The password is in the settings file itself.
         let settings = dir.path().join("a.toml");
         let inline = "logon.expected_password = 'x'";
         assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
@@ -237,7 +237,7 @@ mod tests {
         let soon_s = clock::now().utc.0.unsigned_abs() / 1_000_000_000 + 1_000;
         let soon = authority.sign(&["localhost"], 3, Valid::Until(soon_s));
         let itself = authority.itself();
-        // One of several is not passed over.
+        // Every one of several certificates is checked.
         let more = format!(
             "more_certificates = [{{ certificate = '{}', key = '{}' }}]\n",
             old.certificate.display(),

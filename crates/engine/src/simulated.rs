@@ -1,10 +1,10 @@
-//! A session without socket, thread and clock: bytes and time come in as arguments. For tests of
+//! A session without socket, thread and clock: the caller passes bytes and time. Made for tests of
 //! applications and of the session layer in simulated time.
 //!
-//! All of a link is real: framing, session, store, application, replay. The way to connect is
-//! missing: the driver of the session says when it has a connection.
+//! All parts of a link are real: framing, session, store, application, replay. Only connecting is
+//! missing: the caller decides when the session has a connection.
 //!
-//! A [`Pair`] links two of them, for tests of the applications on both sides.
+//! A [`Pair`] links two such sessions, for tests of the applications on both sides.
 //!
 //! ```
 //! use transfix::simulated::Simulation;
@@ -35,7 +35,7 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 
-/// The requests of an engine to the world around it. An implementation runs whole engines; see
+/// The engine's interface to its environment. A custom implementation runs whole engines; see
 /// [`EngineBuilder::io`](crate::EngineBuilder::io).
 #[cfg(feature = "rig")]
 pub mod io {
@@ -65,19 +65,19 @@ use crate::link::rule_book::RuleBook;
 use crate::link::{Arrival, Down, Link};
 pub use pair::Pair;
 
-/// Bytes under way in each direction.
+/// The maximum bytes under way in each direction.
 const PIPE_BYTES: usize = 64 << 10;
-/// Bytes of one read of what a session sends.
+/// The maximum bytes of one read of a session's output.
 const READ_BYTES: usize = 4096;
 
-/// Makes sessions; they share the rules of their dictionaries.
+/// Creates simulated sessions, which share the compiled rules of their dictionaries.
 #[derive(Default)]
 pub struct Simulation {
     rule_book: Arc<RuleBook>,
 }
 
 impl Simulation {
-    /// A session that goes on where its store ends.
+    /// Returns a session that continues from its store.
     ///
     /// # Errors
     /// [`EngineError`], as at the start of an engine.
@@ -96,22 +96,22 @@ impl Simulation {
     }
 }
 
-/// One session, driven by hand.
+/// One session, driven by its caller.
 pub struct SimulatedSession {
     shared: Arc<Shared>,
     /// The counterparty's end of the connection.
     far: Option<MemoryStream>,
     output: Vec<u8>,
-    /// Where reads of `far` go: filled with zeros once, not for each read.
+    /// The buffer for reads of `far`, zeroed once instead of for each read.
     buffer: Vec<u8>,
     ended: Option<Disconnect>,
 }
 
 impl SimulatedSession {
-    /// A connection is up: an initiator sends its Logon(A).
+    /// Opens a connection. An initiator sends its Logon(A).
     ///
     /// # Panics
-    /// If there is one already.
+    /// If there is a connection already.
     pub fn connect(&mut self, now: Now) {
         assert!(self.far.is_none(), "a session has one connection at a time");
         let (near, far) = pipe(PIPE_BYTES);
@@ -121,8 +121,8 @@ impl SimulatedSession {
         self.settle(now, attached);
     }
 
-    /// Bytes of the counterparty have come, any number of messages or a part of one. Without
-    /// effect if the session has no connection.
+    /// Passes bytes of the counterparty: any number of messages, or part of one. Has no effect
+    /// without a connection.
     pub fn receive(&mut self, now: Now, mut bytes: &[u8]) {
         while let Some(far) = self.far.as_mut().filter(|_| !bytes.is_empty()) {
             let taken = far.write(bytes).unwrap_or(0);
@@ -131,7 +131,7 @@ impl SimulatedSession {
         }
     }
 
-    /// The counterparty has closed the connection.
+    /// Closes the connection from the counterparty's side.
     pub fn close(&mut self, now: Now) {
         if let Some(far) = &mut self.far {
             // A pipe in memory does not fail.
@@ -140,13 +140,13 @@ impl SimulatedSession {
         }
     }
 
-    /// When [`SimulatedSession::tick`] must be called at the latest, on the monotonic clock.
+    /// Returns the latest time for the next [`SimulatedSession::tick`], on the monotonic clock.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.link().next_deadline()
     }
 
-    /// Does what is due: heartbeats, ends of waits.
+    /// Does the work that is due, such as heartbeats and timeouts.
     pub fn tick(&mut self, now: Now) {
         loop {
             let mut link = self.link();
@@ -164,7 +164,7 @@ impl SimulatedSession {
     /// Sends an application message, as [`crate::SessionHandle::send`] does.
     ///
     /// # Errors
-    /// [`SendError`]: the message was not taken.
+    /// [`SendError`]: the message was not accepted.
     pub fn send(
         &mut self,
         now: Now,
@@ -188,9 +188,9 @@ impl SimulatedSession {
         sent
     }
 
-    /// Does to the session what an operator asks for, and sends what it wrote. Actions that are for
-    /// an engine (`LogOn`, `ConnectTo`, `Revive`) or for its queue are without effect: the test
-    /// itself connects.
+    /// Carries out an operator's action, and sends the resulting messages. Actions for an engine
+    /// (`LogOn`, `ConnectTo`, `Revive`) or for its queue have no effect, because the test itself
+    /// connects.
     ///
     /// # Errors
     /// As [`crate::SessionHandle::operate`].
@@ -224,18 +224,19 @@ impl SimulatedSession {
         self.settle(now, Err(Down::Session(Disconnect::Operator)));
     }
 
-    /// All bytes that the session has sent since the last call.
+    /// Returns all bytes that the session has sent since the last call.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.output)
     }
 
-    /// Why the last connection ended; `None` while there is one, or before the first.
+    /// Returns the reason why the last connection ended. `None` during a connection, or before the
+    /// first.
     #[must_use]
     pub const fn ended(&self) -> Option<Disconnect> {
         self.ended
     }
 
-    /// The next numbers in and out.
+    /// Returns the next inbound and outbound numbers.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         let link = self.link();
@@ -246,7 +247,7 @@ impl SimulatedSession {
         self.shared.lock()
     }
 
-    /// Takes turns until all that has come is read.
+    /// Runs turns until all arrived bytes are read.
     fn turns(&mut self, now: Now) {
         while self.far.is_some() {
             let turn = self.link().turn(&self.shared.queue, true, || now);
@@ -258,10 +259,10 @@ impl SimulatedSession {
         }
     }
 
-    /// Takes over what was sent, and closes the connection if it is at its end.
+    /// Collects the output, and closes the connection if it has ended.
     fn settle(&mut self, now: Now, outcome: Result<(), Down>) {
         while self.collect() {
-            // The bytes that found no room in the pipe before.
+            // The flush sends bytes that did not fit into the pipe before.
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };

@@ -1,4 +1,4 @@
-//! A look at the TLS of a counterparty, before any session is opened there.
+//! Inspection of a counterparty's TLS before any session connects.
 
 use std::time::Duration;
 
@@ -6,13 +6,12 @@ pub use transfix_transport::tls::{Certificate, Inspection};
 
 use transfix_settings::TlsSettings;
 
-/// Connects to `host:port`, shakes hands as an initiator with these settings would, and ends the
-/// connection without a byte of FIX. Waits for `time` at most, and as long for each of the
-/// addresses that the name stands for.
+/// Connects to `host:port`, performs the handshake of an initiator with these settings, and closes
+/// the connection without sending FIX. Waits for at most `time` per address of the name.
 ///
 /// # Errors
-/// Why no TLS came about, in words, with what was seen before. A certificate that a session would
-/// refuse is no error here: [`Inspection::fault`] says what is wrong with it.
+/// The reason why TLS failed, with what was received before. A certificate that a session would
+/// refuse is not an error: [`Inspection::fault`] describes its fault.
 pub fn inspect(
     address: &str,
     settings: &TlsSettings,

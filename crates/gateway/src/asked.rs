@@ -1,6 +1,6 @@
-//! A message that programs are asked about, until all of them have answered.
+//! A message passed to programs, until all of them have answered.
 //!
-//! Invariant: the session hears one answer, when the last of them has come.
+//! Invariant: the session gets one answer, after the last program's answer.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,31 +8,31 @@ use transfix::{BusinessReject, MessageAnswer};
 
 use super::routes::Target;
 
-/// The state of the message that a session was called for last.
+/// The delivery state of the message that a session received last.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// Names of the targets that have had it: they don't get it again.
+    /// Names of the targets that have the message; they do not get it again.
     pub(super) had: Vec<String>,
-    /// One of the others may have had it.
+    /// True if one of the other targets may have the message.
     pub(super) in_doubt: bool,
-    /// Those that may have it: where one target is to have it, no other gets it.
+    /// Targets that may have the message. If one target suffices, only these are tried again.
     pub(super) doubtful: Vec<String>,
 }
 
-/// The same, for all who come to know of it.
+/// The delivery state, shared by all parts that update it.
 pub(super) type SharedPassed = Arc<Mutex<Passed>>;
 
 pub(super) fn lock(passed: &SharedPassed) -> MutexGuard<'_, Passed> {
-    // Nothing panics with it.
+    // A panic cannot leave the state inconsistent.
     passed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Open {
-    /// None once it is given.
+    /// `None` once the answer is given.
     answer: Option<MessageAnswer>,
     left: usize,
     refusal: Option<BusinessReject>,
-    /// The function to call instead of an answer "not available".
+    /// Called instead of an answer "not available".
     hold: Option<Hold>,
 }
 
@@ -42,7 +42,7 @@ pub(super) type Hold = Box<dyn FnOnce(MessageAnswer) + Send>;
 /// BusinessRejectReason(380): not available.
 const NOT_AVAILABLE: u16 = 4;
 
-/// A message that programs are asked about. A clone is the same.
+/// A message passed to programs. Clones share it.
 #[derive(Clone)]
 pub(super) struct Asked {
     open: Arc<Mutex<Open>>,
@@ -50,19 +50,19 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// So many programs are asked.
+    /// Returns a message passed to `count` programs.
     pub(super) fn new(answer: MessageAnswer, count: usize, passed: SharedPassed) -> Self {
         let open = Open { answer: Some(answer), left: count, refusal: None, hold: None };
         Self { open: Arc::new(Mutex::new(open)), passed }
     }
 
-    /// Holds the message where it would be refused because a program is not available.
+    /// Holds the message instead of refusing it because a program is not available.
     pub(super) fn or_hold(self, hold: Hold) -> Self {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).hold = Some(hold);
         self
     }
 
-    /// The program at this target has answered.
+    /// Records the answer of the program at `target`.
     pub(super) fn answered(&self, target: &Target, said: Result<(), BusinessReject>) {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         match said {

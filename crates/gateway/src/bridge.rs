@@ -1,10 +1,11 @@
-//! The application of each session of a gateway: passes messages on.
+//! The application of each session of a gateway, which passes messages on.
 //!
-//! Invariants: a message counts as taken when all of its targets have the message for good. A
-//! session has it in its store, a file on the disk, and a program when the program confirms it. A
-//! message is refused only if no session and no file has or may have it. Otherwise the message is
-//! held until its targets are there, and goes to no other target. Where one may have it already, it
-//! comes again with PossResend(97).
+//! Invariants:
+//! - A message counts as taken once all its targets have it permanently: a session in its store, a
+//!   file on the disk, a program by its confirmation.
+//! - A message is refused only if no session and no file has or may have it. Otherwise it is held
+//!   until its targets are available, and goes to no other target.
+//! - A target that may already have the message gets it again with PossResend(97).
 
 use std::sync::Arc;
 
@@ -29,13 +30,13 @@ use super::stored;
 /// BusinessRejectReason(380): DeliverTo firm not available.
 const NO_SUCH_FIRM: u16 = 7;
 
-/// Why a target does not have a message.
+/// The reason why a target does not have a message.
 pub(super) enum Missed {
-    /// It never got it: another one may.
+    /// The target never received the message; another target may get it.
     NotHandedOver(BusinessReject),
-    /// It cannot have it: nobody else gets it.
+    /// The target cannot take the message, and no other target gets it.
     Final(BusinessReject),
-    /// It may have it, or another target has it: the message is tried again.
+    /// The target may have the message, or another target has it. The message is tried again.
     Held,
 }
 
@@ -61,15 +62,15 @@ fn not_there() -> Missed {
 /// Passes the messages of one session on.
 pub(super) struct Bridge {
     gateway: Gateway,
-    /// An earlier process may have passed on the received messages, up to the first message that
-    /// the counterparty sends for the first time.
+    /// True while received messages may have been passed on by an earlier process. Cleared by the
+    /// first message without PossDupFlag(43).
     may_repeat: bool,
-    /// The last message, and what has become of it.
+    /// The last message and its delivery state.
     last: Option<Known>,
     passed: SharedPassed,
 }
 
-/// A message that came, and whether it says that it is sent again.
+/// A received message, and whether it has PossDupFlag(43).
 struct Known {
     incoming: Incoming,
     is_again: bool,
@@ -78,36 +79,37 @@ struct Known {
 impl Known {
     fn of(seq: u64, message: &Message<'_>) -> Self {
         let is_again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-        // After a reset the same number and fields are another message.
+        // After a reset, another message may have the same number and fields.
         let time = if is_again { tag::ORIG_SENDING_TIME } else { tag::SENDING_TIME };
         let sent = message.raw(time).unwrap_or_default().to_vec();
         let mark = choices::mark_of_incoming(message.bytes());
         Self { incoming: Incoming { seq, sent, mark }, is_again }
     }
 
-    /// Returns true if both are the same.
+    /// Returns true if both are the same message.
     fn is(&self, last: &Self) -> bool {
         self.incoming == last.incoming && !self.incoming.sent.is_empty()
     }
 
-    /// Returns true if both may be the same: not everybody says the time of before as it was.
+    /// Returns true if both may be the same message. Some counterparties do not repeat the original
+    /// time.
     fn may_be(&self, last: &Self) -> bool {
         let (own, last) = (&self.incoming, &last.incoming);
         (own.seq, own.mark) == (last.seq, last.mark) && self.is_again
     }
 }
 
-/// A message on its way.
+/// A message being passed on.
 pub(super) struct Passing<'a, 'm, 's> {
     pub(super) gateway: &'a Gateway,
     pub(super) message: &'a Message<'m>,
-    /// The session that it came on, where that is called for it.
+    /// The receiving session, if this runs in its callback.
     pub(super) session: Option<&'a mut SessionRef<'s>>,
     pub(super) id: &'a SessionId,
     pub(super) repeats: bool,
     pub(super) passed: &'a SharedPassed,
     pub(super) incoming: &'a Incoming,
-    /// The answer, when it comes later.
+    /// The answer, if it is given later.
     pub(super) answer: Option<MessageAnswer>,
 }
 
@@ -121,8 +123,8 @@ impl Bridge {
         }
     }
 
-    /// Returns true if this message, or what was made of it, may have gone out before. `from`: the
-    /// session that it came on.
+    /// Returns true if this message, or its copy, may have been sent before. `from` is the
+    /// receiving session.
     fn repeats(&mut self, known: Known, from: Option<&SessionHandle>) -> bool {
         self.may_repeat &= known.is_again;
         if !self.last.as_ref().is_some_and(|last| known.is(last)) {
@@ -153,7 +155,7 @@ impl Passing<'_, '_, '_> {
         Origin::Session(self.id.clone(), self.incoming.seq)
     }
 
-    /// Another session of the gateway.
+    /// Returns another session of the gateway.
     fn other(&self, id: &SessionId) -> Option<SessionHandle> {
         match &self.session {
             Some(session) => session.other(id),
@@ -166,12 +168,12 @@ impl Passing<'_, '_, '_> {
         self.answer.take().or_else(later)
     }
 
-    /// Keeps for whom the message is, before anybody gets it.
+    /// Records the targets of the message before any target gets it.
     fn choose(&self, targets: &[&Target], route: &Route) -> Result<Option<OpenChoices>, Missed> {
         let Some(own) = self.other(self.id) else { return Ok(None) };
         let beside = Beside { sender: &own.id().target_comp_id, repeats: false, ref_seq: None };
         let mut copy = Vec::new();
-        // Errors of the message are found when it is sent.
+        // Sending the message reports its errors.
         let _ = Body::detached(&mut copy, Precision::Millis, |body| {
             route.change.write(self.message, beside, body);
         });
@@ -197,7 +199,7 @@ impl Passing<'_, '_, '_> {
         })
     }
 
-    /// The name of a target in the file of the choices.
+    /// Returns the name of a target in the file of choices.
     fn name(&self, target: &Target) -> String {
         match target {
             Target::ThirdParty => {
@@ -208,7 +210,7 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Sends a copy into this session. Returns when it is safe in its store.
+    /// Sends a copy to the session `to`. Returns once the copy is safe in that session's store.
     fn to_session(
         &self,
         to: &SessionHandle,
@@ -230,7 +232,7 @@ impl Passing<'_, '_, '_> {
         let sent = to.send_with(options, self.message.msg_type(), fill);
         match sent {
             Ok(_) => Ok(()),
-            // An error of the message itself stays at each further try.
+            // An error of the message itself would recur at each try.
             Err(
                 error @ (SendError::Misuse(_)
                 | SendError::Invalid(_)
@@ -247,11 +249,11 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// The session that DeliverToCompID(128) names.
+    /// Returns the session named by DeliverToCompID(128).
     fn third_party(&self) -> Result<SessionHandle, Missed> {
         let from = self.id;
         let firm = self.message.raw(tag::DELIVER_TO_COMP_ID).unwrap_or_default();
-        // Messages are not translated.
+        // Messages are not translated between versions.
         let version = |one: &SessionHandle| {
             (one.id().begin_string, one.settings().protocol.default_appl_ver_id)
         };
@@ -266,7 +268,7 @@ impl Passing<'_, '_, '_> {
         found.ok_or_else(|| Missed::Final(no_such()))
     }
 
-    /// Gives it to a target that is no program.
+    /// Passes the message to a target that is not a program.
     fn to_one(&self, target: &Target, how: (&Change, Option<&OpenChoices>)) -> Result<(), Missed> {
         match target {
             Target::Session(id) => {
@@ -284,12 +286,12 @@ impl Passing<'_, '_, '_> {
                 // The log has the reason.
                 self.gateway.drains.write(name, &line).map_err(|_| not_there())
             }
-            // They are asked.
+            // Programs are asked by `ask`.
             Target::Socket(_) => Err(not_there()),
         }
     }
 
-    /// RefSeqNum(45) of a BusinessMessageReject(j), as it is for this session: the number of its
+    /// Returns RefSeqNum(45) of a BusinessMessageReject(j) for session `to`: the number of its
     /// message that was passed on.
     fn ref_seq_for(&self, to: &SessionId) -> Option<u64> {
         match self.rejected()? {
@@ -298,7 +300,7 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// From whom the message is that a BusinessMessageReject(j) rejects.
+    /// Returns the origin of the message that a BusinessMessageReject(j) rejects.
     fn rejected(&self) -> Option<Origin> {
         if self.message.msg_type() != b"j" {
             return None;
@@ -307,23 +309,23 @@ impl Passing<'_, '_, '_> {
         self.gateway.origins.find(self.id, seq)
     }
 
-    /// Nothing goes back to the session that it came on.
+    /// Returns true for the session that the message came from. A message never goes back.
     fn is_sender(&self, target: &Target) -> bool {
         matches!(target, Target::Session(id) if id == self.id)
     }
 
-    /// A target that has had the message does not get it again.
+    /// Returns true if the target already has the message, and must not get it again.
     fn has_had(&self, target: &Target) -> bool {
         lock(self.passed).had.contains(&self.name(target))
     }
 
-    /// Returns true if a target has it, or may have it.
+    /// Returns true if a target has, or may have, the message.
     fn is_somewhere(&self) -> bool {
         let passed = lock(self.passed);
         !passed.had.is_empty() || !passed.doubtful.is_empty()
     }
 
-    /// Returns true if a target would take it now, as far as can be told.
+    /// Returns true if the target would probably take the message now.
     fn is_there(&self, target: &Target) -> bool {
         let takes = |to: &SessionHandle| {
             to.is_logged_on() || to.settings().queue.offline != Offline::Refuse
@@ -336,13 +338,13 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Asks the programs at these targets, of which each is there. The answer comes from them.
+    /// Asks the available programs at these targets. Their answers become the message's answer.
     fn ask(&mut self, programs: &[&Target]) -> Result<(), Missed> {
         let from = self.other(self.id);
         let Some(answer) = self.take_answer() else { return Err(not_there()) };
         lock(self.passed).in_doubt = true;
         let asked = Asked::new(answer, programs.len(), Arc::clone(self.passed));
-        // Where another target has it, one that goes away without an answer is waited for.
+        // If another target has the message, wait for a program that leaves without an answer.
         let is_elsewhere = !lock(self.passed).had.is_empty();
         let asked = match from.filter(|_| is_elsewhere) {
             Some(from) => asked.or_hold(Box::new(self.hold(from))),
@@ -352,14 +354,14 @@ impl Passing<'_, '_, '_> {
             let Target::Socket(name) = target else { continue };
             let message = (self.message, self.repeats);
             if !self.gateway.ports.ask(name, self.id, message, &asked) {
-                // It has gone this moment.
+                // The program has just disconnected.
                 asked.answered(target, Err(BusinessReject::not_available()));
             }
         }
         Ok(())
     }
 
-    /// Holds the message, whose answer comes later.
+    /// Returns the function that holds the message, which is answered later.
     fn hold(&self, from: SessionHandle) -> impl FnOnce(MessageAnswer) + Send + use<> {
         let (gateway, bytes) = (self.gateway.clone(), self.message.bytes().to_vec());
         let (incoming, passed) = (self.incoming.clone(), Arc::clone(self.passed));
@@ -370,7 +372,7 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Gives it to the first of its targets that takes it.
+    /// Passes the message to the first of its targets that takes it.
     fn give_first<'t>(
         &mut self,
         route: &Route,
@@ -381,14 +383,14 @@ impl Passing<'_, '_, '_> {
         }
         let mut last = not_there();
         let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
-        // A target that may have the message already is asked again, and no other target.
+        // A target that may already have the message is tried again, and no other target.
         let doubtful = lock(self.passed).doubtful.clone();
         let only = targets.iter().copied().find(|to| doubtful.contains(&self.name(to)));
         for target in targets.into_iter().filter(|to| only.is_none_or(|one| one == *to)) {
             let choices = self.choose(&[target], route)?;
             let done = match target {
                 Target::Socket(name) if self.gateway.ports.has_program(name) => {
-                    // From now on it is its own to say what becomes of it.
+                    // The program decides about the message from now on.
                     lock(self.passed).doubtful = vec![self.name(target)];
                     self.ask(&[target])
                 }
@@ -412,8 +414,9 @@ impl Passing<'_, '_, '_> {
         Err(last)
     }
 
-    /// Gives it to each of its targets: programs last, who give the answer. Nobody gets it before
-    /// all are there; if one is not there any more then, the message is held.
+    /// Passes the message to each of its targets. Programs come last, because they give the answer.
+    /// No target gets the message before all are available. If one becomes unavailable meanwhile,
+    /// the message is held.
     fn give_all(&mut self, route: &Route) -> Result<(), Missed> {
         let left =
             route.to.iter().filter(|target| !self.has_had(target) && !self.is_sender(target));
@@ -428,7 +431,8 @@ impl Passing<'_, '_, '_> {
             match self.to_one(target, (&route.change, choices.as_ref())) {
                 Ok(()) => {}
                 Err(Missed::NotHandedOver(_)) if self.is_somewhere() => return Err(Missed::Held),
-                // It never takes it, and others have it: nobody can take that back.
+                // This target never takes the message, but others already have it, which cannot be
+                // undone.
                 Err(Missed::Final(reject)) if self.is_somewhere() => {
                     let (to, why) = (target.to_string(), &*reject.text);
                     let session = self.id;
@@ -444,11 +448,11 @@ impl Passing<'_, '_, '_> {
         if programs.is_empty() { Ok(()) } else { self.ask(&programs) }
     }
 
-    /// Passes it on. With [`Missed::Held`] it is to be tried again.
+    /// Passes the message on. After [`Missed::Held`] it must be tried again.
     pub(super) fn pass(&mut self) -> Result<(), Missed> {
-        // One that is tried again says so.
+        // A repeated try must set PossResend(97).
         self.repeats |= lock(self.passed).in_doubt;
-        // A reject goes to whom it is about, whatever the routes say.
+        // A reject goes to the sender of the rejected message, whatever the routes are.
         match self.rejected() {
             Some(Origin::Session(id, seq)) => {
                 if let Some(to) = self.other(&id) {
@@ -468,7 +472,7 @@ impl Passing<'_, '_, '_> {
         }
         let routes = self.gateway.routes();
         let Some(route) = routes.find(self.id, self.message) else {
-            // A target that has the message keeps it, whatever the routes say now.
+            // A target that has the message keeps it, even if the routes changed.
             let reject = Missed::Final(BusinessReject::unsupported());
             return if lock(self.passed).had.is_empty() { Err(reject) } else { Ok(()) };
         };
@@ -482,8 +486,8 @@ impl Passing<'_, '_, '_> {
     }
 }
 
-/// The line to a program about its message that the counterparty of a session rejected: number,
-/// reason and text.
+/// Returns the line that informs a program about the rejection of its message: number, reason and
+/// text.
 fn rejected(
     by: &SessionId,
     reference: &Value,
@@ -544,9 +548,10 @@ impl Application for Bridge {
                 gateway.told.say(format!("{id} ended: {end}"));
                 gateway.ports.tell_all(id, false);
             }
-            // A message that was passed on and then rolled back comes again.
+            // A message that was passed on and then rolled back arrives again.
             SessionNotice::RolledBack(_) => self.may_repeat = true,
-            // Not for what is passed on, which has its number at once.
+            // Messages that are passed on get their number at once, so they never cause this
+            // notice.
             SessionNotice::Unsent(message) => {
                 tracing::warn!(session = %id, why = %message.why, "a message is not sent");
             }
@@ -561,7 +566,7 @@ impl Bridge {
         let count = gateway.origins.take_stored(id);
         let (_, next_out) = session.next_numbers();
         gateway.origins.forget_from(id, next_out);
-        // Numbers have begun again, and our Logon(A) is the first.
+        // The numbers were reset, and our Logon(A) has number 1.
         if count > 0 && next_out <= 2 {
             let why = "the numbers were reset at the logon";
             tracing::error!(session = %id, count, why, "messages are not sent");
@@ -570,7 +575,7 @@ impl Bridge {
         gateway.ports.tell_all(id, true);
     }
 
-    /// Passes a Reject(3) on to where the message comes from.
+    /// Passes a Reject(3) on to the origin of the rejected message.
     fn pass_rejection_on(&self, rejected: &Rejected<'_>, session: &SessionRef<'_>) {
         let (text, by) = (String::from_utf8_lossy(rejected.text), session.id());
         match self.gateway.origins.find(by, rejected.seq) {
@@ -605,7 +610,7 @@ impl Bridge {
 mod tests {
     use super::*;
 
-    /// Sent again, a message is the same, whatever its header says then.
+    /// A resent message is recognized, although its header differs.
     #[test]
     fn a_message_that_is_sent_again_is_known() {
         let of = |fields: &str| {

@@ -1,11 +1,11 @@
-//! For which targets a message was chosen, kept in a file before the first of them gets it: so a
-//! gateway that was killed knows where a message may be.
+//! The targets chosen for a message, recorded in a file before the first target gets it. A gateway
+//! that was killed finds there which targets may have a message.
 //!
-//! Each session that messages come from has a file beside its store, `NAME.choices`, with a line
-//! for each choice and one for each copy that got its number. At the next start, the store of a
-//! target shows the fate of each choice.
+//! Each session with inbound messages has a file next to its store, `NAME.choices`. The file has a
+//! line for each choice and for each numbered copy. At the next start, the store of a target shows
+//! the fate of each choice.
 //!
-//! Invariants: no target has a message whose choice is not in the file. The file and its
+//! Invariants: no target has a message whose choice is missing from the file. The file and its
 //! predecessor `NAME.choices.old` have more choices than a session can have messages under way.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -21,9 +21,9 @@ use transfix_store::lines;
 use super::mark::mark;
 use super::stored::{self, StoredCopies};
 
-/// Choices in a file at least, before the next one is begun.
+/// The minimum number of choices in a file before the next file is begun.
 const CHOICES_MIN: usize = 10_000;
-/// A choice is nobody else's business.
+/// Choices are private to the owner.
 const MODE: u32 = 0o600;
 
 /// The identity of a message among all messages of a session.
@@ -31,23 +31,24 @@ const MODE: u32 = 0o600;
 pub(super) struct Incoming {
     /// MsgSeqNum(34).
     pub(super) seq: u64,
-    /// SendingTime(52) of the first time.
+    /// SendingTime(52) of the first transmission.
     pub(super) sent: Vec<u8>,
-    /// The hash of the fields that stay the same when the message is sent again.
+    /// The hash of the fields that a resend keeps.
     pub(super) mark: u64,
 }
 
-/// A target as the file has it, and for a session the number that its next message has.
+/// A target's name in the file; for a session also the next outbound number.
 type ChosenTarget = (String, Option<u64>);
 
 /// A line of the file.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Line {
-    /// These targets are going to get the message.
+    /// The targets chosen for a message.
     Choice {
         message: Incoming,
-        /// One of several: choices before did not reach their targets.
+        /// True if only one of several targets is chosen. Earlier choices did not reach their
+        /// targets.
         alone: bool,
         to: Vec<ChosenTarget>,
         /// The hash of the copy that a session sends.
@@ -55,38 +56,38 @@ enum Line {
         /// UTC nanoseconds since 1970.
         at_ns: u64,
     },
-    /// The copy for this session has this number.
+    /// The number of the copy for this session.
     Numbered { seq: u64, to: String, number: u64 },
 }
 
 /// The fate of a choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// The target has the message for good.
+    /// The target has the message permanently.
     Has,
     /// The target may have it.
     Unknown,
-    /// The target does not have it, and never had.
+    /// The target never had the message.
     Nowhere,
 }
 
-/// The targets of a message that a process of before has chosen, each with what has become of it.
+/// The targets of a message chosen by an earlier process, each with its fate.
 pub(super) type Fates = Vec<(String, Fate)>;
 
-/// All choices of a gateway. A clone is the same.
+/// All choices of a gateway. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Choices(Arc<All>);
 
 #[derive(Default)]
 struct All {
-    /// By the path of the store of the session that messages come from.
+    /// Files by the store path of the receiving session.
     files: Mutex<HashMap<PathBuf, Arc<Mutex<ChoiceFile>>>>,
-    /// Choices of earlier processes, by the name of that store.
+    /// Choices of earlier processes, by the file name of that store.
     before: HashMap<String, HashMap<u64, (Incoming, Fates)>>,
 }
 
 impl Choices {
-    /// Reads what was chosen before, and looks into the stores of the targets.
+    /// Reads earlier choices, and finds their fate in the stores of the targets.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -107,11 +108,11 @@ impl Choices {
         of_session.get(&message.seq).filter(|(known, _)| known == message).map(|(_, fates)| fates)
     }
 
-    /// The file of a session whose messages are passed on; `None` if that keeps nothing on a disk:
-    /// after a restart nobody could tell its messages apart.
+    /// Opens the file of a session whose messages are passed on. Returns `None` if the session has
+    /// no store on a disk, because its messages cannot be identified after a restart.
     ///
     /// # Errors
-    /// If it cannot be opened.
+    /// If the file cannot be opened.
     pub(super) fn of(&self, from: &SessionSettings) -> io::Result<Option<OpenChoices>> {
         if from.store.durability == Durability::Memory {
             return Ok(None);
@@ -130,26 +131,26 @@ impl Choices {
     }
 }
 
-/// The choices of one session. A clone is the same.
+/// The choices of one session. Clones share them.
 #[derive(Clone)]
 pub(super) struct OpenChoices(Arc<Mutex<ChoiceFile>>);
 
-/// The choice that is written before a message is given to its targets.
+/// A choice to record before the message is given to its targets.
 pub(super) struct Choice<'c> {
     pub(super) message: &'c Incoming,
-    /// One target of several.
+    /// True if only one of several targets is chosen.
     pub(super) alone: bool,
-    /// Names of the targets, and the sessions among them.
+    /// Names of the targets, with handles for sessions.
     pub(super) to: Vec<(String, Option<SessionHandle>)>,
     /// The hash of the copy that a session sends.
     pub(super) copy: u64,
 }
 
 impl OpenChoices {
-    /// Keeps a choice. If a target survives a loss of power, so does the choice.
+    /// Records a choice. The choice is synced if a target survives a power cut.
     ///
     /// # Errors
-    /// Then no target may get the message.
+    /// No target may get the message then.
     pub(super) fn choose(&self, choice: Choice<'_>) -> io::Result<()> {
         let is_power = |to: &SessionHandle| to.settings().store.durability == Durability::Power;
         let syncs = choice.to.iter().any(|(_, to)| to.as_ref().is_some_and(is_power));
@@ -161,19 +162,19 @@ impl OpenChoices {
         file.add(&Line::Choice { message, alone, to, copy, at_ns }, syncs)
     }
 
-    /// Keeps the number of a copy; called when it has one.
+    /// Returns a callback that records the number of a copy.
     pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl Fn(Sent) + use<> {
         let (own, to) = (self.clone(), to.to_string());
         move |sent| {
             let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
             let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // Without it the copy is sought by its fields.
+            // The copy is found by its fields if this line is missing.
             let _ = file.add(&Line::Numbered { seq, to: to.clone(), number }, false);
         }
     }
 }
 
-/// The file that is written.
+/// The file being written.
 struct ChoiceFile {
     path: PathBuf,
     file: File,
@@ -188,7 +189,7 @@ impl ChoiceFile {
             fs::create_dir_all(dir)?;
         }
         let (file, bytes) = lines::open(&path, MODE)?;
-        // An existing file counts as full, so that the files do not grow from start to start.
+        // An existing file counts as full, so that the files do not grow with each start.
         let choices_max = from.application.messages_max.max(CHOICES_MIN);
         let choices = if bytes == 0 { 0 } else { choices_max };
         Ok(Self { path, file, choices, choices_max })
@@ -205,7 +206,7 @@ impl ChoiceFile {
         let written = self.file.write_all(&text);
         let written = written.and_then(|()| if syncs { self.file.sync_data() } else { Ok(()) });
         if written.is_err() {
-            // Half a line would stand before the next one.
+            // Otherwise a partial line would precede the next one.
             self.file.set_len(before)?;
         }
         self.choices += usize::from(is_choice);
@@ -233,7 +234,7 @@ fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// A choice of a process of before.
+/// A choice of an earlier process.
 #[derive(Debug)]
 struct Chosen {
     message: Incoming,
@@ -242,7 +243,7 @@ struct Chosen {
 
 #[derive(Clone, Copy, Debug)]
 struct ChosenBefore {
-    /// The number that the next message of the target had.
+    /// The target's next outbound number at that time.
     next: Option<u64>,
     copy: u64,
     at_ns: u64,
@@ -250,7 +251,7 @@ struct ChosenBefore {
     number: Option<u64>,
 }
 
-/// By the name of the store of the session that it came on, and its number.
+/// Choices by the receiving session's store name and the message's number.
 type AllChosen = BTreeMap<String, BTreeMap<u64, Chosen>>;
 
 /// Reads the files of a directory.
@@ -275,7 +276,7 @@ fn read_all(dir: &Path, chosen: &mut AllChosen) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the lines of a file. The last one may be torn: its message went nowhere.
+/// Reads the lines of a file. The last line may be torn; its message reached no target.
 fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
     for line in text.split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice(line) else { continue };
@@ -289,7 +290,7 @@ fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
                 }
                 for (name, next) in to {
                     let new = ChosenBefore { next, copy, at_ns, number: None };
-                    // After a second try both copies count, so the entry of the first try stays.
+                    // After a second try both copies count, so the first entry is kept.
                     all.entry(name).or_insert(new);
                 }
                 chosen.insert(seq, Chosen { message, to: all });
@@ -304,12 +305,12 @@ fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
     }
 }
 
-/// Looks into the stores of the targets.
+/// Finds the fates in the stores of the targets.
 fn resolve(
     chosen: AllChosen,
     settings: &Settings,
 ) -> HashMap<String, HashMap<u64, (Incoming, Fates)>> {
-    // From where on each store is looked into, and which numbers are those of a known message.
+    // The first number to read in each store, and the numbers already assigned to known messages.
     let mut wanted: HashMap<String, (u64, BTreeSet<u64>)> = HashMap::new();
     for (name, to) in chosen.values().flat_map(BTreeMap::values).flat_map(|one| &one.to) {
         if let Some(next) = to.next {
@@ -340,21 +341,21 @@ fn resolve(
     chosen.into_iter().map(|(name, one)| (name, of_session(one, &mut fate))).collect()
 }
 
-/// Returns the fate of a copy for a session, by its store.
+/// Returns the fate of a copy for a session, from the session's store.
 fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -> Fate {
     if copies.was_reset_since(to.at_ns) {
-        // It may have gone out under a number that is another message's now.
+        // After a reset the copy's number may belong to another message.
         return Fate::Unknown;
     }
     let found = match to.number {
         Some(number) => copies.is(number, to.copy),
-        // Killed before the number was kept.
+        // The process was killed before it recorded the number.
         None => copies.numbers(to.copy, to.next.unwrap_or(0)).any(|number| taken.insert(number)),
     };
     if found { Fate::Has } else { Fate::Nowhere }
 }
 
-/// Returns the hash of the fields of a message that stay the same when it is sent again.
+/// Returns the hash of the fields that a resend keeps.
 pub(super) fn mark_of_incoming(bytes: &[u8]) -> u64 {
     mark(&stored::lasting_fields(bytes, &BTreeSet::new()))
 }

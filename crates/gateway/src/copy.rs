@@ -1,8 +1,8 @@
-//! A received message on its way to another session: which fields go along.
+//! Selection of the fields that a message keeps on its way to another session.
 
 use transfix::{Body, Message, Tag, tag};
 
-/// Fields of the standard header that are not the session's own.
+/// Fields of the standard header that are kept.
 const OF_HEADER: [u32; 20] = [
     50, 57, 97, 115, 116, 128, 129, 142, 143, 144, 145, 212, 213, 347, 627, 628, 629, 630, 1128,
     1129,
@@ -12,48 +12,48 @@ fn is_of_header(tag: Tag) -> bool {
     OF_HEADER.contains(&tag.0) || tag.0 == 1156
 }
 
-/// For whom a message is: these end here.
+/// The fields that name the recipient, which are dropped.
 const DELIVER_TO: [Tag; 3] = [tag::DELIVER_TO_COMP_ID, Tag(129), Tag(145)];
-/// For whom the sender speaks.
+/// The fields that name the firm on whose behalf the sender acts.
 const ON_BEHALF_OF: [Tag; 3] = [tag::ON_BEHALF_OF_COMP_ID, Tag(116), Tag(144)];
 
-/// The treatment of OnBehalfOfCompID(115), and of the ids below it.
+/// The treatment of OnBehalfOfCompID(115) and its sub-ids.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OnBehalf {
-    /// They end here: nobody has checked what the sender says.
+    /// The fields are dropped, because the sender's claim is unchecked.
     #[default]
     Drop,
-    /// They go along.
+    /// The fields are kept.
     Keep,
-    /// OnBehalfOfCompID(115) is the counterparty that the message came from.
+    /// OnBehalfOfCompID(115) is set to the counterparty that sent the message.
     Sender,
 }
 
-/// How a message is changed.
+/// The changes to a message.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Change {
     pub(super) on_behalf: OnBehalf,
-    /// Fields that are written in place of those of the message.
+    /// Fields that replace those of the message.
     pub(super) set: Vec<(Tag, String)>,
-    /// Fields that are left out.
+    /// Fields to leave out.
     pub(super) remove: Vec<Tag>,
 }
 
-/// Data about a message that are not in the message itself.
+/// Data about a message that the message itself lacks.
 #[derive(Clone, Copy)]
 pub(super) struct Beside<'a> {
-    /// The counterparty that it came from.
+    /// The counterparty that sent the message.
     pub(super) sender: &'a str,
-    /// It may have been sent under another number before: PossResend(97).
+    /// True if the message may have been sent under another number: PossResend(97).
     pub(super) repeats: bool,
-    /// RefSeqNum(45) of a BusinessMessageReject(j), which names a number of the session that it
-    /// came on: what it is to whom it goes, or nothing.
+    /// RefSeqNum(45) of a BusinessMessageReject(j), translated to the recipient's numbers. `None`
+    /// if unknown.
     pub(super) ref_seq: Option<u64>,
 }
 
 impl Change {
-    /// Writes the fields of a message as this wants them, all others as they came.
+    /// Writes a message with these changes; all other fields are copied unchanged.
     pub(super) fn write(&self, message: &Message<'_>, beside: Beside<'_>, body: &mut Body<'_>) {
         let is_reject = message.msg_type() == b"j";
         if beside.repeats {
@@ -62,7 +62,7 @@ impl Change {
         if self.on_behalf == OnBehalf::Sender {
             body.str(tag::ON_BEHALF_OF_COMP_ID, beside.sender);
         }
-        // Each set has its place: in the header, or before all of the body.
+        // `set` fields are written in the header or before the body.
         let set = |body: &mut Body<'_>, in_header: bool| {
             if let Some(seq) = beside.ref_seq.filter(|_| is_reject && !in_header) {
                 body.uint(tag::REF_SEQ_NUM, seq);
@@ -89,8 +89,8 @@ impl Change {
             if is_left_out {
                 continue;
             }
-            // The index says where a field ends, also one whose data contain the delimiter. A field
-            // that may not be sent again causes an error that names the field.
+            // The index marks the end of a field, even of data that contain the delimiter. A field
+            // that must not be forwarded causes an error with its name.
             if tag == Tag(0) || field.value.is_empty() {
                 body.fields(message.encoded(n));
             } else {

@@ -1,8 +1,9 @@
-//! Files that routes write messages into, and files whose lines are sent.
+//! Files into which routes write messages, and files whose lines are sent.
 //!
-//! Invariants: a message counts as written when its whole line is on the disk. A line that was read
-//! counts as sent when its message is safe in the store of its session. A line that may have been
-//! sent before is sent with PossResend(97).
+//! Invariants:
+//! - A message counts as written once its whole line is on the disk.
+//! - A line counts as sent once its message is safe in its session's store.
+//! - A line that may have been sent before is sent with PossResend(97).
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -23,24 +24,26 @@ use super::origins::Origins;
 use super::routes::{FileMode, MessageFile};
 use super::sending;
 
-/// Time between two looks at a file that has no further line, or at a session that cannot send.
+/// The interval for retrying a file without a further line, or a session that cannot send.
 const LOOK: Duration = Duration::from_millis(100);
-/// The longest line that is read.
+/// The maximum length of a line read, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// Files that routes write into. A clone is the same.
+/// Files that routes write into. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Drains(Arc<BTreeMap<String, Mutex<Drain>>>);
 
-/// One of them.
+/// A file that routes write into.
 struct Drain {
     path: PathBuf,
     file: File,
-    /// Lines that were not written since the last one that was.
+    /// The number of failed lines since the last written line.
     refused: u64,
 }
 
 impl Drains {
+    /// Opens the files with mode `write`.
+    ///
     /// # Errors
     /// Names the file that cannot be written.
     pub(super) fn open(files: &[MessageFile]) -> Result<Self, String> {
@@ -52,10 +55,10 @@ impl Drains {
         Ok(Self(Arc::new(drains)))
     }
 
-    /// Writes a line, and returns when it is on the disk.
+    /// Writes a line, and returns once the line is on the disk.
     ///
     /// # Errors
-    /// It is not in the file then.
+    /// The file does not contain the line then.
     pub(super) fn write(&self, name: &str, line: &Value) -> io::Result<()> {
         let Some(drain) = self.0.get(name) else { return Err(io::ErrorKind::NotFound.into()) };
         let mut drain = drain.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,13 +74,13 @@ fn named(file: &MessageFile, error: &io::Error) -> String {
 
 impl Drain {
     fn open(path: &Path) -> io::Result<Self> {
-        // Orders are nobody else's business.
+        // Messages are private to owner and group.
         let file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(no_file());
         }
-        // Two that write would cut each other's lines off.
+        // Two writers would corrupt each other's lines.
         file.try_lock().map_err(|_| io::Error::other("another program writes it"))?;
         let length = whole_lines(&file)?;
         if length < file.metadata()?.len() {
@@ -89,7 +92,7 @@ impl Drain {
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
-        // Somebody may have taken the file away, to have a new one.
+        // The file may have been moved away, as log rotation does.
         let is_it = |found: fs::Metadata| {
             self.file
                 .metadata()
@@ -98,12 +101,12 @@ impl Drain {
         if !fs::metadata(&self.path).is_ok_and(is_it) {
             *self = Self { refused: self.refused, ..Self::open(&self.path)? };
         }
-        // As it is now: somebody may have cut it.
+        // The present length matters, because another program may have truncated the file.
         let length = self.file.metadata()?.len();
         let bytes = format!("{line}\n").into_bytes();
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // The written part of the line would stand before the next line.
+            // Otherwise a partial line would precede the next one.
             self.file.set_len(length)?;
         }
         written
@@ -111,7 +114,7 @@ impl Drain {
 }
 
 impl Drain {
-    /// Tells of the first of several lines that are not written, and when the file has room again.
+    /// Logs the first of several failed lines, and the first line written afterwards.
     fn tell(&mut self, name: &str, written: &io::Result<()>) {
         match written {
             Ok(()) => {
@@ -130,7 +133,7 @@ impl Drain {
     }
 }
 
-/// Bytes up to the end of the last whole line.
+/// Returns the offset after the last whole line.
 fn whole_lines(mut file: &File) -> io::Result<u64> {
     let mut end = file.seek(SeekFrom::End(0))?;
     let mut block = [0; 4096];
@@ -147,7 +150,7 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
     Ok(0)
 }
 
-/// Files whose lines are sent, each by a thread of its own, until this is dropped.
+/// Files whose lines are sent, each by its own thread, until this value is dropped.
 #[derive(Debug, Default)]
 pub struct Sources {
     stops: Arc<AtomicBool>,
@@ -155,6 +158,8 @@ pub struct Sources {
 }
 
 impl Sources {
+    /// Starts a thread for each file with mode `read`.
+    ///
     /// # Errors
     /// Names the file that cannot be read, or its position.
     pub(super) fn begin(
@@ -189,18 +194,18 @@ impl Drop for Sources {
 struct Source {
     name: String,
     path: PathBuf,
-    /// Where the next line begins.
+    /// The offset of the next line.
     position: u64,
-    /// The hash of the bytes before the position, which differs in another file.
+    /// The hash of the bytes before the position, which identifies the file.
     mark: u64,
-    /// The next line may have been sent already.
+    /// True if the next line may already have been sent.
     in_doubt: bool,
-    /// The answers to the lines.
+    /// The file of answers to the lines.
     answers: Drain,
     origins: Origins,
-    /// The answer to the previous line, which is not written down yet.
+    /// The answer to the previous line, if not written yet.
     unanswered: Option<Value>,
-    /// The position is not written down yet.
+    /// True if the position is not written yet.
     unkept: bool,
 }
 
@@ -229,12 +234,12 @@ impl Source {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // From now on, until it ends in order.
+        // The position counts as unfinished until an orderly end.
         source.keep(false)?;
         Ok(source)
     }
 
-    /// Keeps the position, so that a crash finds this one or the one before.
+    /// Writes the position atomically: a crash leaves this one or the previous one.
     fn keep(&self, ended: bool) -> io::Result<()> {
         let kept = json!({ "position": self.position, "mark": self.mark, "ended": ended });
         let (path, new) = (beside(&self.path, "position"), beside(&self.path, "position.new"));
@@ -262,17 +267,17 @@ impl Source {
                 }
             }
         }
-        // A line whose position could not be written down may come again.
+        // A line whose position could not be written may be sent again.
         let ended = !self.in_doubt && !self.unkept;
         if let Err(error) = self.keep(ended) {
             tracing::error!(file = %self.name, %error, "the position in a file is not kept");
         }
     }
 
-    /// Sends the next line. Returns whether there is one.
+    /// Sends the next line. Returns false if there is none.
     fn step(&mut self, admin: &Admin, stops: &AtomicBool) -> io::Result<bool> {
         self.write_down()?;
-        // Opened without one who writes, a pipe would wait for him.
+        // Opening a pipe without a writer would block.
         match fs::metadata(&self.path) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(no_file()),
@@ -282,7 +287,7 @@ impl Source {
         let mut file = File::open(&self.path)?;
         let sent = before(&mut file, self.position)?;
         let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
-            // Only the owner knows if the file is new or changed.
+            // Only the owner knows whether the file is new or changed.
             let position = beside(&self.path, "position");
             let why = "what was sent of it is not there any more";
             return Err(io::Error::other(format!(
@@ -295,12 +300,12 @@ impl Source {
         if bytes.last() != Some(&b'\n') {
             return match bytes.len() as u64 >= LINE_MAX {
                 true => Err(io::Error::other(format!("a line is longer than {LINE_MAX} bytes"))),
-                // The writer of the line is not done.
+                // The line is not complete yet.
                 false => Ok(false),
             };
         }
         let Some(answer) = self.send(&bytes, admin, stops) else { return Ok(false) };
-        // It is sent: whatever fails from here on, it is not sent again by this process.
+        // The line is sent. Whatever fails from here on, this process does not send it again.
         self.unanswered = answered(answer, self.position);
         self.unkept = true;
         self.position += bytes.len() as u64;
@@ -311,7 +316,8 @@ impl Source {
         Ok(true)
     }
 
-    /// Sends what a line says, as soon as its session takes it. `None` if the gateway ends before.
+    /// Sends the message of a line as soon as its session takes it. Returns `None` if the gateway
+    /// ends before.
     fn send(&mut self, line: &[u8], admin: &Admin, stops: &AtomicBool) -> Option<Value> {
         if line.trim_ascii().is_empty() {
             return Some(Value::Null);
@@ -330,7 +336,7 @@ impl Source {
             match sent {
                 Err(SendError::Closed) => return None,
                 Err(error) if is_passing(&error) => {
-                    // The store may have it.
+                    // The store may have the message.
                     self.in_doubt |= matches!(error, SendError::Failed);
                     if stops.load(Ordering::Acquire) {
                         return None;
@@ -342,7 +348,7 @@ impl Source {
         }
     }
 
-    /// Writes down what has become of the line before, and how far the file is sent.
+    /// Writes the previous line's answer, and the position.
     fn write_down(&mut self) -> io::Result<()> {
         if let Some(answer) = &self.unanswered {
             self.answers.write(answer)?;
@@ -356,7 +362,7 @@ impl Source {
     }
 }
 
-/// Returns the answer to the line at this position; `None` for an empty line.
+/// Returns the answer to the line at `position`, or `None` for an empty line.
 fn answered(answer: Value, position: u64) -> Option<Value> {
     let Value::Object(said) = answer else { return None };
     let mut line = json!({ "position": position });
@@ -364,7 +370,7 @@ fn answered(answer: Value, position: u64) -> Option<Value> {
     Some(line)
 }
 
-/// A file beside this one.
+/// Returns the path of a file next to this one.
 fn beside(path: &Path, what: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(".");
@@ -376,11 +382,11 @@ fn no_file() -> io::Error {
     io::Error::other("it is no regular file")
 }
 
-/// Bytes before a position that tell to which file it belongs.
+/// The number of bytes before a position that identify the file.
 const MARK_BYTES: usize = 4096;
 
-/// The last bytes of a file before this position, where it is read on then; `None` if it is
-/// shorter.
+/// Returns the last bytes before `position`, and leaves the file at that position. `None` if the
+/// file is shorter.
 fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
     if file.metadata()?.len() < position {
         return Ok(None);
@@ -392,7 +398,7 @@ fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Returns true if a message can be sent later: the session is away, or has no room.
+/// Returns true if a message can be sent later: the session is not logged on, or its queue is full.
 const fn is_passing(error: &SendError) -> bool {
     matches!(
         error,

@@ -1,7 +1,9 @@
-//! Messages that can go nowhere now, and may not be refused because some target has or may have
-//! them. They are tried again until their targets are there, or the routes name other targets.
+//! Messages that cannot be delivered now, and must not be refused, because a target has or may have
+//! them. These messages are tried again until their targets are available, or the routes name other
+//! targets.
 //!
-//! Invariant: the session of such a message gets no further one meanwhile, so their order stays.
+//! Invariant: the session of a held message gets no further message meanwhile, so the order is
+//! kept.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +18,10 @@ use super::asked::SharedPassed;
 use super::bridge::Passing;
 use super::choices::Incoming;
 
-/// Time between two tries.
+/// The interval between two tries.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A message that is held.
+/// A held message.
 pub(super) struct HeldMessage {
     pub(super) gateway: Gateway,
     pub(super) from: SessionHandle,
@@ -30,7 +32,7 @@ pub(super) struct HeldMessage {
     pub(super) answer: MessageAnswer,
 }
 
-/// Where messages are held. A clone is the same.
+/// The queue of held messages. Clones share it.
 #[derive(Clone)]
 pub(super) struct Held(Arc<Mutex<Option<Holding>>>);
 
@@ -40,8 +42,10 @@ struct Holding {
 }
 
 impl Held {
+    /// Starts the thread that tries held messages again.
+    ///
     /// # Errors
-    /// If there is no thread for it.
+    /// If the thread cannot be started.
     pub(super) fn begin() -> Result<Self, String> {
         let (to, held) = channel();
         let thread = thread::Builder::new().name("held".to_owned()).spawn(move || run(&held));
@@ -49,16 +53,16 @@ impl Held {
         Ok(Self(Arc::new(Mutex::new(Some(Holding { to, thread })))))
     }
 
-    /// Holds a message until it has gone to its targets.
+    /// Holds a message until its targets have it.
     pub(super) fn hold(&self, held: HeldMessage) {
         let holding = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holding) = &*holding {
-            // The thread ends after the engine alone: no answer counts then.
+            // The thread ends after the engine, and an answer has no effect then.
             let _ = holding.to.send(held);
         }
     }
 
-    /// The engine has ended: what is held comes again after the next start.
+    /// Stops the thread. The engine has ended; held messages arrive again after the next start.
     pub(super) fn end(&self) {
         let holding = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(Holding { to, thread }) = holding {
@@ -76,7 +80,7 @@ fn run(new: &Receiver<HeldMessage>) {
             false => new.recv_timeout(LOOK),
         };
         match more {
-            // It was tried this moment.
+            // The message was tried just now.
             Ok(more) => held.push(more),
             Err(RecvTimeoutError::Timeout) => {
                 held = held.into_iter().filter_map(HeldMessage::again).collect();
@@ -92,7 +96,7 @@ impl HeldMessage {
         let Self { gateway, from, bytes, incoming, repeats, passed, answer } = self;
         let mut index = FieldIndex::default();
         let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) else {
-            // It was sound when it came.
+            // The message was valid when it arrived.
             answer.give(Ok(()));
             return None;
         };
@@ -110,7 +114,7 @@ impl HeldMessage {
         let done = passing.pass();
         let answer = passing.answer.take();
         match (done, answer) {
-            // The program that is asked has it.
+            // A program has been asked and gives the answer.
             (_, None) => None,
             (Err(missed), Some(answer)) if missed.is_held() => {
                 Some(Self { gateway, from, bytes, incoming, repeats, passed, answer })

@@ -1,5 +1,5 @@
-//! A gateway: messages go from session to session by the rules of a file, to programs of any
-//! language by a Unix socket, into files and out of them.
+//! A gateway. Messages go from session to session by the rules of a file, to programs in any
+//! language by a Unix socket, and into and out of files.
 //!
 //! [`Routes`] are the rules. A [`Gateway`] starts an engine whose sessions have no application of
 //! their own, and passes their messages on:
@@ -24,7 +24,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The page "Gateway" of the book has the keys of the rules, and what programs speak at a socket.
+//! The page "Gateway" of the book lists the keys of the rules, and the socket protocol of programs.
 #![forbid(unsafe_code)]
 
 mod asked;
@@ -61,17 +61,17 @@ use port::Ports;
 pub use routes::Routes;
 use told::Told;
 
-/// Threads that pass messages on, if the settings do not say more.
+/// The minimum number of threads that pass messages on.
 const APPLICATION_THREADS: usize = 2;
 
-/// Gives the settings the threads that a gateway needs: threads that hold no session pass messages
-/// on, so one session may wait for another.
+/// Adds the application threads that a gateway needs. These threads do not drive sessions, so one
+/// session may wait for another.
 pub fn prepare(settings: &mut Settings) {
     let threads = &mut settings.engine.application_threads;
     *threads = (*threads).max(APPLICATION_THREADS);
 }
 
-/// The state that all sessions of a gateway share. A clone is the same.
+/// The state that all sessions of a gateway share. Clones share it.
 #[derive(Clone)]
 pub struct Gateway {
     /// The rules in force.
@@ -79,14 +79,14 @@ pub struct Gateway {
     ports: Ports,
     drains: Drains,
     origins: Origins,
-    /// For whom messages are.
+    /// The chosen targets of messages.
     choices: Choices,
-    /// Fields that sessions add to what they send.
+    /// Fields that sessions add to outbound messages.
     added: Arc<BTreeSet<Tag>>,
     /// Messages that can neither be passed on nor be refused.
     held: Held,
     told: Told,
-    /// As soon as the engine runs.
+    /// Set once the engine runs.
     admin: Arc<OnceLock<Admin>>,
 }
 
@@ -107,8 +107,8 @@ pub struct Renewed {
 }
 
 impl Gateway {
-    /// Opens the sockets and files of the rules, and looks into the stores of the sessions. `say`
-    /// gets a line for people when a session or a program comes or goes.
+    /// Opens the sockets and files of the rules, and reads the stores of the sessions. `say` gets a
+    /// line for people when a session or a program connects or disconnects.
     ///
     /// # Errors
     /// Names the socket or file that cannot be opened.
@@ -117,7 +117,8 @@ impl Gateway {
         settings: &Settings,
         say: impl Fn(&str) + Send + 'static,
     ) -> Result<Self, String> {
-        // Before the engine opens the stores: nothing of this start is among what they have.
+        // The stores must be read before the engine opens them, so that only earlier processes'
+        // messages are found.
         let (choices, held) = (Choices::read(settings)?, Held::begin()?);
         let added = Arc::new(stored::added_tags(settings));
         let (origins, told) = (Origins::default(), Told::begin(say)?);
@@ -139,7 +140,7 @@ impl Gateway {
             .start(|_| self.application())
     }
 
-    /// Lets programs and files send through the sessions of this engine. Called once.
+    /// Lets programs and files send through the sessions of this engine. Call it once.
     ///
     /// # Errors
     /// Names the file that cannot be read, or the thread that cannot be started.
@@ -174,7 +175,7 @@ impl Gateway {
     /// Returns the application of a session that is added at run time.
     ///
     /// # Errors
-    /// Names the rule that the session does not suit.
+    /// Names the rule that does not allow the session.
     pub fn application_of_added(
         &self,
         session: &SessionSettings,
@@ -183,10 +184,10 @@ impl Gateway {
         Ok(self.application())
     }
 
-    /// Goes over to other settings and rules. Sessions that change have `logout_time` to log out.
+    /// Switches to other settings and rules. Changed sessions have `logout_time` to log out.
     ///
     /// # Errors
-    /// Says what is wrong; then nothing has changed.
+    /// Describes the fault; nothing has changed then.
     pub fn reload(
         &self,
         engine: &mut Engine,
@@ -206,7 +207,7 @@ impl Gateway {
             );
         }
         let routes_changed = *before != routes;
-        // New sessions begin under the new routes.
+        // New sessions must begin with the new routes.
         self.put_in_force(Arc::new(routes));
         let done = engine.reload(from, to, logout_time, |_| self.application());
         let engine = done.map_err(|error| {

@@ -1,4 +1,4 @@
-//! Lines between a program and the gateway: an object of JSON in each line.
+//! The protocol between a program and the gateway: one JSON object per line.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use transfix::Message;
 
-/// A value of a field: text, a whole number, or its bytes if it is no UTF-8.
+/// A value of a field: text, a whole number, or bytes if it is not valid UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum FieldValue {
@@ -29,9 +29,9 @@ impl FieldValue {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "snake_case")]
 pub(super) enum Said {
-    /// It has this message.
+    /// The program has taken the message with this id.
     Take(u64),
-    /// It does not take it.
+    /// The program refuses a message.
     Refuse(Refusal),
     /// A message to be sent.
     Send(Sending),
@@ -51,7 +51,7 @@ pub(super) struct Refusal {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sending {
-    /// Comes back with the answer.
+    /// The caller's reference, repeated in the answer.
     #[serde(default, rename = "ref")]
     pub(super) reference: Value,
     pub(super) session: String,
@@ -59,14 +59,15 @@ pub(super) struct Sending {
     pub(super) fields: Vec<(u32, FieldValue)>,
 }
 
-/// A message for a program. `repeats`: it, or one before it, may have had it already.
+/// Returns a message as a line for a program. `repeats` is true if a program may already have had
+/// it.
 pub(super) fn message(id: u64, session: &str, message: &Message<'_>, repeats: bool) -> Value {
     let mut line = without_id(session, message, repeats);
     line["id"] = json!(id);
     json!({ "message": line })
 }
 
-/// A message as an object.
+/// Returns a message as an object.
 pub(super) fn without_id(session: &str, message: &Message<'_>, repeats: bool) -> Value {
     let fields = message.fields().map(|field| {
         let value = match std::str::from_utf8(field.value) {

@@ -1,4 +1,4 @@
-//! A number that stands for bytes, in each process the same.
+//! A hash that is the same in every process.
 
 /// FNV-1a.
 pub(super) fn mark(bytes: &[u8]) -> u64 {

@@ -1,7 +1,7 @@
-//! From whom the messages are that went out: what is said of one of them goes back there.
+//! The origins of outbound messages. A rejection of a message goes back to its origin.
 //!
-//! Invariant: what is known of a number was noted for the message that has it. Numbers of a session
-//! rise, so one that does not has begun again with all others.
+//! Invariant: the origin noted for a number is of the message that now has the number. The numbers
+//! of a session ascend; a lower number means a reset, which clears all notes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,23 +9,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::Value;
 use transfix::{Sent, SessionId};
 
-/// Messages that are remembered of each session: more than a counterparty leaves unanswered.
+/// The number of messages remembered per session, more than a counterparty leaves unanswered.
 const KEPT_MAX: usize = 1_000;
 
-/// Where a message comes from.
+/// The origin of a message.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
     /// The message with this MsgSeqNum(34) of a session.
     Session(SessionId, u64),
-    /// A program at this socket, by the reference that it gave.
+    /// The program at this socket, and its reference for the message.
     Program(String, Value),
 }
 
 #[derive(Default)]
 struct OfTarget {
-    /// None: of what the gateway has sent itself, from a file or to pass a rejection on.
+    /// `None` for messages of the gateway itself, from a file or for a passed-on rejection.
     by_seq: BTreeMap<u64, Option<Origin>>,
-    /// How many were stored since the last logon, to be sent after the next one.
+    /// The number of messages stored since the last logon, to be sent after the next one.
     stored: u64,
 }
 
@@ -41,7 +41,7 @@ impl OfTarget {
     }
 }
 
-/// The origins of what was sent. A clone is the same.
+/// The origins of outbound messages. Clones share them.
 #[derive(Clone, Default)]
 pub(super) struct Origins(Arc<Mutex<HashMap<SessionId, OfTarget>>>);
 
@@ -50,8 +50,8 @@ impl Origins {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes from whom a message is that this session sends; called when it has its number
-    /// (`SendOptions::note`), so before anybody can ask for it.
+    /// Returns a callback that notes the origin of a message sent by session `to`. The callback
+    /// runs once the message has its number (`SendOptions::note`), before any rejection can arrive.
     pub(super) fn note(&self, to: &SessionId, mut from: Option<Origin>) -> impl FnMut(Sent) {
         move |sent| {
             let (Sent::Direct(seq) | Sent::Stored(seq)) = sent else { return };
@@ -62,18 +62,17 @@ impl Origins {
         }
     }
 
-    /// From whom the message is that this session has sent under this number; `None` if that is
-    /// not known, or no more.
+    /// Returns the origin of the message sent with this number. `None` if unknown or forgotten.
     pub(super) fn find(&self, id: &SessionId, seq: u64) -> Option<Origin> {
         self.lock().get(id)?.by_seq.get(&seq).cloned().flatten()
     }
 
-    /// How many messages were stored for this session since its last logon; none from now on.
+    /// Returns the number of messages stored for this session since its last logon, and clears it.
     pub(super) fn take_stored(&self, id: &SessionId) -> u64 {
         self.lock().get_mut(id).map_or(0, |target| std::mem::take(&mut target.stored))
     }
 
-    /// The next message of this session has this number: those above are of before a reset.
+    /// Forgets all numbers from `next_out` on, which are from before a reset.
     pub(super) fn forget_from(&self, id: &SessionId, next_out: u64) {
         if let Some(target) = self.lock().get_mut(id) {
             target.by_seq.retain(|seq, _| *seq < next_out);
@@ -101,7 +100,7 @@ mod tests {
         };
         (1..=KEPT_MAX as u64 + 10).for_each(note);
         assert!(!is_known(10) && is_known(11) && is_known(1_010));
-        // The numbers begin again, whoever hears of it first.
+        // A reset is found either by a lower number or by `forget_from`.
         note(2);
         assert!(is_known(2) && !is_known(11) && !is_known(1_010));
         (3..=9).for_each(note);

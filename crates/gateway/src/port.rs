@@ -1,7 +1,7 @@
-//! The sockets of a gateway: one program at each, which gets messages and sends some.
+//! The sockets of a gateway. One program at each socket receives and sends messages.
 //!
-//! Invariants: a message counts as taken when the program has said so; what is asked of one program
-//! is never answered by another.
+//! Invariants: a message counts as taken once the program confirms it. An answer of one program
+//! never counts for a message that another program was asked about.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -25,16 +25,16 @@ use super::routes::{Socket, Target};
 use super::sending;
 use super::told::Told;
 
-/// The longest line of a program.
+/// The maximum length of a program's line, in bytes.
 const LINE_MAX: u64 = 1 << 20;
-/// Time before a socket is listened at again that had no descriptor for a program.
+/// The pause before accepting again after no descriptor was free for a program.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// All sockets. A clone is the same.
+/// All sockets. Clones share them.
 #[derive(Clone)]
 pub(super) struct Ports(Arc<Opened>);
 
-/// Sockets that are open: their files go with them.
+/// Open sockets. Dropping them removes their files.
 #[derive(Default)]
 struct Opened(BTreeMap<String, Arc<Port>>);
 
@@ -48,11 +48,11 @@ impl Drop for Opened {
 
 struct Port {
     socket: Socket,
-    /// Taken by the thread that listens.
+    /// Taken by the listening thread.
     listener: Mutex<Option<UnixListener>>,
     program: Mutex<Option<Program>>,
-    /// The id of the next message. It goes on from program to program: an answer of one that is
-    /// gone never counts for a message of another.
+    /// The id of the next message. The id continues across programs, so an answer of an earlier
+    /// program never counts for a later program's message.
     next_id: AtomicU64,
     admin: OnceLock<Admin>,
     origins: Origins,
@@ -60,10 +60,10 @@ struct Port {
 }
 
 impl Ports {
-    /// Opens them; nobody is served yet.
+    /// Opens the sockets, without serving programs yet.
     ///
     /// # Errors
-    /// Names the path that cannot be one.
+    /// Names the path where no socket can be created.
     pub(super) fn open(sockets: &[Socket], origins: &Origins, told: &Told) -> Result<Self, String> {
         let mut ports = Opened::default();
         for socket in sockets {
@@ -84,10 +84,10 @@ impl Ports {
         Ok(Self(Arc::new(ports)))
     }
 
-    /// Serves programs from now on, each socket in a thread of its own.
+    /// Serves programs from now on, each socket in its own thread.
     pub(super) fn begin(&self, admin: &Admin) -> Result<(), String> {
         for (name, port) in &self.0.0 {
-            // It is called once.
+            // `begin` is called once, so `set` cannot fail.
             let _ = port.admin.set(admin.clone());
             let listener = port.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(listener) = listener else { continue };
@@ -102,8 +102,8 @@ impl Ports {
         self.0.0.get(name).is_some_and(|port| port.program().is_some())
     }
 
-    /// Gives a message to the program at this socket. Returns whether there is one: then it
-    /// answers, or is cut off.
+    /// Passes a message to the program at this socket. Returns false if there is none. The program
+    /// then answers, or is disconnected.
     pub(super) fn ask(
         &self,
         name: &str,
@@ -122,14 +122,14 @@ impl Ports {
         true
     }
 
-    /// Tells a program of something, if there is one.
+    /// Sends a line to the program at this socket, if there is one.
     pub(super) fn tell(&self, name: &str, line: &Value) {
         if let Some(port) = self.0.0.get(name) {
             port.tell(None, line);
         }
     }
 
-    /// Tells all programs that a session is logged on, or is no more.
+    /// Notifies all programs that a session logged on or off.
     pub(super) fn tell_all(&self, session: &SessionId, is_on: bool) {
         let line = json!({ "session": { "id": session.to_string(), "logged_on": is_on } });
         for port in self.0.0.values() {
@@ -144,8 +144,8 @@ fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<(), String
     thread.map(drop).map_err(|error| failed(error, name))
 }
 
-/// A socket at this path, for the owner and the group. An abandoned socket of another program is
-/// removed; a socket in use is not.
+/// Listens on a socket at `path`, accessible to owner and group. An abandoned socket is removed; a
+/// socket in use is not.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -156,14 +156,14 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
         Err(_) => {}
     }
-    // Made where nobody else gets to, and put in its place when it has its mode.
+    // The socket is created in a private directory, and renamed once its mode is set.
     let file = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
     let private = parent.join(name);
     let made = private.join("s");
-    // Remains of a killed process that had the same process number.
+    // These are remains of a killed process with the same process id.
     let _ = fs::remove_file(&made);
     let _ = fs::remove_dir(&private);
     fs::DirBuilder::new().mode(0o700).create(&private)?;
@@ -182,13 +182,13 @@ impl Port {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does something to the program of this number, if it is still the one that is connected.
+    /// Calls `does` with the program of this number, if it is still connected.
     fn with<T>(&self, number: u64, does: impl FnOnce(&mut Program) -> T) -> Option<T> {
         self.program().as_mut().filter(|one| one.number == number).map(does)
     }
 
-    /// Says a line to the program; only to the one of this number, if there is one. Returns whether
-    /// it is there.
+    /// Sends a line to the program; if `number` is given, only to that program. Returns whether it
+    /// is connected.
     fn tell(&self, number: Option<u64>, line: &Value) -> bool {
         self.tell_by(number, |program| program.say(line))
     }
@@ -206,14 +206,15 @@ impl Port {
 
     fn cut_off(&self, mut place: MutexGuard<'_, Option<Program>>, why: &str) {
         let program = place.take();
-        // Sessions that wait for it are told, and may ask for another one.
+        // Dropping the program answers the sessions that wait for it. These sessions may ask
+        // another program, so the lock must be free.
         drop(place);
         if program.is_some() {
             tracing::warn!(socket = %self.socket.name, why, "a program at a socket is cut off");
         }
     }
 
-    /// One program after the other; a second one is told to wait.
+    /// Serves one program after another. A second program gets an error.
     fn serve(self: &Arc<Self>, listener: &UnixListener, admin: &Admin) {
         let mut was_told = false;
         for (number, stream) in (1..).zip(listener.incoming()) {
@@ -225,7 +226,7 @@ impl Port {
             if !std::mem::replace(&mut was_told, true) {
                 tracing::warn!(socket = %self.socket.name, %error, "no program can be served");
             }
-            // It comes at once as long as there are too few descriptors.
+            // Without a pause, `accept` would fail again at once while descriptors are exhausted.
             thread::park_timeout(ACCEPT_PAUSE);
         }
     }
@@ -241,7 +242,7 @@ impl Port {
         if place.is_some() {
             drop(place);
             let busy = json!({ "error": { "text": "another program is connected" } });
-            // A few bytes always find room.
+            // A new socket always has room for a few bytes.
             let _ = stream.write_all(format!("{busy}\n").as_bytes());
             return Ok(());
         }
@@ -269,11 +270,11 @@ impl Port {
         Ok(())
     }
 
-    /// Writes what is said to the program, and looks whether it answers.
+    /// Writes the lines for the program, and checks that it answers in time.
     fn write(&self, mut writer: Writer, number: u64) {
         loop {
             let Some(until_ns) = self.with(number, |program| program.owes_until_ns()) else {
-                // The last lines.
+                // Write the last lines.
                 while let Wrote::Line(_) = writer.next(None) {}
                 return;
             };
@@ -297,9 +298,9 @@ impl Port {
         }
     }
 
-    /// The program has ended, or has said what cannot be understood.
+    /// Removes the program, which has disconnected or sent an invalid line.
     fn leaves(&self, number: u64, end: Result<(), String>) {
-        // It may be another one by now.
+        // Another program may be connected by now.
         let program = self.program().take_if(|program| program.number == number);
         let name = &self.socket.name;
         if let Some(program) = program {
@@ -312,7 +313,7 @@ impl Port {
         }
     }
 
-    /// Reads what the program says, until it ends.
+    /// Reads the program's lines until it disconnects.
     fn read(&self, stream: UnixStream, number: u64) -> Result<(), String> {
         let mut reader = BufReader::new(stream);
         let mut bytes = Vec::new();
@@ -326,7 +327,7 @@ impl Port {
                 return Err(format!("a line is longer than {LINE_MAX} bytes, or not whole"));
             }
             let said = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-            // Earlier lines of a program that was cut off are not carried out.
+            // Remaining lines of a disconnected program are ignored.
             if self.with(number, |_| ()).is_none() {
                 return Ok(());
             }
@@ -356,7 +357,7 @@ impl Port {
     }
 }
 
-/// The first line to a program.
+/// Returns the first line to a program.
 fn hello(admin: &Admin) -> Value {
     let sessions = admin
         .handles()

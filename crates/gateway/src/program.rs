@@ -1,8 +1,9 @@
-//! A program that is connected to a socket: lines to it and from it.
+//! A program connected to a socket: lines to it and from it.
 //!
-//! Invariants: a sender of lines never waits for the program. A program that does not read a line
-//! or answer for a message in `answer_ms` is cut off. The line that a message of the program was
-//! sent comes before the counterparty's answers to the message.
+//! Invariants:
+//! - A sender of lines never waits for the program.
+//! - A program that does not read a line or answer a message within `answer_ms` is disconnected.
+//! - The line that reports a message as sent precedes the counterparty's reaction to the message.
 
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Write};
@@ -17,13 +18,13 @@ use transfix::{BusinessReject, clock};
 use super::asked::Asked;
 use super::routes::Target;
 
-/// Bytes that may wait for a program.
+/// The maximum bytes that wait for a program.
 const BYTES_MAX: usize = 64 << 20;
 
-/// A line on its way to a program.
+/// A line for a program.
 struct Line {
     bytes: Vec<u8>,
-    /// When it must be written.
+    /// The deadline for writing the line.
     until_ns: u64,
 }
 
@@ -34,33 +35,35 @@ struct Waiting {
     until_ns: u64,
 }
 
-/// A program that is connected.
+/// A connected program.
 pub(super) struct Program {
     stream: UnixStream,
-    /// Tells it apart from those before.
+    /// Distinguishes the program from earlier ones.
     pub(super) number: u64,
     lines: Sender<Line>,
-    /// Lines held while a message of the program is being sent; they follow the answer.
+    /// Lines held while a message of the program is being sent. These lines follow the answer.
     held: Option<Vec<Vec<u8>>>,
-    /// Bytes of the lines that wait.
+    /// Bytes of the waiting lines.
     bytes: usize,
     answer_ns: u64,
     waiting: BTreeMap<u64, Waiting>,
 }
 
-/// The other end of its lines: who writes them.
+/// The receiving end of the lines, which writes them to the socket.
 pub(super) struct Writer {
     stream: UnixStream,
     lines: Receiver<Line>,
 }
 
-/// Why a program is cut off.
+/// The reasons for disconnecting a program.
 pub(super) const DOES_NOT_READ: &str = "does not read";
 pub(super) const DOES_NOT_ANSWER: &str = "does not answer";
 
 impl Program {
+    /// Returns the two ends for a connected program.
+    ///
     /// # Errors
-    /// If its connection has no second handle.
+    /// If the connection's handle cannot be duplicated.
     pub(super) fn new(
         stream: &UnixStream,
         number: u64,
@@ -84,7 +87,8 @@ impl Program {
         clock::monotonic_ns().saturating_add(self.answer_ns)
     }
 
-    /// Says a line. Returns whether it may still be connected: more waits than may.
+    /// Queues a line. Returns false if too many bytes wait, so that the program must be
+    /// disconnected.
     #[must_use]
     pub(super) fn say(&mut self, line: &Value) -> bool {
         let bytes = format!("{line}\n").into_bytes();
@@ -97,18 +101,17 @@ impl Program {
     }
 
     fn put(&self, bytes: Vec<u8>) {
-        // Without a writer its reader ends soon.
+        // Without a writer the reader ends soon.
         let _ = self.lines.send(Line { bytes, until_ns: self.until_ns() });
     }
 
-    /// A message of the program is going to be sent: what is said meanwhile waits for
-    /// [`Program::say_sent`].
+    /// Begins to send a message of the program. Lines are held until [`Program::say_sent`].
     pub(super) fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// Says what has become of that message, and then what was held. Returns what
-    /// [`Program::say`] does.
+    /// Queues the result of that message, and then the held lines. Returns the same as
+    /// [`Program::say`].
     #[must_use]
     pub(super) fn say_sent(&mut self, line: &Value) -> bool {
         let held = self.held.take();
@@ -117,23 +120,23 @@ impl Program {
         goes_on
     }
 
-    /// So many bytes are written.
+    /// Records that `bytes` bytes were written.
     pub(super) const fn written(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
 
-    /// Asks for an answer to this message, which is the one of this target.
+    /// Records that the program must answer message `id`.
     pub(super) fn wait_for(&mut self, id: u64, asked: Asked, target: Target) {
         let waiting = Waiting { asked, target, until_ns: self.until_ns() };
         self.waiting.insert(id, waiting);
     }
 
-    /// It has answered. Returns what is to be told, if it was asked.
+    /// Records an answer. Returns the message, if the program was asked about it.
     pub(super) fn answered(&mut self, id: u64) -> Option<(Asked, Target)> {
         self.waiting.remove(&id).map(|waiting| (waiting.asked, waiting.target))
     }
 
-    /// Until when it must have answered; `None` if it owes nothing.
+    /// Returns the earliest deadline of a missing answer, or `None` if no answer is missing.
     pub(super) fn owes_until_ns(&self) -> Option<u64> {
         self.waiting.values().map(|waiting| waiting.until_ns).min()
     }
@@ -141,10 +144,10 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Its reader ends. Its writer does when it has written what was said before.
+        // The reader ends. The writer ends after it has written the queued lines.
         let _ = self.stream.shutdown(Shutdown::Read);
         for waiting in std::mem::take(&mut self.waiting).into_values() {
-            // It may have the message, or not: offered again, it is marked.
+            // The program may have the message, so a repeated offer is marked.
             waiting.asked.answered(&waiting.target, Err(BusinessReject::not_available()));
         }
     }
@@ -159,15 +162,15 @@ impl Drop for Writer {
 /// The outcome of a writer's step.
 pub(super) enum Wrote {
     Line(usize),
-    /// Something may be due.
+    /// The deadline has passed; check the missing answers.
     Time,
     End(&'static str),
-    /// Nobody says anything more.
+    /// No more lines follow.
     Over,
 }
 
 impl Writer {
-    /// Writes the next line, or waits for one until this time.
+    /// Writes the next line, or waits for one until `until_ns`.
     pub(super) fn next(&mut self, until_ns: Option<u64>) -> Wrote {
         let line = match until_ns {
             None => self.lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -182,7 +185,7 @@ impl Writer {
                 match self.write(&line.bytes, until_ns) {
                     Ok(()) => Wrote::Line(line.bytes.len()),
                     Err(ErrorKind::TimedOut) => Wrote::End(DOES_NOT_READ),
-                    // Its reader finds that too, and what it has said before.
+                    // The reader finds the same error, after the program's last lines.
                     Err(_) => Wrote::Over,
                 }
             }
@@ -191,12 +194,15 @@ impl Writer {
         }
     }
 
+    /// Writes all of `bytes`.
+    ///
     /// # Errors
-    /// `TimedOut` if not all is written by then; others if the program has gone.
+    /// `TimedOut` if not everything is written by `until_ns`; others if the program has
+    /// disconnected.
     fn write(&mut self, mut bytes: &[u8], until_ns: u64) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-            // A time of zero would mean: for ever.
+            // A timeout of zero would mean no timeout.
             if left.is_zero() {
                 return Err(ErrorKind::TimedOut);
             }
@@ -222,7 +228,7 @@ mod tests {
 
     use super::*;
 
-    /// Its rejection may be there before the thread that sent it is awake.
+    /// The rejection may arrive before the sending thread continues.
     #[test]
     fn what_is_said_of_a_message_comes_after_that_it_was_sent() {
         let (end, other) = UnixStream::pair().unwrap();

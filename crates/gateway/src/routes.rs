@@ -1,7 +1,8 @@
-//! The routes in force: which messages go where, and how they are changed.
+//! The routes in force: the targets of messages, and their changes.
 //!
-//! Invariants: a message never goes back to the session that it came on. A route names existing
-//! sessions, sockets and files. The sessions of a route have one version: no message is translated.
+//! Invariants: a message never returns to the session that received it. A route names existing
+//! sessions, sockets and files. The sessions of a route have one version, because messages are not
+//! translated.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -14,16 +15,16 @@ use super::copy::{Change, OnBehalf};
 use super::mark::mark;
 use super::written::{self, keeps};
 
-/// Which of several targets get a message.
+/// The selection among several targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Pick {
-    /// The first that is there.
+    /// The first available target.
     #[default]
     First,
-    /// Each of them.
+    /// All targets.
     All,
-    /// The one that the value of a field stands for.
+    /// The target selected by a hash of a field's value.
     Hash,
 }
 
@@ -31,11 +32,11 @@ pub(super) enum Pick {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Socket {
-    /// As routes name it.
+    /// The name used in routes.
     pub(super) name: String,
-    /// Where it is.
+    /// The path of the socket.
     pub(super) path: PathBuf,
-    /// How long a program may take to answer for a message, or to read a line.
+    /// The time in milliseconds for a program to answer a message, or to read a line.
     #[serde(default = "answer_ms")]
     pub(super) answer_ms: u64,
 }
@@ -48,9 +49,9 @@ const fn answer_ms() -> u64 {
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageFile {
-    /// As routes name it.
+    /// The name used in routes.
     pub(super) name: String,
-    /// Where it is.
+    /// The path of the file.
     pub(super) path: PathBuf,
     /// The use of the file.
     #[serde(default)]
@@ -64,11 +65,11 @@ pub(super) enum FileMode {
     /// Routes write into it.
     #[default]
     Write,
-    /// Its lines are sent.
+    /// The gateway sends its lines.
     Read,
 }
 
-/// A text, of which the end may be anything.
+/// A text that may end with a wildcard.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub(super) begin: String,
@@ -88,7 +89,7 @@ impl Pattern {
         if self.is_open { text.starts_with(begin) } else { text == begin }
     }
 
-    /// Returns true if a text can fit both.
+    /// Returns true if some text fits both patterns.
     pub(super) fn meets(&self, other: &Self) -> bool {
         match (self.is_open, other.is_open) {
             (true, true) => {
@@ -107,17 +108,17 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Where messages go.
+/// The target of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Session(SessionId),
     Socket(String),
     File(String),
-    /// The counterparty that DeliverToCompID(128) names.
+    /// The counterparty named by DeliverToCompID(128).
     ThirdParty,
 }
 
-/// How the targets are written that are no sessions.
+/// The written forms of targets that are not sessions.
 pub(super) const SOCKET: &str = "socket:";
 pub(super) const FILE: &str = "file:";
 pub(super) const THIRD_PARTY: &str = "DeliverToCompID";
@@ -133,17 +134,17 @@ impl fmt::Display for Target {
     }
 }
 
-/// A rule.
+/// A routing rule.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {
-    /// Sessions; `None` for all.
+    /// Receiving sessions; `None` for all.
     pub(super) from: Option<Vec<Pattern>>,
     /// MsgType(35); empty for all.
     pub(super) msg_types: Vec<String>,
     pub(super) when: Vec<(Tag, Pattern)>,
     pub(super) to: Vec<Target>,
     pub(super) pick: Pick,
-    /// The field that says which target, with `Pick::Hash`.
+    /// The field that selects the target, with `Pick::Hash`.
     pub(super) hash: Option<Tag>,
     pub(super) change: Change,
 }
@@ -163,7 +164,7 @@ impl Route {
             && self.when.iter().all(holds)
     }
 
-    /// Which of the targets the value of a field stands for: always the same one.
+    /// Returns the index of the target for the hashed field's value, always the same for a value.
     pub(super) fn hashed(&self, message: &Message<'_>) -> usize {
         let value = self.hash.and_then(|tag| message.raw(tag)).unwrap_or_default();
         let hash = mark(value);
@@ -171,9 +172,9 @@ impl Route {
     }
 }
 
-/// All rules, in their order.
+/// All rules, in order.
 ///
-/// `Display` has a line for each, for people.
+/// `Display` writes a line for each, for people.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     pub(super) routes: Vec<Route>,
@@ -185,12 +186,12 @@ impl Routes {
     /// Reads the rules of a file, for the sessions of these settings.
     ///
     /// # Errors
-    /// All that is wrong with them.
+    /// All faults of the rules.
     pub fn read(path: &Path, settings: &Settings) -> Result<Self, Vec<String>> {
         written::read(path, settings)
     }
 
-    /// The first rule that fits a message of this session.
+    /// Returns the first rule that fits a message of this session.
     pub(super) fn find(&self, from: &SessionId, message: &Message<'_>) -> Option<&Route> {
         let name = from.to_string();
         self.routes.iter().find(|route| route.fits((from, &name), message))
@@ -212,11 +213,11 @@ impl Routes {
         self.routes.iter().any(names)
     }
 
-    /// Checks that a session may be added whose messages these rules would pass on.
+    /// Checks that a session may be added under these rules.
     ///
     /// # Errors
-    /// A rule that fits sends them to a session of another version, or one sends messages there
-    /// that may end without a word.
+    /// If a rule sends its messages to a session of another version, or messages sent to this
+    /// session may be lost without notice.
     pub(super) fn check_added(&self, session: &SessionSettings) -> Result<(), String> {
         let id = &session.id();
         let is_target = |to: &Target| match to {
@@ -244,7 +245,7 @@ impl Routes {
     }
 }
 
-/// A text of the file, in one line.
+/// Returns a text of the file in one line.
 fn shown_text(text: &str) -> Shown<'_> {
     Shown::whole(text.as_bytes())
 }

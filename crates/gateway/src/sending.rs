@@ -1,4 +1,4 @@
-//! Sends what a program, or a line of a file, wants to be sent.
+//! Sends messages of programs and of files' lines.
 
 use serde_json::{Value, json};
 use transfix::{Admin, Body, SendError, SendOptions, Sent, SessionHandle, Tag, tag};
@@ -7,7 +7,7 @@ use transfix_codec::data::length_of;
 use super::line::Sending;
 use super::origins::{Origin, Origins};
 
-/// Sends a message for the program at this socket. Returns what it is told.
+/// Sends a message for the program at this socket. Returns the answer for the program.
 pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin: &Admin) -> Value {
     let Some(handle) = admin.find(&sending.session) else {
         return failed(sending, None, format!("there is no session {}", sending.session));
@@ -17,8 +17,8 @@ pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin
     told(sending, stored(sending, &handle, false, &mut note))
 }
 
-/// Sends a message of this session, and returns when it is safe in the store. `repeats`: it may
-/// have been sent before. `note` is called when it has its number.
+/// Sends a message of this session, and returns once it is safe in the store. `repeats` is true if
+/// it may have been sent before. `note` is called once it has its number.
 pub(super) fn stored(
     sending: &Sending,
     handle: &SessionHandle,
@@ -30,7 +30,7 @@ pub(super) fn stored(
         while let Some((tag, value)) = fields.next() {
             let data = fields.next_if(|(data, _)| length_of(*data) == Some(tag));
             match data {
-                // Its length is what it is, whatever was said.
+                // The length field is computed, and the given value ignored.
                 Some((data, value)) => _ = body.data(tag, data, &value.bytes()),
                 None if repeats && tag == tag::POSS_RESEND => {}
                 None => _ = body.bytes(tag, &value.bytes()),

@@ -10,20 +10,21 @@ use transfix_store::{Kind, StoreError};
 use super::mark::mark;
 use super::written::named;
 
-/// Messages that a session has sent since some number.
+/// The messages that a session sent from some number on.
 pub(super) struct StoredCopies {
-    /// Numbers by what stands for the fields.
+    /// Numbers by the hash of the fields.
     by_copy: HashMap<u64, Vec<u64>>,
     by_number: BTreeMap<u64, u64>,
-    /// When its numbers were reset last, of what was read.
+    /// The last reset among the records read.
     reset_ns: Option<u64>,
 }
 
 impl StoredCopies {
-    /// Reads a store back to this number. `added`: fields that sessions add to what they send.
+    /// Reads a store back to number `least`. `added` are the fields that sessions add to outbound
+    /// messages.
     ///
     /// # Errors
-    /// If the store cannot be read: then nobody knows what it has.
+    /// If the store cannot be read, so that its messages are unknown.
     pub(super) fn read(dir: &Path, least: u64, added: &BTreeSet<Tag>) -> Result<Self, StoreError> {
         let (mut by_number, mut reset_ns) = (BTreeMap::new(), None);
         for segment in journal::segments(dir)?.iter().rev() {
@@ -55,19 +56,19 @@ impl StoredCopies {
         self.reset_ns.is_some_and(|reset_ns| reset_ns >= at_ns)
     }
 
-    /// Returns true if this number is that of this copy.
+    /// Returns true if the message with this number is this copy.
     pub(super) fn is(&self, number: u64, copy: u64) -> bool {
         self.by_number.get(&number) == Some(&copy)
     }
 
-    /// The numbers that such a copy has, from this one on.
+    /// Returns the numbers of this copy, from `least` on.
     pub(super) fn numbers(&self, copy: u64, least: u64) -> impl Iterator<Item = u64> {
         let numbers = self.by_copy.get(&copy).into_iter().flatten().copied();
         numbers.filter(move |number| *number >= least)
     }
 }
 
-/// The store of a target, if it keeps one on a disk that tells everything.
+/// Returns the store of a target, if it is on a disk and keeps all outbound messages.
 pub(super) fn store_of(settings: &Settings, name: &str) -> Option<PathBuf> {
     settings.sessions.iter().find_map(|session| {
         let id = named(&session.id(), name)?;
@@ -80,7 +81,7 @@ pub(super) fn store_of(settings: &Settings, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Fields that sessions add to all that they send.
+/// Returns the fields that sessions add to all outbound messages.
 pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
     let of_session = settings.sessions.iter().map(|session| &session.protocol);
     of_session
@@ -89,9 +90,8 @@ pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
         .collect()
 }
 
-/// The fields of a message, or of a part of one, that stay the same whenever and wherever it is
-/// sent. Left out are fields of the session, PossResend(97), the number that a reject names, and
-/// `left_out`.
+/// Returns the fields of a message, or part of one, that are the same in every session and resend.
+/// Leaves out fields of the session, PossResend(97), the number named by a reject, and `left_out`.
 pub(super) fn lasting_fields(bytes: &[u8], left_out: &BTreeSet<Tag>) -> Vec<u8> {
     let mut lasting = Vec::with_capacity(bytes.len());
     for field in bytes.split_inclusive(|byte| *byte == 1) {

@@ -1,22 +1,22 @@
 //! Lines for people while the gateway runs.
 //!
-//! Invariant: a callback never waits for whoever reads it.
+//! Invariant: a callback never waits for the reader of the lines.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-/// Lines that may wait for whoever reads them: more are dropped.
+/// The maximum number of waiting lines; further lines are dropped.
 const LINES_MAX: usize = 1_000;
 
-/// Where callbacks leave what is to be said. A clone is the same.
+/// The queue of lines for people. Clones share it.
 #[derive(Clone)]
 pub(super) struct Told(SyncSender<String>);
 
 impl Told {
-    /// `say` gets the lines, in a thread of its own.
+    /// Starts the thread that passes the lines to `say`.
     ///
     /// # Errors
-    /// If there is no thread for it.
+    /// If the thread cannot be started.
     pub(super) fn begin(say: impl Fn(&str) + Send + 'static) -> Result<Self, String> {
         let (to, lines) = sync_channel::<String>(LINES_MAX);
         let print = move || lines.into_iter().for_each(|line| say(&line));
@@ -26,7 +26,7 @@ impl Told {
 
     pub(super) fn say(&self, line: String) {
         match self.0.try_send(line) {
-            // The log of events has it too.
+            // The event log has the line too.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
     }

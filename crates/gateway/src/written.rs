@@ -1,4 +1,4 @@
-//! The file of routes, as it is written, and all that can be wrong with it.
+//! The file of routes and the checks of its content.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
@@ -26,7 +26,7 @@ struct File {
     file: Vec<MessageFile>,
 }
 
-/// A route as it is written.
+/// A route as written in the file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -47,15 +47,15 @@ struct Written {
     on_behalf: OnBehalf,
 }
 
-/// The routes of a file, for the sessions of these settings.
+/// Reads the routes of a file, for the sessions of these settings.
 ///
 /// # Errors
-/// All that is wrong with them.
+/// All faults of the routes.
 pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<String>> {
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| vec![format!("{shown}: {error}")])?;
     let file: File = toml::from_str(&text).map_err(|error| {
-        // It shows the line with a mark below what is wrong. The reason may have a key of the file
+        // The text shows the line and marks the fault. The reason may contain a key of the file
         // without its escapes.
         let (text, why) = (error.to_string(), error.message());
         vec![format!(
@@ -83,7 +83,7 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
     }
 }
 
-/// Reads what is written, and keeps what is wrong.
+/// Converts the written routes, and collects errors.
 struct Reader<'r> {
     settings: &'r Settings,
     dictionary: Dictionary,
@@ -96,7 +96,7 @@ impl Reader<'_> {
         self.errors.push(format!("[[route]] {n}: {what}"));
     }
 
-    /// Sockets and files: each name, and each path, is there once, in a directory that there is.
+    /// Checks sockets and files: names and paths must be unique, and directories must exist.
     fn check_places(&mut self) {
         let sockets = self.file.socket.iter().map(|one| ("socket", &one.name, &one.path));
         let files = self.file.file.iter().map(|one| ("file", &one.name, &one.path));
@@ -179,7 +179,7 @@ impl Reader<'_> {
         if let Some(found) = self.dictionary.message_named(name) {
             return found.msg_type.clone();
         }
-        // User defined messages begin with U.
+        // User-defined messages begin with U.
         if self.dictionary.message(name).is_none() && !name.starts_with('U') {
             let names: Vec<_> = self.dictionary.messages().iter().map(|one| &*one.name).collect();
             let hint = nearest(name, names);
@@ -199,8 +199,8 @@ impl Reader<'_> {
         found
     }
 
-    /// How messages are changed. Fields of the session layer and counts of group entries are not
-    /// changed.
+    /// Returns the changes to messages. Fields of the session layer and counts of group entries
+    /// cannot be changed.
     fn change(&mut self, n: usize, route: &Written, msg_types: &[String]) -> Change {
         let mut change = Change { on_behalf: route.on_behalf, ..Change::default() };
         for (name, value) in &route.set {
@@ -226,7 +226,7 @@ impl Reader<'_> {
         let counts = self.dictionary.field(tag.0).is_some_and(|field| {
             matches!(field.data_type, DataType::NumInGroup | DataType::Length | DataType::Data)
         });
-        // Without them nobody knows where an entry begins.
+        // Without this field the beginning of an entry is unknown.
         let begins = msg_types.iter().find(|msg_type| {
             let message = self.dictionary.message(msg_type.as_str());
             message.is_some_and(|message| begins_entries(&message.members, tag.0))
@@ -243,12 +243,12 @@ impl Reader<'_> {
         Some(tag)
     }
 
-    /// Names of all sessions; those of templates end with `*`.
+    /// Returns the names of all sessions. A template's name ends with `*`.
     fn ids(&self) -> Vec<String> {
         self.settings.sessions.iter().map(|session| session.id().to_string()).collect()
     }
 
-    /// Sessions that messages come from.
+    /// Returns the pattern of receiving sessions.
     fn from(&mut self, n: usize, name: &str) -> Pattern {
         let pattern = Pattern::new(name);
         let ids = self.ids();
@@ -302,7 +302,8 @@ impl Reader<'_> {
         Some(Target::Session(id))
     }
 
-    /// Messages stay as they are: what is right in one version may be wrong in another.
+    /// Checks that all sessions have one version. Messages are not translated, and may be invalid
+    /// in another version.
     fn check_versions(&mut self, n: usize, from: Option<&[Pattern]>, to: &[Target]) {
         let versions = |session: &SessionSettings| {
             let id = session.id();
@@ -338,10 +339,10 @@ impl Reader<'_> {
     }
 }
 
-/// Why what this session is to send may end without a word.
+/// Checks that messages to this session cannot be lost without notice.
 ///
 /// # Errors
-/// The reason.
+/// The reason why they can.
 pub(super) fn keeps(session: &SessionSettings) -> Result<(), String> {
     let id = session.id();
     match session.queue.offline {
@@ -373,7 +374,7 @@ fn first_field(members: &[Member]) -> Option<u32> {
     }
 }
 
-/// The session of this name, if it is this one, or is made from this template.
+/// Returns the session named `name` if it is `id`, or is made from the template `id`.
 pub(super) fn named(id: &SessionId, name: &str) -> Option<SessionId> {
     if &*id.target_comp_id != "*" {
         return (id.to_string() == name).then(|| id.clone());

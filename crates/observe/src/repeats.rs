@@ -7,7 +7,7 @@
 //! Invariants: the number of lines grows with time, never with messages, bytes or connections.
 //! Omitted lines are reported at the latest when the source ends.
 
-/// Lines of one cause that are written at once.
+/// The maximum number of lines of one cause in a burst.
 const AT_ONCE: u32 = 10;
 /// Interval after which one more line of a cause may be written, in nanoseconds.
 const ONE_MORE_NS: u64 = 10_000_000_000;
@@ -148,14 +148,14 @@ impl Cause {
     }
 }
 
-/// The account of the lines of one cause.
+/// The line count of one cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
-    /// Lines written that still count, so that [`AT_ONCE`] of them end the first burst.
+    /// Written lines that still count; [`AT_ONCE`] of them end a burst.
     written: u32,
-    /// Since when the oldest of them counts.
+    /// The time since which the oldest counting line counts.
     since_ns: u64,
-    /// Lines left out since the last one.
+    /// Lines omitted since the last one.
     left_out: u64,
 }
 
@@ -163,12 +163,12 @@ struct Lines {
 #[derive(Debug, Default)]
 pub struct Repeats {
     lines: [Lines; Cause::COUNT],
-    /// When [`Repeats::take_untold`] has something to say, if nothing else is told before.
+    /// The time at which [`Repeats::take_untold`] has a report, if no other line comes before.
     untold_at_ns: Option<u64>,
 }
 
 impl Repeats {
-    /// Returns how many lines about `cause` were left out since the last one, if one may be written
+    /// Returns the number of omitted lines about `cause` since the last one, if one may be written
     /// now.
     pub fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
         let lines = &mut self.lines[cause as usize];
@@ -185,7 +185,7 @@ impl Repeats {
         Some(std::mem::take(&mut lines.left_out))
     }
 
-    /// The lines that were left out and no line has told yet, as (cause, count), where one may be
+    /// Takes the unreported omitted lines as (cause, count), for causes of which a line may be
     /// written now.
     pub fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
@@ -209,7 +209,7 @@ impl Repeats {
         untold
     }
 
-    /// All that was left out and no line has told yet: the source ends.
+    /// Takes all unreported omitted lines, because the source ends.
     pub fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let counts = Cause::ALL.into_iter().zip(&mut self.lines);
@@ -218,13 +218,12 @@ impl Repeats {
         counts.filter(|(_, left_out)| *left_out > 0).collect()
     }
 
-    /// When [`Repeats::take_untold`] is to be called, on the monotonic clock.
+    /// Returns the time of the next [`Repeats::take_untold`], on the monotonic clock.
     pub const fn deadline(&self) -> Option<u64> {
         self.untold_at_ns
     }
 
-    /// Returns true if no line was left out, and all lines were written so long ago that none
-    /// counts now.
+    /// Returns true if no line was omitted and no written line counts any more.
     pub fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);
@@ -233,14 +232,15 @@ impl Repeats {
     }
 }
 
-/// The earlier of this moment and the one at which a line written at `since_ns` counts no more.
+/// Returns the earlier of `moment` and the time at which a line written at `since_ns` no longer
+/// counts.
 fn earliest(moment: Option<u64>, since_ns: u64) -> Option<u64> {
     let other = since_ns + ONE_MORE_NS;
     Some(moment.map_or(other, |moment| moment.min(other)))
 }
 
 impl Lines {
-    /// Lines of long ago count no more.
+    /// Drops old lines from the count.
     fn age(&mut self, now_ns: u64) {
         let gone = now_ns.saturating_sub(self.since_ns) / ONE_MORE_NS;
         if gone > 0 {

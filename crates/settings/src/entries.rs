@@ -1,6 +1,6 @@
-//! The faults of a list's entries in the settings, in one text: a file tells one error of a key.
+//! Joins the faults of a list's entries into one text, because a file reports one error per key.
 
-/// All that is wrong, if anything is.
+/// Returns all faults as one error, if there are any.
 pub(crate) fn all_of(wrong: impl Iterator<Item = String>) -> Result<(), String> {
     let wrong: Vec<_> = wrong.collect();
     if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }

@@ -1,5 +1,5 @@
-//! Settings files of engines that no tool of ours reads: recognised, so that their users are told
-//! what to do.
+//! Recognition of other engines' settings files that no command of ours reads, so that users get
+//! advice.
 
 /// The error about a settings file of Fix8.
 const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
@@ -12,7 +12,7 @@ const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; w
                        theirs, and the page \"Coming from FIX Antenna or Fix8\" of the book has \
                        the rest";
 
-/// The error about a settings file of an engine from which no tool leads here.
+/// Returns the advice about a settings file of an engine that no command of ours reads.
 pub fn settings_of_another(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('<') {

@@ -1,6 +1,6 @@
-//! A JSON Schema of settings files, from the tables that read them.
+//! A JSON Schema of settings files, generated from the tables of their reader.
 //!
-//! The reader takes each text that the schema takes, but for contradictions of several keys.
+//! The reader accepts every file that fits the schema, except for contradictions between keys.
 
 use serde_json::{Map, Value, json};
 use transfix_session::Key;
@@ -8,10 +8,10 @@ use transfix_session::Key;
 use crate::form::Form;
 use crate::reference::{self, SESSION, TABLES, Table, table_of};
 
-/// `${NAME}` or `${NAME:-default}`, and nothing else: it may stand for a number or a switch.
+/// Exactly `${NAME}` or `${NAME:-default}`, which may stand for a number or a switch.
 const VARIABLE: &str = r"^\$\{[A-Za-z_][A-Za-z0-9_]*(:-[^}]*)?\}$";
 
-/// The schema as text.
+/// Returns the schema as text.
 pub(super) fn text() -> String {
     let session = table(TABLES.iter().filter(|table| table.name == SESSION));
     let engine = table(TABLES.iter().filter(|table| table.name == "[engine]"));
@@ -49,12 +49,12 @@ pub(super) fn text() -> String {
     format!("{schema:#}\n")
 }
 
-/// Definitions that stand once in the schema.
+/// Returns a reference to a shared definition of the schema.
 fn defined(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// A table with all keys of these.
+/// Returns the schema of a table with all keys of `tables`.
 fn table<'t>(tables: impl Iterator<Item = &'t Table>) -> Value {
     let mut properties = Map::new();
     for table in tables {
@@ -65,7 +65,7 @@ fn table<'t>(tables: impl Iterator<Item = &'t Table>) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
-/// One key, with what the reference says of it.
+/// Returns the schema of one key, with its text in the reference.
 fn of_key(table: &Table, key: &Key) -> Value {
     let form = (table.form)(key.name);
     let mut value = match (key.name, &form) {
@@ -137,7 +137,7 @@ fn or_variable(value: Value) -> Value {
     json!({ "anyOf": [value, { "type": "string", "pattern": VARIABLE }] })
 }
 
-/// A password, or where it is.
+/// Returns the schema of a password, or of its location.
 fn secret() -> Value {
     let text = || json!({ "type": "string" });
     json!({ "anyOf": [
@@ -151,7 +151,7 @@ fn secret() -> Value {
     ] })
 }
 
-/// A name or path, or a table of both and what is laid over it.
+/// Returns the schema of a dictionary: a name or path, or a table with its changes.
 fn dictionary() -> Value {
     let of = table_of("DictionarySource").map(|of| table(std::iter::once(of)));
     json!({ "anyOf": [{ "type": "string" }, of] })

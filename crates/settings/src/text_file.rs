@@ -1,16 +1,15 @@
-//! Reads a file that settings name, whatever is there.
+//! Reads files that the settings name.
 //!
-//! Invariant: the memory is bounded: a device without an end, or a file of another kind, is an
-//! error.
+//! Invariant: the memory is bounded. An endless device or an overlong file is an error.
 
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
-/// The longest file that is read: settings, dictionaries, passwords.
+/// The maximum length of a file: settings, dictionaries, passwords.
 const BYTES_MAX: u64 = 64 << 20;
 
-/// The text of a file, or of a pipe.
+/// Returns the text of a file or pipe.
 ///
 /// # Errors
 /// The error of the system; the file is too long, or not UTF-8.
@@ -19,7 +18,7 @@ pub fn read(path: impl AsRef<Path>) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "not UTF-8"))
 }
 
-/// The bytes of a file, or of a pipe.
+/// Returns the bytes of a file or pipe.
 ///
 /// # Errors
 /// The error of the system, or the file is too long.
@@ -33,10 +32,10 @@ pub fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The text of a plain file: opening a pipe may wait without end.
+/// Returns the text of a regular file. A pipe is refused, because opening it could block forever.
 ///
 /// # Errors
-/// It is no plain file, or as [`read`].
+/// The path names no regular file, or as [`read`].
 pub fn read_plain(path: &Path) -> io::Result<String> {
     let found = std::fs::metadata(path)?;
     if !found.is_file() && !found.is_dir() {

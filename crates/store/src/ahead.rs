@@ -1,8 +1,10 @@
-//! The next segment, made ahead of time: when, and how large.
+//! The preparation of the next segment in advance: its time and its length.
 //!
-//! Invariant: making a segment holds up messages by no more than a short one takes, with power
-//! durability until the device has it. Nobody waits for a segment that is not there when it is
-//! needed: a short one takes its place.
+//! Invariants:
+//! - Making a segment delays messages no longer than making a short segment. With power durability
+//!   the delay lasts until the segment is on the device.
+//! - A store never waits for a segment that another thread is making. The store makes a short
+//!   segment instead.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,37 +15,36 @@ use crate::options::Options;
 use crate::segment::{self, Asked, Preparation, io_error};
 use crate::threads::Helpers;
 
-/// A segment that is made while messages wait is this long at most, unless one batch needs more:
-/// it takes some 0.1 ms.
+/// The maximum length of a segment made while messages wait, unless one batch needs more. Making a
+/// segment of this length takes about 0.1 ms.
 const SHORT: usize = 256 << 10;
-/// However little comes, a segment may be as long as this: a store of few messages a second has few
-/// segments a day.
+/// A segment may always be this long, even in a quiet store. A store of few messages a second then
+/// has few segments a day.
 const STEADY: usize = 1 << 20;
-/// A segment may be as long as what comes in this time, in nanoseconds.
+/// A segment may be as long as the bytes that arrive in this time, in nanoseconds.
 const BUSY_NS: u64 = 500_000_000;
-/// Bytes that came in less time than this, in nanoseconds, count as if they had taken it. One long
-/// message says nothing of the next ones.
+/// The shortest time, in nanoseconds, from which a rate is computed. A single long message does not
+/// predict the next ones.
 const ELAPSED_NS_MIN: u64 = 50_000_000;
 
-/// The pace of one store.
+/// The preparation of segments for one store.
 #[derive(Debug)]
 pub(crate) struct Ahead<D: Disk> {
     helpers: Arc<Helpers>,
     next: Option<Preparation<D>>,
-    /// Where the first record lies that was put since the segment began or the store was opened,
-    /// and when that was.
+    /// The offset and time of the first record put since the segment began or the store was opened.
     begun: Option<(usize, u64)>,
     now_ns: u64,
 }
 
-/// Bytes that the store has.
+/// The bytes in a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Has {
     /// The number of the last segment.
     pub(crate) number: u64,
     /// Bytes of all segments in use.
     pub(crate) held: usize,
-    /// Where the next record of the last one goes.
+    /// The offset of the next record in the last segment.
     pub(crate) tail: usize,
 }
 
@@ -60,7 +61,7 @@ impl<D: Disk> Ahead<D> {
         &self.helpers
     }
 
-    /// A record is put at this place.
+    /// Records that a record is put at offset `at`.
     pub(crate) fn note(&mut self, at: usize, now_ns: u64) {
         if now_ns < self.now_ns {
             // The clock was set back.
@@ -70,7 +71,7 @@ impl<D: Disk> Ahead<D> {
         self.begun.get_or_insert((at, now_ns));
     }
 
-    /// Bytes that come in half a second.
+    /// Returns the bytes that arrive in half a second at the current rate.
     fn busy_bytes(&self, tail: usize) -> usize {
         let Some((at, begun_ns)) = self.begun else { return 0 };
         let elapsed_ns = self.now_ns.saturating_sub(begun_ns).max(ELAPSED_NS_MIN);
@@ -78,29 +79,29 @@ impl<D: Disk> Ahead<D> {
         usize::try_from(bytes.saturating_mul(BUSY_NS) / elapsed_ns).unwrap_or(usize::MAX)
     }
 
-    /// The length of the segment behind the last one.
+    /// Returns the length of the segment after the last one.
     fn bytes(&self, options: &Options, has: &Has) -> usize {
-        // Bytes that the store holds. A large store has some dozens of segments. Each takes one of
-        // the mappings that a process may have (`vm.max_map_count`).
+        // The bytes in the store bound the length, so a large store has some dozens of segments.
+        // Each segment takes one of the mappings that a process may have (`vm.max_map_count`).
         let allowed = self.busy_bytes(has.tail).max(has.held).max(STEADY);
         options.segment_bytes_within(has.number + 1, allowed)
     }
 
-    /// The length of the next segment at most.
+    /// Returns the maximum length of the next segment.
     pub(crate) fn bytes_max(&self, options: &Options, has: &Has) -> usize {
         let prepared = self.next.as_ref().map_or(0, |next| next.bytes);
         self.bytes(options, has).max(prepared)
     }
 
-    /// Returns true if it is time to have the next segment made, asked at each commit; `is_near` if
-    /// its time comes, however empty the last one is.
+    /// Returns true if the next segment should be made now. Each commit asks. `is_near` is true if
+    /// a rotation is near, however empty the last segment is.
     pub(crate) fn is_time(&self, len: usize, tail: usize, is_near: bool) -> bool {
-        // A busy store asks earlier: it is a matter of milliseconds.
+        // A busy store fills a segment within milliseconds, so it asks earlier.
         let is_used = || tail > len / 2 || (tail > len / 4 && self.busy_bytes(tail) > STEADY);
         self.next.is_none() && (is_near || is_used())
     }
 
-    /// Has the next segment made.
+    /// Requests the next segment from a helper thread.
     pub(crate) fn prepare(
         &mut self,
         (disk, dir): (&D, &Path),
@@ -115,8 +116,8 @@ impl<D: Disk> Ahead<D> {
         }
     }
 
-    /// The next segment with room for `needed` bytes, and the name that it has meanwhile. One that
-    /// is made now has room for `wanted` bytes.
+    /// Returns the next segment with room for `needed` bytes, and its temporary path. A segment
+    /// made now has room for `wanted` bytes.
     pub(crate) fn take(
         &mut self,
         (disk, dir): (&D, &Path),
@@ -134,20 +135,20 @@ impl<D: Disk> Ahead<D> {
                 if map.len() >= needed {
                     return Ok((map, path));
                 }
-                // Too short for this message. A file that is left behind is removed when the store
-                // opens.
+                // This segment is too short for the message. A file that could not be removed is
+                // removed when the store opens.
                 drop(disk.remove(&path));
             }
         }
         let bytes = if disk.makes_ahead() { bytes.min(SHORT) } else { bytes };
-        // One that is under way has the other name.
+        // The segment that a thread is still making has the other name.
         let number = has.number + 1 + u64::from(is_under_way);
         let path = segment::path_new(dir, number);
         let made = disk.make(&path, bytes.max(wanted), options.durability);
         Ok((made.map_err(|source| io_error(&path, source))?, path))
     }
 
-    /// Gives up the segment that is being made, and waits until nobody makes it.
+    /// Discards the segment that is being made, and waits until its thread has finished.
     pub(crate) fn forget(&mut self) {
         (self.next, self.begun) = (None, None);
     }

@@ -1,13 +1,14 @@
-//! A batch that is not published yet: where its records lie in the current segment.
+//! A batch that is not published yet: the offsets of its records in the current segment.
 
-/// Records of one batch, behind the last one of a segment.
+/// The records of one batch, after the last published record of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batch {
     pub(crate) start: usize,
     pub(crate) tail: usize,
-    /// The first record's length word, not written before the commit.
+    /// The length word of the first record; it is written by the commit.
     pub(crate) first_len: u32,
-    /// The last record, not sealed before it is known whether another follows.
+    /// The offset of the last record. The record is sealed once it is known whether another record
+    /// follows.
     pub(crate) last: usize,
     pub(crate) last_len: u32,
 }

@@ -1,9 +1,11 @@
-//! The syncs of a store with power durability, in a thread of its own: its session, and those that
-//! share a thread with it, go on meanwhile.
+//! Syncs a store with power durability in a separate thread. The session, and the sessions that
+//! share its thread, continue meanwhile.
 //!
-//! **Invariants:** one batch at most is published and not known to be on the device, so a power cut
-//! leaves at most one unfinished batch, which is the last. Commits that come meanwhile are gathered
-//! into one batch, so one sync serves them all. After a failed sync nothing is synced any more.
+//! **Invariants:**
+//! - At most one batch is published without being known to be on the device. A power cut leaves at
+//!   most one unfinished batch, which is the last.
+//! - Commits during a sync are gathered into one batch, so one sync serves them all.
+//! - After a failed sync nothing is synced any more.
 
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,10 +17,10 @@ use crate::disk::{Map, Syncer};
 use crate::last_batch::Mark;
 use crate::threads::Helpers;
 
-/// Which bytes of a segment are to be synced.
+/// The segment's syncer, and the start and end of the bytes to sync.
 type Job<S> = (S, usize, usize);
 
-/// The request to the thread, and its answer.
+/// The request to the thread, and the thread's answer.
 struct Line<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -40,7 +42,7 @@ impl<S: Syncer> Line<S> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Syncs what it is given, until the store ends.
+    /// Runs sync jobs until the store ends.
     fn run(&self) {
         let mut state = self.lock();
         loop {
@@ -75,11 +77,11 @@ pub(crate) struct Behind<M: Map> {
     pub(crate) safe: u64,
     /// The ticket of the batch that is being synced.
     under_way: Option<u64>,
-    /// The last batch that is safe, while a later one is not.
+    /// The last safe batch, while a later batch is not safe.
     safe_mark: Option<Mark>,
-    /// The batch that is being synced, once a later one is committed.
+    /// The batch that is being synced, once a later batch is committed.
     under_way_mark: Option<Mark>,
-    /// Committed while another batch is being synced, and not published.
+    /// The records committed while another batch is being synced. These records are not published.
     pub(crate) gathered: Option<Batch>,
 }
 
@@ -113,13 +115,13 @@ impl<M: Map> Behind<M> {
         self.under_way.is_some()
     }
 
-    /// The last batch that is known to be safe; `None` if all that were committed are.
+    /// Returns the last batch known to be safe, or `None` if all committed batches are safe.
     pub(crate) const fn safe_mark(&self) -> Option<Mark> {
         self.safe_mark
     }
 
-    /// Begins to sync a batch that is published, the last one of this ticket. Without a thread it
-    /// is done at once.
+    /// Begins to sync a published batch, the last batch of `ticket`. Without a thread, syncs at
+    /// once.
     pub(crate) fn begin(&mut self, ticket: u64, map: &M, batch: Batch, helpers: &Helpers) {
         self.under_way = Some(ticket);
         let job = (map.syncer(), batch.start, batch.tail);
@@ -141,7 +143,7 @@ impl<M: Map> Behind<M> {
         self.thread.is_some()
     }
 
-    /// A batch is committed behind the one that `last` marks, which was safe or is being synced.
+    /// Records a commit after the batch that `last` marks, which was safe or is being synced.
     pub(crate) fn note_commit(&mut self, last: Mark) {
         self.committed += 1;
         match self.under_way {
@@ -150,7 +152,7 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    /// The result of the sync that was under way, if it is over.
+    /// Returns the result of the sync that was under way, if the sync has ended.
     pub(crate) fn take_done(&mut self) -> Option<io::Result<()>> {
         let done = self.line.lock().done.take()?;
         let ticket = self.under_way.take();
@@ -168,7 +170,7 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    /// The store is open again: what was not safe is in it or never will be.
+    /// Records that the store is open again: a batch that was not safe is now in the store or lost.
     pub(crate) fn begin_anew(&mut self) {
         self.safe = self.committed;
         (self.safe_mark, self.under_way_mark) = (None, None);
@@ -176,7 +178,8 @@ impl<M: Map> Behind<M> {
 }
 
 impl<M: Map> Drop for Behind<M> {
-    /// A thread that outlived the lock could sync what another process writes.
+    /// Joins the thread. A thread that outlived the lock could sync bytes that another process
+    /// writes.
     fn drop(&mut self) {
         self.line.lock().ends = true;
         self.line.changed.notify_all();

@@ -1,9 +1,9 @@
-//! The state of a store, in a readable file beside its directory. People look into it. An older
-//! copy of the directory in its place shows when the store is opened.
+//! The state of a store, in a readable file next to its directory. People read the file. When the
+//! store is opened, the file reveals that the directory was replaced by an older copy.
 //!
-//! **Invariant:** the file never has higher numbers than the store has committed. It is written
-//! when the store is opened, with each new segment, and when the store is closed; so it may be
-//! older.
+//! **Invariant:** the file never has higher numbers than the store has committed. The file is
+//! written when the store is opened, with each new segment, and when the store is closed. In
+//! between it may be older than the store.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -23,9 +23,9 @@ const HEAD: &str = "\
 ";
 
 impl FileStore<Files> {
-    /// Keeps the state in this file from now on. Returns the numbers that the file had, if the
-    /// store is behind them. The store is an older copy, lost its end with the power, or was made
-    /// anew because its directory was missing.
+    /// Keeps the state in the file at `path` from now on. Returns the numbers that the file had, if
+    /// the store is behind them. The store is then an older copy, has lost its end in a power cut,
+    /// or was created again because its directory was missing.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -34,14 +34,15 @@ impl FileStore<Files> {
         let own = self.ledger.numbers;
         let is_new = self.is_new;
         let is_behind = |had: &Numbers| {
-            // A store that was reset is new as well, but its directory was there.
+            // A store that was reset has a new `created_ns` too, but its directory already existed.
             (is_new && (own.next_in < had.next_in || own.next_out < had.next_out))
                 || own.created_ns < had.created_ns
                 || (own.created_ns == had.created_ns
                     && (own.next_in < had.next_in || own.next_out < had.next_out))
         };
         if let Some(had) = &had {
-            // Segments from before the last reset, which may have its note, are not read.
+            // Segments from before the last reset are not read, although they may have the note of
+            // the last logon.
             self.ledger.last_logon_ns = self.ledger.last_logon_ns.max(had.last_logon_ns);
         }
         write(&path, &self.state())?;
@@ -51,7 +52,7 @@ impl FileStore<Files> {
 }
 
 impl<D: Disk> FileStore<D> {
-    /// Writes what is committed. A file that cannot be written is older, which does no harm.
+    /// Writes the committed state. A failed write leaves an older file, which does no harm.
     pub(crate) fn keep_beside(&self) {
         if let Some(path) = &self.beside {
             let _ = write(path, &self.state());
@@ -67,10 +68,10 @@ impl<D: Disk> FileStore<D> {
 /// The content of the file.
 #[derive(Debug, PartialEq, Eq)]
 struct State<'s> {
-    /// Its name; empty for a store that is nobody's, and when it was read.
+    /// The session's name. Empty for a store without a session, and after reading the file.
     session: &'s str,
     numbers: Numbers,
-    /// 0 if that is not known.
+    /// 0 if unknown.
     last_logon_ns: u64,
 }
 
@@ -93,14 +94,14 @@ impl State<'_> {
 
 fn write(path: &Path, state: &State<'_>) -> io::Result<()> {
     let unfinished = compress::with(path, "new");
-    // The path may name a pipe, which nobody reads.
+    // The path may name a pipe without a reader, where opening would block.
     let _ = fs::remove_file(&unfinished);
     let mut file = for_owner().write(true).create_new(true).open(&unfinished)?;
     file.write_all(state.text().as_bytes())?;
     fs::rename(unfinished, path)
 }
 
-/// The state in the file; nothing if there is none, or it holds something else.
+/// Returns the state in the file. Returns `None` if the file is missing or has other content.
 fn read(path: &Path) -> io::Result<Option<State<'static>>> {
     let text = match open_regular(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -123,7 +124,7 @@ fn keys(text: &str) -> Option<State<'static>> {
     Some(State { session: "", numbers, last_logon_ns })
 }
 
-/// The form of older versions: the time of the last reset and both numbers.
+/// Reads the form of older versions: the time of the last reset and both numbers.
 fn bare(text: &str) -> Option<State<'static>> {
     let mut fields = text.split_whitespace().map(str::parse);
     let mut next = || fields.next()?.ok();
@@ -132,8 +133,8 @@ fn bare(text: &str) -> Option<State<'static>> {
     Some(State { session: "", numbers, last_logon_ns: 0 })
 }
 
-/// A basic string of TOML. CompIDs come from counterparties: characters that a terminal or an
-/// editor would not show are escaped.
+/// Returns a basic string of TOML. CompIDs come from counterparties, so characters that a terminal
+/// or an editor would not show are escaped.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -146,17 +147,17 @@ fn quoted(text: &str) -> String {
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Days of 400 years, which have always as many.
+/// Days in 400 years, which is constant.
 const ERA_DAYS: u64 = 146_097;
 
 /// Days from 0000-03-01 to 1970-01-01.
 const EPOCH_DAYS: u64 = 719_468;
 
-/// `2026-11-21T09:28:25.123456789Z`: RFC 3339 in UTC.
+/// Returns a time as RFC 3339 in UTC: `2026-11-21T09:28:25.123456789Z`.
 fn written(time_ns: u64) -> String {
     let days = time_ns / DAY_NS + EPOCH_DAYS;
     let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    // Years that begin on the first of March: the day that leap years add is their last.
+    // Years begin on the first of March here, so the leap day is the last day of a year.
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day_of_year = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day_of_year + 2) / 153;
@@ -168,7 +169,7 @@ fn written(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ns:09}Z")
 }
 
-/// Reads what [`written`] writes, and nothing else.
+/// Reads a time in the exact form of [`written`].
 fn read_time(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);

@@ -1,4 +1,4 @@
-//! Closed files, compressed with zstd. Only with the cargo feature of that name.
+//! Compression of closed files with zstd. Requires the cargo feature `zstd`.
 
 #[cfg(feature = "zstd")]
 use std::fs;
@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 
 use crate::owner_only::open_regular;
 
-/// True if this build can.
+/// True if this build can compress.
 pub const AVAILABLE: bool = cfg!(feature = "zstd");
 
 /// The ending of compressed files.
 pub const ENDING: &str = "zst";
 
-/// Puts `FILE.zst` in the place of the file. Killed on the way, it leaves the file as it was.
+/// Replaces the file by `FILE.zst`. If the process is killed meanwhile, the file is unchanged.
 ///
 /// # Errors
 /// If the operating system refuses; [`io::ErrorKind::Unsupported`] without the cargo feature.
@@ -22,17 +22,17 @@ pub fn compress(path: &Path) -> io::Result<()> {
     let (unfinished, finished) = (with(path, "new"), with(path, ENDING));
     let mut options = crate::owner_only::for_owner();
     let to = options.write(true).create(true).truncate(true).open(&unfinished)?;
-    // Level 0 stands for the library's default.
+    // Level 0 selects the library's default.
     zstd::stream::copy_encode(open_regular(path)?, &to, 0)?;
     to.sync_all()?;
     fs::rename(unfinished, &finished)?;
-    // Its name comes before the file goes.
+    // The name of the copy must be on the device before the original is removed.
     let dir = finished.parent().filter(|dir| !dir.as_os_str().is_empty());
     fs::File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
     fs::remove_file(path)
 }
 
-/// Without the cargo feature nothing is compressed.
+/// Fails, because the cargo feature is missing.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`].
@@ -41,12 +41,12 @@ pub fn compress(_: &Path) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// The whole file, or what its compressed form in the same place holds. A file that has the ending
-/// already is decompressed as well.
+/// Reads the whole file, or its compressed form at the same path. A `path` that already ends in
+/// `.zst` is decompressed too.
 ///
 /// # Errors
-/// If the operating system refuses; [`io::ErrorKind::Unsupported`] if it is compressed and the
-/// cargo feature is missing.
+/// If the operating system refuses; [`io::ErrorKind::Unsupported`] if the file is compressed and
+/// the cargo feature is missing.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if path.extension().is_some_and(|ending| ending == ENDING) {
         return decompress(path);
@@ -60,20 +60,20 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Reads a file that is there as such.
+/// Reads an uncompressed file.
 fn read_plain(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The first `len` bytes of what [`read`] gives, or all if there are less.
+/// Returns the first `len` bytes of the content that [`read`] returns, or all if there are fewer.
 pub(crate) fn read_head(path: &Path, len: usize) -> io::Result<Vec<u8>> {
     let mut head = Vec::with_capacity(len);
     match open_regular(path) {
         Ok(file) => _ = file.take(len as u64).read_to_end(&mut head)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Few, and read whole soon.
+            // Compressed files are few, and each is read whole soon afterwards.
             head = read(path)?;
             head.truncate(len);
         }
@@ -98,7 +98,7 @@ fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// The path with one more ending.
+/// Returns the path with one more ending.
 pub(crate) fn with(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

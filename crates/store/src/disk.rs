@@ -1,4 +1,4 @@
-//! The requests of a store to a file system. Tests put another one in its place.
+//! The file system operations that a store needs. Tests replace them.
 
 use std::fmt;
 use std::fs::TryLockError;
@@ -8,71 +8,72 @@ use std::path::{Path, PathBuf};
 
 use crate::options::Durability;
 
-/// A place for files. Nothing of it is on the path of messages: they go through a [`Map`].
+/// A place for files. Messages do not pass through it, but through a [`Map`].
 pub trait Disk: Clone + fmt::Debug + Send + 'static {
-    /// A whole file in memory.
+    /// The type of a whole file in memory.
     type Map: Map;
-    /// Held as long as the store is open.
+    /// The lock that is held while the store is open.
     type Lock: fmt::Debug + Send;
 
-    /// Returns true if the next segment may be made in a thread of its own.
+    /// Returns true if a separate thread may make the next segment.
     fn makes_ahead(&self) -> bool;
 
-    /// Returns true if a thread of its own may sync what was committed with power durability.
+    /// Returns true if a separate thread may sync commits with power durability.
     fn syncs_behind(&self) -> bool {
         self.makes_ahead()
     }
 
-    /// Makes the directory and those above it, where they are missing.
+    /// Creates the directory and its missing parents.
     ///
     /// # Errors
-    /// If the system refuses, as all below.
+    /// If the system refuses; all methods below do the same.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Locks the file, and makes it first if it is missing.
+    /// Locks the file, and creates it first if it is missing.
     ///
     /// # Errors
-    /// [`TryLockError::WouldBlock`] if somebody holds the lock.
+    /// [`TryLockError::WouldBlock`] if the lock is already held.
     fn lock(&self, path: &Path) -> Result<Self::Lock, TryLockError>;
 
-    /// Returns true if the file at `path` is the one that is locked.
+    /// Returns true if the file at `path` is the locked file.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no file at `path`.
     fn is_locked_at(&self, lock: &Self::Lock, path: &Path) -> io::Result<bool>;
 
-    /// Returns true if the file at `path` is the one in the map.
+    /// Returns true if the file at `path` is the mapped file.
     ///
     /// # Errors
-    /// If there is none.
+    /// If there is no file at `path`.
     fn is_at(&self, map: &Self::Map, path: &Path) -> io::Result<bool>;
 
-    /// A number that nobody can foretell, another one each time.
+    /// Returns an unpredictable number, different at each call.
     fn random(&self) -> u64;
 
-    /// Every file in the directory.
+    /// Returns the path of every file in the directory.
     ///
     /// # Errors
     /// If the system refuses.
     fn list(&self, dir: &Path) -> io::Result<Vec<PathBuf>>;
 
-    /// The length of a file in bytes.
+    /// Returns the length of a file in bytes.
     ///
     /// # Errors
-    /// [`io::ErrorKind::NotFound`] if there is none.
+    /// [`io::ErrorKind::NotFound`] if there is no file.
     fn len(&self, path: &Path) -> io::Result<u64>;
 
-    /// Makes a file of `bytes` zeros, all of which have their place; with power durability it is on
-    /// the device. It takes the name of a file that is there, which whoever has it open keeps.
+    /// Creates a file of `bytes` zeros with all blocks allocated. With power durability the file is
+    /// on the device. An existing file loses its name; processes that have it open keep it.
     ///
     /// # Errors
-    /// If the system refuses; a full disk does so here, and not when the map is written.
+    /// If the system refuses. A full disk fails here, and not when the map is written.
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<Self::Map>;
 
-    /// Writes `bytes` zeros over a file, which stays the same file, and has that length afterwards.
+    /// Overwrites a file with `bytes` zeros. The file stays the same file and has that length
+    /// afterwards.
     ///
     /// # Errors
-    /// As [`Disk::make`], which it does without more.
+    /// As [`Disk::make`], which the default implementation calls.
     fn make_over(&self, path: &Path, bytes: usize) -> io::Result<Self::Map> {
         self.make(path, bytes, Durability::Process)
     }
@@ -83,7 +84,7 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// If the system refuses.
     fn open(&self, path: &Path) -> io::Result<Self::Map>;
 
-    /// Writes zeros into an open file from `start` to its end, and claims their place.
+    /// Writes zeros into an open file from `start` to its end, and allocates their blocks.
     ///
     /// # Errors
     /// If the system refuses.
@@ -95,14 +96,14 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         durability: Durability,
     ) -> io::Result<()>;
 
-    /// Gives a file another name, in place of a file that has it.
+    /// Renames a file, and replaces a file of the new name.
     ///
     /// # Errors
     /// If the system refuses.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Gives a file another name where no file has it, perhaps on another file system: there it is
-    /// under that name only when it is whole and on the device.
+    /// Moves a file to an unused name, perhaps on another file system. On another file system the
+    /// new name appears only when the file is whole and on the device.
     ///
     /// # Errors
     /// If the system refuses.
@@ -110,11 +111,11 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         self.rename(from, to)
     }
 
-    /// Puts a compressed copy in the place of a file, under its name and `.zst`. A process that
-    /// ends in between leaves the file, perhaps beside the copy.
+    /// Replaces a file by a compressed copy with the added ending `.zst`. If the process ends
+    /// meanwhile, the file remains, perhaps along with the copy.
     ///
     /// # Errors
-    /// If the system refuses, or it can't be done here, which is what it does without more.
+    /// If the system refuses, or compression is not supported, as in the default implementation.
     fn compress(&self, path: &Path) -> io::Result<()> {
         _ = path;
         Err(io::ErrorKind::Unsupported.into())
@@ -133,19 +134,19 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// A whole file in memory. Its bytes are those of the file: what is written outlives the process.
+/// A whole file in memory. Written bytes are part of the file at once, so they outlive the process.
 pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
-    /// Syncs the file, also while the map is being written.
+    /// The type that syncs the file, even while the map is being written.
     type Syncer: Syncer;
 
-    /// Stores a length word behind everything written before it: whoever sees the word, even after
-    /// this process was killed, sees the rest.
+    /// Stores a length word after everything written before it. A reader that sees the word sees
+    /// the rest too, even after this process was killed.
     fn publish(&mut self, at: usize, len: u32);
 
-    /// Everything written so far comes before what is done to files next.
+    /// Orders everything written so far before the next file operations.
     fn settle(&mut self);
 
-    /// The means to sync this file.
+    /// Returns a syncer for this file.
     fn syncer(&self) -> Self::Syncer;
 
     /// As [`Syncer::sync`].
@@ -157,11 +158,12 @@ pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
     }
 }
 
-/// Syncs a file that is mapped, in whatever thread.
+/// Syncs a mapped file, from any thread.
 pub trait Syncer: fmt::Debug + Send + 'static {
-    /// Returns once what was published or settled in the range, before the call, is on the device.
+    /// Returns once the bytes of the range that were published or settled before the call are on
+    /// the device.
     ///
     /// # Errors
-    /// If the system refuses; what is on the device is not known then.
+    /// If the system refuses. The content of the device is then unknown.
     fn sync(&self, start: usize, end: usize) -> io::Result<()>;
 }

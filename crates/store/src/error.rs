@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::record::Numbers;
 
-/// Why a store did not do what it was asked.
+/// The reason why a store refused or failed a request.
 #[non_exhaustive]
 pub enum StoreError {
     /// The operating system refused.
     Io {
         /// The file or directory concerned.
         path: PathBuf,
-        /// The error of the other store.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file holds something that no crash leaves behind.
+    /// A file has contents that no crash leaves behind.
     Damaged {
         /// The file.
         path: PathBuf,
@@ -25,35 +25,34 @@ pub enum StoreError {
         /// The fault there.
         reason: Damage,
     },
-    /// The store is another session's.
+    /// The store belongs to another session.
     Foreign {
         /// Its directory.
         dir: Box<Path>,
-        /// The session that it belongs to.
+        /// The session that the store belongs to.
         owner: Box<str>,
-        /// The session that it was opened for.
+        /// The session that the store was opened for.
         wanted: Box<str>,
     },
-    /// Another process, or this one, has the store open.
+    /// Another process, or this process, has the store open.
     Locked {
         /// The lock file.
         path: PathBuf,
     },
-    /// A copy of the store that was made earlier is in its place: what was committed since is not
-    /// there.
+    /// The store was replaced by an earlier copy. Later commits are missing.
     Older {
         /// Its directory.
         dir: Box<Path>,
-        /// The numbers that it has.
+        /// The numbers found in the store.
         found: Box<Numbers>,
         /// The numbers that were committed.
         committed: Box<Numbers>,
     },
-    /// A store that is not one of these: what it says itself.
+    /// An error of a custom store, in its own words.
     Own(io::Error),
     /// An earlier write failed.
     Poisoned,
-    /// The messages since the last reset have all the room that they may take.
+    /// The messages since the last reset fill all the room allowed.
     Full {
         /// Bytes allowed.
         bytes_max: u64,
@@ -65,14 +64,14 @@ pub enum StoreError {
         /// Bytes allowed.
         max: usize,
     },
-    /// No failure: the answer is still being fetched. The store calls what
-    /// [`Store::wake_by`](crate::Store::wake_by) was given when it is there; ask again then.
+    /// Not a failure: the answer is still being fetched. When the answer arrives, the store calls
+    /// the waker given to [`Store::wake_by`](crate::Store::wake_by); ask again then.
     NotYet,
 }
 
 impl StoreError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -94,16 +93,16 @@ impl StoreError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Damage {
-    /// The file does not begin with a sound segment header.
+    /// The file does not begin with a valid segment header.
     Header,
-    /// Written by a version of the format which this program doesn't know.
+    /// The file was written in a format version unknown to this program.
     Version,
-    /// The header's number is not the one in the file's name.
+    /// The number in the header differs from the number in the file's name.
     Name,
-    /// A segment of another store, or of another time of this one, under the name of one that is
-    /// gone.
+    /// A segment of another store, or of an earlier state of this store, has the name of a missing
+    /// segment.
     Store,
-    /// Sound batches, but not where they were written.
+    /// Valid batches are not at the offset where they were written.
     Moved,
     /// Another file has taken the name since the store was opened.
     Replaced,
@@ -111,17 +110,17 @@ pub enum Damage {
     Missing,
     /// The file is shorter than it was made.
     Short,
-    /// Its first numbers are not those which the file before it ended with.
+    /// The segment's first numbers differ from the last numbers of the segment before.
     Numbers,
-    /// A record is not what was written, and sound batches follow it.
+    /// A record was changed after it was written, and valid batches follow it.
     Record,
     /// A record was changed while the store was open.
     Changed,
 }
 
 impl Damage {
-    /// The number of this damage, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this damage, for logs and other languages. The number never changes.
+    /// The page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -158,7 +157,7 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The next step when the cause is gone: for operators of an engine, and for users of commands.
+/// The next step once the cause is removed, for operators of an engine and users of commands.
 const THEN: &str = "then an engine opens the store again by itself; repeat a command";
 
 impl fmt::Display for StoreError {
@@ -234,7 +233,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Prints the text, because `main` prints a returned error by `Debug`.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

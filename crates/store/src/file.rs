@@ -1,7 +1,7 @@
 //! A store in files: a journal of segments, written through memory maps.
 //!
-//! **Invariant:** a batch lies in one segment, and its first length word is written last. So a
-//! process killed at any instant leaves the whole batch or nothing of it.
+//! **Invariant:** a batch is in one segment, and its first length word is written last. A process
+//! killed at any instant leaves the whole batch or none of it.
 
 mod device;
 
@@ -34,7 +34,7 @@ use crate::segment::{self, io_error};
 use crate::threads::Helpers;
 use crate::{Committed, PLACE_BYTES, Store, Wake};
 
-/// The retention's limit, as it counts for the next segment.
+/// Decides whether the retention's limit applies to the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Holds,
@@ -44,22 +44,22 @@ enum Limit {
 /// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
 const BATCH_MAX: usize = 256 << 20;
 
-/// How often it is looked whether the store is in its place: what is committed meanwhile into a
-/// store that was removed is lost.
+/// The interval, in nanoseconds, between checks that the store's files are still in place. Commits
+/// into a removed store are lost.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// The smallest page of memory that a system has.
+/// The smallest memory page of any supported system.
 const PAGE_BYTES: usize = 4096;
 
-/// The index is grown beforehand for records of this size, as far as one chunk of it goes.
+/// The index reserves room for records of this size, at most for one chunk.
 const RECORD_BYTES_USUAL: usize = 160;
-/// Unless there are fewer in the segment.
+/// A smaller number of records is not reserved.
 const RESERVED_MIN: usize = 64;
 
-/// Keeps everything in a directory of its own, which one process at a time can have open.
+/// A store in a directory of its own, which one process at a time can have open.
 ///
 /// A file system that shares blocks between copies (btrfs, XFS reflinks) may report a full disk by
-/// a signal; keep the store on one that doesn't.
+/// a signal. Keep the store on another file system.
 ///
 /// ```
 /// use transfix_store::{FileStore, Kind, Options, Record, Store};
@@ -85,42 +85,44 @@ pub struct FileStore<D: Disk = Files> {
     options: Options,
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<D::Map>,
-    /// The first segment with messages to be found; earlier ones are kept for what waits there.
+    /// The first segment whose messages can be found. Earlier segments are kept for messages that
+    /// wait to be sent.
     pub(crate) border: u64,
     batch: Batch,
     /// The place of the last commit.
     last_batch: Option<LastBatch>,
-    /// With power durability: what is committed and not safe yet.
+    /// With power durability: the commits that are not safe yet.
     behind: Option<Behind<D::Map>>,
     pub(crate) ahead: Ahead<D>,
     poisoned: bool,
-    /// When it was last looked whether the store is in its place.
+    /// The time of the last check that the store's files are in place.
     looked_ns: u64,
-    /// Buffers for paths and names that [`FileStore::check_places`] uses again.
+    /// Buffers for paths and names, which [`FileStore::check_places`] reuses.
     looked_at: (PathBuf, String),
-    /// Where its numbers are kept beside it.
+    /// The path of the file with the state, next to the store.
     pub(crate) beside: Option<PathBuf>,
-    /// This opening made the store.
+    /// True if this opening created the store.
     pub(crate) is_new: bool,
     /// The header of the last segment.
     header: SegmentHeader,
     seal: Seal,
     pub(crate) owner: Owner,
-    /// Told of what fails in other threads.
+    /// Receives the failures of other threads.
     pub(crate) report: fn(&StoreError),
     pub(crate) keeper: Option<Keeper>,
-    // Last, so that it is released when everything else is done. None after a failed reopening.
+    // The lock is the last field, so that it is released after everything else. `None` after a
+    // failed reopening.
     lock: Option<D::Lock>,
 }
 
 impl FileStore<Files> {
-    /// Opens the store in `dir`, and makes one if there is none. `now_ns` (UTC nanoseconds since
+    /// Opens the store in `dir`, and creates it if it is missing. `now_ns` (UTC nanoseconds since
     /// 1970) becomes `created_ns` of a new store. An unfinished batch at the end is removed and
     /// reported.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if somebody has it open, [`StoreError::Damaged`] if it holds what no
-    /// crash leaves behind, [`StoreError::Io`] if the operating system refuses.
+    /// [`StoreError::Locked`] if the store is already open, [`StoreError::Damaged`] if it has
+    /// contents that no crash leaves behind, [`StoreError::Io`] if the operating system refuses.
     pub fn open(
         dir: &Path,
         options: Options,
@@ -129,8 +131,9 @@ impl FileStore<Files> {
         Self::open_on(Files, dir, options, now_ns)
     }
 
-    /// As [`FileStore::open`], for the session of that name: a store of another session is refused,
-    /// and one that is nobody's yet is this session's from now on. An empty name is anybody's.
+    /// Opens the store as [`FileStore::open`] for the named session. A store of another session is
+    /// refused. A store without an owner belongs to this session from now on. An empty name matches
+    /// any owner.
     ///
     /// # Errors
     /// As [`FileStore::open`], and [`StoreError::Foreign`].
@@ -143,15 +146,14 @@ impl FileStore<Files> {
         Self::open_for_on(Files, session, dir, options, now_ns)
     }
 
-    /// Makes a sound store in `to` of the damaged one in `from`, which is only read: every sound
-    /// batch is taken over, into today's format. Messages that were destroyed are not found
-    /// afterwards. With a name for `session` the new store belongs to that session, otherwise to
-    /// the one that the old store belongs to.
+    /// Builds a valid store in `to` from the damaged store in `from`, which is only read. Every
+    /// valid batch is copied, in the current format. Destroyed messages cannot be found afterwards.
+    /// The new store belongs to `session`, or to the old store's owner if `session` is `None`.
     ///
     /// # Errors
-    /// [`StoreError::Locked`] if somebody has one of them open, [`StoreError::Io`] if the operating
-    /// system refuses or `to` holds a store already, [`StoreError::Damaged`] if a newer version
-    /// wrote `from`.
+    /// [`StoreError::Locked`] if one of the stores is open, [`StoreError::Io`] if the operating
+    /// system refuses or `to` already has a store, [`StoreError::Damaged`] if a newer version wrote
+    /// `from`.
     pub fn repair(from: &Path, to: &Path, session: Option<&str>) -> Result<Repaired, StoreError> {
         let _held = hold(from)?;
         let _lock = lock(&Files, to)?;
@@ -161,8 +163,8 @@ impl FileStore<Files> {
         repair::repair(from, to, session.map(Owner::of))
     }
 
-    /// Returns true if somebody has the store in `dir` open for writing. Nothing is made or changed
-    /// there; an opening at the very same moment is refused, though.
+    /// Returns true if the store in `dir` is open for writing. Nothing is created or changed. An
+    /// opening at the same moment is refused.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the operating system refuses.
@@ -176,7 +178,7 @@ impl FileStore<Files> {
 }
 
 impl<D: Disk> FileStore<D> {
-    /// As [`FileStore::open`], on another disk than the file system.
+    /// Opens the store as [`FileStore::open`], on the given disk.
     ///
     /// # Errors
     /// As [`FileStore::open`].
@@ -189,7 +191,7 @@ impl<D: Disk> FileStore<D> {
         Self::open_for_on(disk, "", dir, options, now_ns)
     }
 
-    /// As [`FileStore::open_for`], on another disk than the file system.
+    /// Opens the store as [`FileStore::open_for`], on the given disk.
     ///
     /// # Errors
     /// As [`FileStore::open_for`].
@@ -240,27 +242,27 @@ impl<D: Disk> FileStore<D> {
         };
         store.reserve_index();
         if header.is_old() || header.owner() != owner {
-            // From here on nobody else can have written what is read.
+            // In a new segment, all that is read later was written by this store.
             store.roll(0, Limit::Ends)?;
         }
         Ok((store, Recovered { note_damaged, ..found }))
     }
 
-    /// Errors of what happens in threads of the store's own are told to `report`, at once: that the
-    /// next segment cannot be made beforehand.
+    /// Sends errors of the store's own threads to `report` at once, such as a failure to make the
+    /// next segment in advance.
     pub const fn report_to(&mut self, report: fn(&StoreError)) {
         self.report = report;
     }
 
-    /// Has these make segments from now on, instead of a thread of the store's own, and chunks of
-    /// the index. The threads that sync and archive stay its own, and begin as these do
+    /// Makes segments and index chunks by `helpers` from now on, instead of a thread of the store.
+    /// The threads that sync and archive remain the store's own, and begin as `helpers` do
     /// ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
     }
 
-    /// Goes on from what is there, if it is the store that was open before.
+    /// Recovers from the files, if they are those of the store that was open before.
     fn recover_again(&mut self) -> Result<(), StoreError> {
         remove_unfinished(&self.disk, &self.dir)?;
         let wanted = Wanted { owner: &self.owner, store: self.header.store() };
@@ -298,16 +300,16 @@ impl<D: Disk> FileStore<D> {
         let room = self.segments.last().len().saturating_sub(HEADER);
         let records = (room / RECORD_BYTES_USUAL).min(CHUNK);
         if records < RESERVED_MIN {
-            // It grows in small steps, and not at all in a store of which nothing is asked.
+            // The index then grows in small steps, and not at all in an unused store.
             return;
         }
         self.ledger.outbound.reserve(records);
         self.ledger.inbound.reserve(records);
     }
 
-    /// Goes on in a new segment with room for the batch and `size` bytes more. A batch that goes
-    /// on for long moves seldom: the segment has room for as much again, unless that would cost the
-    /// store a segment which its retention keeps.
+    /// Begins a new segment with room for the batch and `size` bytes more. A long batch must move
+    /// seldom, so the segment has room for the batch twice. The exception is a length that would
+    /// cost a segment which the retention keeps.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
         self.check_places(0)?;
         self.settle_behind()?;
@@ -339,7 +341,7 @@ impl<D: Disk> FileStore<D> {
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
-        // Behind the last batch of a finished segment there is nothing.
+        // A finished segment has only zeros after its last batch.
         old[start..tail].fill(0);
         old.settle();
         if durable {
@@ -358,13 +360,13 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// The batch that began at `start` of the segment before begins this one.
+    /// Moves the batch that began at `start` of the previous segment to the head of this segment.
     fn move_batch(&mut self, start: usize) {
         let moved = |at: usize| at - start + HEADER;
         let Batch { first_len, last_len, .. } = self.batch;
         let (tail, last) = (moved(self.batch.tail), moved(self.batch.last));
         self.batch = Batch { start: HEADER, tail, first_len, last, last_len };
-        // All but the last are sealed, for the place which they had before.
+        // All records but the last are sealed for their old offsets, and must be sealed again.
         let (file, seal, mut at) = (self.segments.last(), self.seal, HEADER);
         while at < last {
             let len = if at == HEADER { first_len } else { format::u32_at(file, at) };
@@ -384,11 +386,11 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Fails if the lock, or a segment from this index on, is no longer where it was opened:
-    /// another process may have begun a store there.
+    /// Fails if the lock file, or a segment from index `from` on, was moved or replaced. Another
+    /// process may have begun a store there.
     fn check_places(&mut self, from: usize) -> Result<(), StoreError> {
         let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
-        // One path for all of them: it keeps its memory.
+        // One path buffer serves all checks, so that nothing is allocated.
         let (mut path, mut name) = std::mem::take(&mut self.looked_at);
         path.as_mut_os_string().clear();
         path.push(&self.dir);
@@ -414,8 +416,8 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// Checks the lock and the last segment, once in each second in which something is put. If the
-    /// clock is set back, it checks at once.
+    /// Checks the lock and the last segment, once in each second with a put. If the clock is set
+    /// back, checks at once.
     #[cold]
     fn look_at_place(&mut self, now_ns: u64) -> Result<(), StoreError> {
         self.looked_ns = now_ns;
@@ -424,7 +426,8 @@ impl<D: Disk> FileStore<D> {
         looked
     }
 
-    /// Sets flags, checksum and, but for the first record, length of the batch's last record.
+    /// Sets flags and checksum of the batch's last record. Sets its length too, unless it is the
+    /// first record.
     fn seal_last(&mut self, end: u8) {
         let Batch { start, tail, last, last_len, .. } = self.batch;
         let (begin, seal) = (if last == start { BEGIN } else { 0 }, self.seal);
@@ -453,9 +456,9 @@ impl<D: Disk> FileStore<D> {
         self.batch.tail = at + size;
     }
 
-    /// Puts the next inbound number behind the last record of the batch: what a session puts with
-    /// nearly every message costs no record of its own. Returns false, and does nothing, if the
-    /// number needs one.
+    /// Puts the next inbound number after the last record of the batch. A session sets this number
+    /// with nearly every message, which then needs no record of its own. Returns false, and changes
+    /// nothing, if the number needs a record.
     #[inline]
     fn put_behind(&mut self, now_ns: u64, next_in: u64) -> bool {
         let Batch { start, tail, last, .. } = self.batch;
@@ -492,24 +495,26 @@ impl<D: Disk> FileStore<D> {
             return Err(StoreError::Poisoned);
         }
         let Some(place) = place else { return Ok(None) };
-        // A message that came out of turn may lie in a segment that is gone.
+        // The segment of a message that came out of order may have been removed.
         let Some((map, seal)) = self.segments.find(place.segment.into()) else { return Ok(None) };
-        // A record that was sound when it was written may have been changed since: each read checks
-        // it.
+        // A valid record may have been changed since it was written, so each read checks the
+        // record.
         match format::sound_record(map, place.offset as usize, seal) {
             Some(framed) => Ok(message(seq, framed)),
             None => self.gathered_message(seq, place),
         }
     }
 
-    /// Apart from the way of all other messages, which is the shorter for it.
+    /// Reads a message whose record failed the check: it may be the gathered batch's first record.
+    /// Kept out of line, so that the usual path is shorter.
     #[cold]
     #[inline(never)]
     fn gathered_message(&self, seq: u64, place: Place) -> Result<Option<Stored<'_>>, StoreError> {
         if let Some(framed) = self.gathered(place) {
             return Ok(message(seq, framed));
         }
-        // If it is in the last batch, the next opening takes that for one that a crash has torn.
+        // The next opening would take damage in the last batch for an unfinished batch. The file
+        // with the state records the batch's numbers.
         self.keep_beside();
         let path = segment::path(&self.dir, place.segment.into());
         let (offset, reason) = (place.offset.into(), Damage::Changed);
@@ -517,7 +522,7 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
-/// The message that a record has.
+/// Returns the message in a record.
 #[inline(always)]
 fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
     let (kind, bytes) = match framed.record {
@@ -529,7 +534,7 @@ fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
 }
 
 impl<D: Disk> Drop for FileStore<D> {
-    /// Finishes what is committed, or the last numbers of an orderly end would be lost.
+    /// Finishes the commits. Otherwise the last numbers of an orderly shutdown would be lost.
     fn drop(&mut self) {
         if !self.poisoned {
             drop(self.settle_behind());
@@ -538,7 +543,7 @@ impl<D: Disk> Drop for FileStore<D> {
     }
 }
 
-/// Makes a store where none is.
+/// Creates a store in a directory without one.
 fn begin<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -573,8 +578,8 @@ fn begin<D: Disk>(
     })
 }
 
-/// Makes every page of these bytes one that is to be written: after a failed sync the system may
-/// take for written what never came to the device.
+/// Marks every page of `bytes` as modified. After a failed sync the system may treat pages as
+/// written that never reached the device.
 fn touch(bytes: &mut [u8]) {
     for at in (0..bytes.len()).step_by(PAGE_BYTES) {
         bytes[at] = std::hint::black_box(bytes[at]);
@@ -610,7 +615,7 @@ impl<D: Disk> Store for FileStore<D> {
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
         if rotates || self.batch.tail + size > self.segments.last().len() {
             cold_path();
-            // A reset gives the room free that the messages before it took.
+            // A reset frees the room of the messages before it.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
             if let Err(error) = self.roll(size, limit) {
                 self.poisoned = true;
@@ -625,7 +630,7 @@ impl<D: Disk> Store for FileStore<D> {
 
     fn next_place(&self) -> &[u8] {
         let Some(map) = self.segments.maps.last() else { return &[] };
-        // The record before it is looked at by the commit.
+        // The commit also reads the record before the tail.
         let begin = self.batch.tail.saturating_sub(PLACE_BYTES / 8);
         map.get(begin..(begin + PLACE_BYTES).min(map.len())).unwrap_or_default()
     }
@@ -654,7 +659,7 @@ impl<D: Disk> Store for FileStore<D> {
         self.batch = Batch::empty(tail);
         if resets {
             cold_path();
-            // Records before it are no longer found; the files stay, as a journal.
+            // Records before the reset can no longer be found. Their files remain as a journal.
             self.border = self.segments.last_number();
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
@@ -683,11 +688,11 @@ impl<D: Disk> Store for FileStore<D> {
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.poisoned = true;
-        // Threads that still make, sync or move segments must not find their files gone.
+        // Threads that still make, sync or move segments must not find their files missing.
         self.ahead.forget();
         self.abandon_behind();
         self.settle_sweep();
-        // The directory may be another one by now, and somebody else may have it.
+        // The directory may have been replaced, and another process may hold its lock.
         self.lock = None;
         let lock = lock_existing(&self.disk, &self.dir)?;
         self.recover_again()?;

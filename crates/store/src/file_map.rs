@@ -8,10 +8,10 @@ use std::os::unix::fs::MetadataExt as _;
 use crate::disk::{Map, Syncer};
 use crate::map::{Mapped, Pages};
 
-/// Smallest page of the machines we run on; touching more often than needed does no harm.
+/// The smallest page of the supported machines. Touching more often than needed does no harm.
 const PAGE: usize = 4096;
 
-/// A whole file, shared with the page cache: what is written survives the process.
+/// A whole file, shared with the page cache. Written bytes survive the process.
 #[derive(Debug)]
 pub struct FileMap {
     mapped: Mapped,
@@ -28,7 +28,7 @@ impl FileMap {
         self.id
     }
 
-    /// Makes every page from `start` on present and writable, so that later writes don't fault.
+    /// Makes every page from `start` on present and writable, so that later writes do not fault.
     pub(crate) fn touch(&mut self, start: usize) {
         if self.mapped.pages().touch(start, self.len()) {
             return;
@@ -47,7 +47,7 @@ impl Map for FileMap {
         self.mapped.publish(at, len);
     }
 
-    /// The map is the file already.
+    /// Does nothing: the map is the file.
     fn settle(&mut self) {}
 
     fn syncer(&self) -> FileSyncer {
@@ -55,8 +55,8 @@ impl Map for FileMap {
     }
 }
 
-/// Syncs a segment file while it is being written: what is written meanwhile may reach the device
-/// with it, or not. The bytes stay mapped until this is gone too.
+/// Syncs a segment file while it is being written. Bytes written during the sync may or may not
+/// reach the device. The bytes stay mapped until the syncer is dropped too.
 #[derive(Debug)]
 pub struct FileSyncer(Pages);
 
@@ -80,7 +80,7 @@ impl DerefMut for FileMap {
     }
 }
 
-/// Which file it is, whatever its name.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,

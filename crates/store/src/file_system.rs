@@ -1,15 +1,15 @@
-//! Finds stores that lie on no file system of this host. On a network file system the lock may hold
-//! on this host alone, so two engines may write the store. A lost connection ends the process by a
-//! signal, since stores are mapped into memory.
+//! Finds stores on network file systems. There the lock may hold on this host only, so two engines
+//! could write the store. A lost connection would end the process by a signal, because stores are
+//! mapped into memory.
 //!
-//! Invariant: what is not known is taken for a file system of this host.
+//! Invariant: an unknown file system counts as local.
 
 use std::io;
 use std::path::Path;
 
 use crate::StoreError;
 
-/// File systems of the network, as statfs(2) names them.
+/// Network file systems, by their numbers in statfs(2).
 const NETWORK: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -21,11 +21,11 @@ const NETWORK: &[(u32, &str)] = &[
     (0x0bd0_0bd0, "Lustre"),
     (0x0102_1997, "9P"),
 ];
-/// A file system in user space: it may lie anywhere.
+/// A file system in user space, which may be local or remote.
 const FUSE: u32 = 0x6573_5546;
 
-/// Refuses a store on a file system of the network, unless it is allowed there. Returns what the
-/// log is to say of one that may be such a file system.
+/// Refuses a store on a network file system, unless allowed. Returns the text for the log if the
+/// file system may be remote.
 pub fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     check_kind(dir, file_system(existing(dir)), is_allowed)
 }
@@ -52,25 +52,25 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
     )))
 }
 
-/// Returns true if it lies on a file system that the machine keeps in memory alone.
+/// Returns true if `dir` is on a file system in memory.
 #[must_use]
 pub fn is_in_memory(dir: &Path) -> bool {
     is_memory(file_system(existing(dir)))
 }
 
-/// tmpfs and ramfs.
+/// Returns true for tmpfs and ramfs.
 const fn is_memory(kind: u32) -> bool {
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// A directory that is not there yet comes to lie where the one above it is.
+/// Returns the nearest existing parent, where a missing directory will be created.
 fn existing(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }
 
 #[cfg(target_os = "linux")]
 fn file_system(dir: &Path) -> u32 {
-    // The type has another width on each machine; its numbers have 32 bits.
+    // The width of the type differs between machines; its numbers have 32 bits.
     rustix::fs::statfs(dir).map_or(0, |found| found.f_type as u32)
 }
 
@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
         assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
-        // This one is there, or the directory above it is.
+        // Either the directory or one of its parents exists.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }
 }

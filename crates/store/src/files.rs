@@ -1,4 +1,4 @@
-//! The file system as a store's disk.
+//! The file system as the disk of a store.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -16,7 +16,8 @@ use crate::options::Durability;
 use crate::owner_only::{create_dir, for_owner, open_regular, open_regular_with};
 use crate::threads;
 
-/// So many bytes get their pages one by one, when they are written: some 16 faults of 1 to 2 µs.
+/// Files up to this many bytes get their pages one by one when written: some 16 faults of 1 to 2
+/// µs.
 const UNTOUCHED_MAX: usize = 64 << 10;
 
 /// The file system.
@@ -53,7 +54,7 @@ impl Disk for Files {
     }
 
     fn random(&self) -> u64 {
-        // Keyed by the system's random numbers, and by another key each time.
+        // `RandomState` is keyed by the system's random numbers, with another key each time.
         RandomState::new().build_hasher().finish()
     }
 
@@ -66,7 +67,7 @@ impl Disk for Files {
     }
 
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<FileMap> {
-        // A file of that name is never truncated: another process may have it in its memory, as
+        // An existing file is never truncated. Another process may have it mapped, for instance
         // after a move of the directory, and would end by a signal.
         drop(fs::remove_file(path));
         let mut options = for_owner();
@@ -83,7 +84,7 @@ impl Disk for Files {
                 Ok(map)
             }
             Err(error) => {
-                // A part of it would take the room that others need.
+                // An incomplete file would take room that other files need.
                 drop(fs::remove_file(path));
                 Err(error)
             }
@@ -143,16 +144,16 @@ impl Disk for Files {
     }
 }
 
-/// Makes the pages from `start` on present and writable, unless they are few: a store of which
-/// little is asked keeps no memory for what may come.
+/// Makes the pages from `start` on present and writable, unless they are few. A quiet store keeps
+/// no memory in reserve.
 fn touch(map: &mut FileMap, start: usize) {
     if map.len().saturating_sub(start) > UNTOUCHED_MAX {
         map.touch(start);
     }
 }
 
-/// Moves a file by copying it. A process that ends in between leaves the file, perhaps beside the
-/// copy or a part of it under another name.
+/// Moves a file by copying it. If the process ends meanwhile, the file remains, perhaps along with
+/// a full or partial copy.
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     let unfinished = compress::with(to, "new");
     let mut options = for_owner();
@@ -163,25 +164,25 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
         drop(fs::remove_file(&unfinished));
         return Err(error);
     }
-    // The copy's name comes before the file goes.
+    // The copy's name must be on the device before the original is removed.
     File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     fs::remove_file(from)
 }
 
 /// The lock on a store's directory.
 ///
-/// On the usual file systems of Linux it needs no descriptor, of which a process has few for ten
+/// On the usual file systems of Linux the lock needs no descriptor; a process has too few for ten
 /// thousand stores. flock(2) ties the lock to the open file. The open file lasts as long as a page
-/// of it is mapped (mmap(2): closing the descriptor does not unmap). A child process does not get
-/// the page. Elsewhere the file stays open: overlayfs, for one, maps another file than the locked
-/// one.
+/// of it is mapped (mmap(2): closing the descriptor does not unmap). A child process does not
+/// inherit the page. On other file systems the file stays open. Overlayfs, for example, maps
+/// another file than the locked one.
 #[derive(Debug)]
 pub struct FileLock {
     id: FileId,
     hold: Hold,
 }
 
-/// The means that keep the file locked.
+/// The resource that keeps the file locked.
 #[derive(Debug)]
 enum Hold {
     #[cfg(target_os = "linux")]
@@ -191,21 +192,21 @@ enum Hold {
     File(File),
 }
 
-/// File systems whose mapped pages keep the file open that was mapped, as statfs(2) names them:
-/// ext2 to ext4, XFS, btrfs, tmpfs.
+/// File systems where a mapped page keeps the mapped file open, by their numbers in statfs(2): ext2
+/// to ext4, XFS, btrfs, tmpfs.
 #[cfg(target_os = "linux")]
 const MAPS_KEEP_FILES: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
 impl FileLock {
-    /// Returns true if the lock of a store in this directory, which need not be there yet, takes
-    /// one of the files that a process may have open.
+    /// Returns true if the lock of a store in `dir` needs one of the process's file descriptors.
+    /// `dir` need not exist yet.
     #[must_use]
     pub fn needs_file(dir: &Path) -> bool {
         #[cfg(target_os = "linux")]
         for dir in dir.ancestors() {
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
             if let Ok(found) = rustix::fs::statfs(dir) {
-                // The type has another width on each machine; its numbers have 32 bits.
+                // The width of the type differs between machines; its numbers have 32 bits.
                 return !MAPS_KEEP_FILES.contains(&(found.f_type as u32));
             }
         }
@@ -217,7 +218,7 @@ impl FileLock {
         let id = FileId::of(&file.metadata()?);
         #[cfg(target_os = "linux")]
         if MAPS_KEEP_FILES.contains(&(rustix::fs::fstatfs(&file)?.f_type as u32)) {
-            // Nothing is read there: the file may be empty.
+            // The page is never read, because the file may be empty.
             let page = MmapOptions::new().len(1).map_raw(&file).map_err(no_mapping)?;
             page.advise(Advice::DontFork)?;
             return Ok(Self { id, hold: Hold::Page { _page: page } });
@@ -227,7 +228,7 @@ impl FileLock {
 }
 
 impl Drop for FileLock {
-    /// The lock ends here even if a child process that was just started has the file as well.
+    /// Unlocks explicitly: a child process that was just started may still have the file open.
     fn drop(&mut self) {
         match &self.hold {
             #[cfg(target_os = "linux")]
@@ -237,8 +238,8 @@ impl Drop for FileLock {
     }
 }
 
-/// Writes zeros into `file` from `start` up to `end`. A write claims the blocks, so that a full
-/// disk is an error here and not a signal later.
+/// Writes zeros into `file` from `start` up to `end`. A write allocates the blocks. A full disk is
+/// an error here rather than a signal later.
 pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     file.seek(SeekFrom::Start(start))?;
@@ -273,7 +274,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("transfix-kept-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // A child has the same open file between its start and its exec.
+        // A child process shares the open file between its start and its exec.
         let child = file.try_clone().unwrap();
         let id = FileId::of(&file.metadata().unwrap());
         drop(FileLock { id, hold: Hold::File(file) });
@@ -287,7 +288,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn file_systems_that_are_not_known_keep_the_file_open() {
-        // Its maps may well keep files, but nobody has looked.
+        // Mappings of procfs may keep files open, but that is untested.
         assert!(FileLock::needs_file(Path::new("/proc/self/nothing/there")));
         assert!(FileLock::needs_file(Path::new("")) == FileLock::needs_file(Path::new(".")));
     }

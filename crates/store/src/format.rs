@@ -1,6 +1,6 @@
 //! The bytes of records; docs/store-format.md draws them. Every number is little-endian.
 //!
-//! **Invariant:** no function here reads outside the slice it is given, whatever that holds.
+//! **Invariant:** no function here reads outside its slice, whatever the slice contains.
 
 use crate::map::crc_of;
 use crate::record::{Kind, Record};
@@ -12,23 +12,23 @@ pub(crate) const ALIGN: usize = 8;
 /// A record with its header and padding is at most this long: 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;
 
-/// Where the checksum of a record stands.
+/// The offset of the checksum in a record.
 const CRC: usize = 4;
-/// Where the time of a record stands.
+/// The offset of the time in a record.
 const TIME: usize = 16;
-/// Where the flags of a record stand.
+/// The offset of the flags in a record.
 const FLAGS: usize = 26;
-/// Where a record says its own place.
+/// The offset of the word that names the record's own offset.
 const PLACE: usize = 28;
 
 /// First record of its batch.
 pub(crate) const BEGIN: u8 = 1;
 /// Last record of its batch.
 pub(crate) const END: u8 = 2;
-/// Behind the padding the record has the next inbound number.
+/// The next inbound number follows the record's padding.
 const NUMBERED: u8 = 4;
 
-/// Bytes of the next inbound number behind a record.
+/// Bytes of the next inbound number after a record.
 pub(crate) const NEXT_IN_SIZE: usize = 8;
 
 const OUTBOUND: u8 = 1;
@@ -59,19 +59,19 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// The checksum of the record at this place.
+/// Returns the checksum of the record at `at`.
 pub(crate) fn crc_at(file: &[u8], at: usize) -> u32 {
     u32_at(file, at + CRC)
 }
 
-/// The bytes a record takes in the file, padding included, for a message of `len` bytes. A next
-/// inbound number behind it is not counted.
+/// Returns the bytes of a record in the file, padding included, for a message of `len` bytes. A
+/// next inbound number after the record is not counted.
 pub(crate) const fn record_size(len: usize) -> usize {
     (RECORD_HEADER + len).next_multiple_of(ALIGN)
 }
 
-/// The bytes a written record takes in the file. `len` is its length word, which may not be written
-/// yet.
+/// Returns the bytes of a written record in the file. `len` is its length word, which may not be
+/// written yet.
 pub(crate) const fn size_of(place: &[u8], len: u32) -> usize {
     record_size(len as usize - RECORD_HEADER) + next_in_size(flags(place))
 }
@@ -80,9 +80,9 @@ const fn next_in_size(flags: u8) -> usize {
     if flags & NUMBERED == 0 { 0 } else { NEXT_IN_SIZE }
 }
 
-/// Puts the next inbound number behind a written record that has no flags yet. `place` is the
-/// record and the zero bytes for the number. Does nothing and returns false if the record has one
-/// already, or another time: each record keeps the time at which it was put.
+/// Puts the next inbound number after a written record that has no flags yet. `place` is the record
+/// and the zero bytes for the number. Returns false, and changes nothing, if the record has a
+/// number already or another time. Each record keeps the time of its put.
 #[inline]
 pub(crate) fn add_next_in(place: &mut [u8], now_ns: u64, next_in: u64) -> bool {
     let is_free = place[FLAGS] == 0 && u64_at(place, TIME) == now_ns;
@@ -93,7 +93,7 @@ pub(crate) fn add_next_in(place: &mut [u8], now_ns: u64, next_in: u64) -> bool {
     is_free
 }
 
-/// The message or the words of a record; the others have none.
+/// Returns the message or the words of a record, or an empty slice for records without them.
 pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     match *record {
         Record::Outbound { bytes, .. }
@@ -104,7 +104,7 @@ pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     }
 }
 
-/// Writes everything but length, checksum and flags; `place` is `record_size` zero bytes.
+/// Writes all fields but length, checksum and flags. `place` is `record_size` zero bytes.
 pub(crate) fn write_record(place: &mut [u8], now_ns: u64, record: &Record<'_>) {
     let (what, kind, seq) = match *record {
         Record::Outbound { seq, kind, .. } => (OUTBOUND, kind_byte(kind), seq),
@@ -131,19 +131,19 @@ const fn kind_byte(kind: Kind) -> u8 {
     }
 }
 
-/// The values that the checks of a segment's records cover besides their bytes.
+/// The values that a record's checks cover, besides the record's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
-    /// Nothing: formats before 4.
+    /// None: formats before 4.
     Plain,
-    /// The segment, by this key, and the place in it. The upper half of the key hides the place in
-    /// the record, the lower one its checksum. Bytes that were written without the key pass for a
-    /// record of their place with a chance of 1 in 2^64.
+    /// The segment, by this key, and the offset in the segment. The key's upper half masks the
+    /// offset in the record; the lower half masks the checksum. Bytes written without the key are
+    /// taken for a record at their offset with a chance of 1 in 2^64.
     Keyed(u64),
 }
 
 impl Seal {
-    /// The value for the place `at` in a record, and the value that is combined with its checksum.
+    /// Returns the masked offset for a record at `at`, and the mask of its checksum.
     const fn marks(self, at: usize) -> (u32, u32) {
         match self {
             Self::Plain => (0, 0),
@@ -151,7 +151,7 @@ impl Seal {
         }
     }
 
-    /// The place that a record says is its own.
+    /// Returns the offset that a record names as its own.
     pub(crate) fn home(self, record: &[u8], at: usize) -> usize {
         match self {
             Self::Plain => at,
@@ -159,21 +159,21 @@ impl Seal {
         }
     }
 
-    /// The checksum that the record would have without a key.
+    /// Returns the checksum that the record would have without a key.
     pub(crate) fn unkeyed(self, record: &[u8]) -> u32 {
         u32_at(record, 4) ^ self.marks(0).1
     }
 
-    /// Returns true if the whole record at `at`, whose length word is or will be `len`, is what was
-    /// written there.
+    /// Returns true if the whole record at `at` is unchanged since it was written there. `len` is
+    /// its length word, present or future.
     fn holds(self, record: &[u8], at: usize, len: u32) -> bool {
         u32_at(record, PLACE) == self.marks(at).0 && self.unkeyed(record) == record_crc(record, len)
     }
 }
 
-/// Sets flags, place and checksum of a written record; `place` is the whole record with all that is
-/// behind its message. `at` is its offset in the segment. `len` is the length word that it has or
-/// will have. A next inbound number stays.
+/// Sets flags, offset and checksum of a written record. `place` is the whole record, including
+/// everything after its message. `at` is its offset in the segment. `len` is its length word,
+/// present or future. A next inbound number is kept.
 #[inline]
 pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal: Seal) {
     let (own, hidden) = seal.marks(at);
@@ -183,26 +183,26 @@ pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal
     place[CRC..CRC + 4].copy_from_slice(&crc.to_le_bytes());
 }
 
-/// The flags of a written record.
+/// Returns the flags of a written record.
 pub(crate) const fn flags(place: &[u8]) -> u8 {
     place[FLAGS]
 }
 
-/// Writes the length word, which makes the record count.
+/// Writes the length word, which makes the record valid.
 pub(crate) fn write_len(place: &mut [u8], len: u32) {
     place[..4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// The checksum of a record without a key.
+/// Returns the checksum of a record without a key.
 fn record_crc(place: &[u8], len: u32) -> u32 {
     crc_of(len, &place[8..])
 }
 
-/// A record as it lies in a file.
+/// A record read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framed<'a> {
     pub(crate) record: Record<'a>,
-    /// The next inbound number, put behind the record and at the same time.
+    /// The next inbound number, put after the record and at the same time.
     pub(crate) next_in: Option<u64>,
     pub(crate) time_ns: u64,
     pub(crate) flags: u8,
@@ -211,25 +211,25 @@ pub(crate) struct Framed<'a> {
 }
 
 impl<'a> Framed<'a> {
-    /// The records that were put, in their order.
+    /// Returns the records that were put, in order.
     pub(crate) fn put(&self) -> impl Iterator<Item = Record<'a>> {
         [Some(self.record), self.next_in.map(Record::NextIn)].into_iter().flatten()
     }
 }
 
-/// The record at the head of `file`, if there is one; its checksum is not looked at.
+/// Returns the record at the head of `file`, if there is one. Its checksum is not checked.
 pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
     let header = file.first_chunk()?;
     framed(file, header, u32_at(header, 0))
 }
 
-/// The record at `at` of a segment, if it is what was written there.
+/// Returns the record at `at` of a segment, if the record is unchanged since it was written.
 pub(crate) fn sound_record(file: &[u8], at: usize, seal: Seal) -> Option<Framed<'_>> {
     let place = file.get(at..)?;
     sound_record_of(place, at, seal, u32_at(place.get(..RECORD_HEADER)?, 0))
 }
 
-/// The same for the record at the head of `place`, with the length word that it will have.
+/// Returns the record at the head of `place`, checked with its future length word `len`.
 #[inline(always)]
 pub(crate) fn sound_record_of(place: &[u8], at: usize, seal: Seal, len: u32) -> Option<Framed<'_>> {
     let framed = framed(place, place.first_chunk()?, len)?;
@@ -278,7 +278,7 @@ const fn read_kind(byte: u8) -> Option<Kind> {
     }
 }
 
-/// The end of the batch that begins at `start`, if every record of it is there and sound.
+/// Returns the end of the batch that begins at `start`, if every record of the batch is valid.
 pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> {
     let mut at = start;
     loop {
@@ -294,7 +294,7 @@ pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> 
     }
 }
 
-/// The records between two places that `batch_end` vouched for, each with its offset.
+/// Returns the records between two offsets that `batch_end` verified, each with its offset.
 pub(crate) fn records(
     file: &[u8],
     start: usize,

@@ -1,8 +1,8 @@
-//! The head of a segment: what the segment is, whose it is, and the key of its checks.
+//! The head of a segment: its identity, its owner, and the key of its checks.
 //!
 //! **Invariant:** the key depends on the session's name, the store, the number of the segment and a
-//! random salt, which stands in the file alone. A counterparty that only chooses the bytes of
-//! messages does not know it.
+//! random salt. The salt exists only in the file, so a counterparty that chooses the bytes of
+//! messages does not know the key.
 
 use std::fmt;
 
@@ -12,11 +12,11 @@ use crate::record::Numbers;
 
 /// Bytes before the first record of a segment.
 pub(crate) const HEADER: usize = 256;
-/// The same in formats before 4, and the part of the header that all of them have.
+/// The same length in formats before 4, and the part of the header that all formats share.
 pub(crate) const HEADER_OLD: usize = 64;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
-/// The bytes of the header. Older versions are read, and never written on.
+/// The version of the format. Segments of older versions are read, but never extended.
 pub(crate) const VERSION: u32 = 5;
 /// The first version whose records have a key.
 const VERSION_KEYED: u32 = 4;
@@ -28,7 +28,7 @@ const OWNER_LEN: usize = 88;
 const OWNER: usize = 96;
 const OWNER_MAX: usize = HEADER - OWNER;
 
-/// The session that a store belongs to, by its name; empty for nobody's.
+/// The session that a store belongs to, by its name. Empty for a store without a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     bytes: [u8; OWNER_MAX],
@@ -38,7 +38,8 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) const NOBODY: Self = Self { bytes: [0; OWNER_MAX], len: 0 };
 
-    /// The owner with this name. A name that is too long has a part here, and a sum of all of it.
+    /// Returns the owner with this name. A name that is too long is kept as a prefix and a hash of
+    /// the whole name.
     pub(crate) fn of(name: &str) -> Self {
         let mut owner = Self::NOBODY;
         let sum = format!("~{:016x}", name.bytes().fold(FNV_BASIS, fnv));
@@ -78,14 +79,15 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// Whose segment it is, and which one it follows; segments of formats before 4 do not say.
+/// The owner of the segment, and the segment it follows. Segments of formats before 4 have no
+/// identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// Drawn for this segment.
+    /// A random number drawn for this segment.
     pub(crate) salt: u64,
-    /// Drawn for the store: the same in all its segments.
+    /// A random number drawn for the store, the same in all its segments.
     pub(crate) store: u64,
-    /// [`SegmentHeader::mark`] of the segment before; 0 for none.
+    /// [`SegmentHeader::mark`] of the segment before this one; 0 for none.
     pub(crate) before: u64,
     pub(crate) owner: Owner,
 }
@@ -99,17 +101,17 @@ pub(crate) struct SegmentHeader {
     pub(crate) reset_segment: u64,
     /// The numbers before the segment's first record.
     pub(crate) numbers: Numbers,
-    /// The length with which the file was made; 0 where that was not noted yet.
+    /// The length with which the file was made; 0 in formats that did not record it.
     pub(crate) bytes: u64,
-    /// The checksum of a header of a format before 4 in its place.
+    /// The identity, or the header's checksum in formats before 4.
     pub(crate) identity: Result<Identity, u32>,
 }
 
 impl SegmentHeader {
-    /// The bytes of the header, in today's format.
+    /// Returns the bytes of the header, in the current format.
     ///
     /// # Panics
-    /// If it has no identity: formats before 4 are not written.
+    /// If the header has no identity: formats before 4 are not written.
     pub(crate) fn encode(&self) -> [u8; HEADER] {
         let identity = self.identity.as_ref().expect("only today's format is written");
         let mut bytes = [0; HEADER];
@@ -155,8 +157,8 @@ impl SegmentHeader {
                 (checksum(bytes), Ok(identity))
             }
             1..VERSION_KEYED => (checksum(old), Err(checksum(old))),
-            // The checksum tells another version from a version word that was damaged: it stays
-            // where it is, over the header of any length that we know.
+            // The checksum distinguishes another version from a damaged version word. Every version
+            // keeps the checksum at one offset, over a header of a known length.
             _ if is_checked(file) => return Err(Damage::Version),
             _ => return Err(Damage::Header),
         };
@@ -181,38 +183,38 @@ impl SegmentHeader {
         if sound { Ok(header) } else { Err(Damage::Header) }
     }
 
-    /// Returns true if a file of that length has lost its end.
+    /// Returns true if a file of `len` bytes has lost its end.
     pub(crate) const fn is_short(&self, len: usize) -> bool {
         (len as u64) < self.bytes
     }
 
-    /// Returns true if it is of a format that is not written any more.
+    /// Returns true if the segment's format is no longer written.
     pub(crate) const fn is_old(&self) -> bool {
         self.version < VERSION
     }
 
-    /// Returns true if it is of a format before 4.
+    /// Returns true if the segment's format is older than 4.
     pub(crate) const fn is_keyless(&self) -> bool {
         self.identity.is_err()
     }
 
-    /// Where the first record lies.
+    /// Returns the offset of the first record.
     pub(crate) const fn first(&self) -> usize {
         if self.is_keyless() { HEADER_OLD } else { HEADER }
     }
 
-    /// The checks of its records.
+    /// Returns the seal of the segment's records.
     pub(crate) fn seal(&self) -> Seal {
         let Ok(identity) = &self.identity else { return Seal::Plain };
         let owner = identity.owner.name().bytes().fold(FNV_BASIS, fnv);
-        // Each step maps the numbers of 64 bits one to one: the key is as random as the salt is.
+        // Each step maps 64-bit numbers one to one, so the key is as random as the salt.
         let key = [identity.store, self.number, owner]
             .into_iter()
             .fold(mix(identity.salt), |key, part| mix(key ^ mix(part)));
         Seal::Keyed(key)
     }
 
-    /// The mark of this header in the segment behind it and in the lock file: the key, or the
+    /// Returns the mark of this header in the next segment and in the lock file: the key, or the
     /// checksum of an older header.
     pub(crate) fn mark(&self) -> u64 {
         match (self.seal(), self.identity) {
@@ -229,10 +231,10 @@ impl SegmentHeader {
         self.identity.map_or(Owner::NOBODY, |identity| identity.owner)
     }
 
-    /// Says why this segment cannot be the one behind the other.
+    /// Fails with the reason why this segment cannot follow the segment with header `before`.
     pub(crate) fn check_follows(&self, before: &Self) -> Result<(), Damage> {
         let Ok(identity) = self.identity else {
-            // Nothing of a format without keys was ever written behind one with keys.
+            // No version writes a segment without keys after a segment with keys.
             return if before.is_keyless() { Ok(()) } else { Err(Damage::Store) };
         };
         let is_other_store = before.store().is_some_and(|store| store != identity.store);
@@ -243,8 +245,8 @@ impl SegmentHeader {
     }
 }
 
-/// Returns true if a header's checksum holds, whatever its version: over the length of the headers
-/// that we know, since later versions keep it in its place.
+/// Returns true if a header's checksum is correct, whatever its version. Later versions keep the
+/// checksum at this offset, over the header lengths known here.
 fn is_checked(file: &[u8]) -> bool {
     let holds = |len| file.get(..len).is_some_and(|bytes| u32_at(bytes, 12) == checksum(bytes));
     holds(HEADER) || holds(HEADER_OLD)
@@ -254,7 +256,7 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
 }
 
-/// The finalizer of SplitMix64: one to one, and each bit of the result depends on all.
+/// The finalizer of SplitMix64: one to one, and each bit of the result depends on all bits.
 const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

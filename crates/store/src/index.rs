@@ -1,31 +1,31 @@
-//! Where the message of each number lies: a list in chunks, so that what a put costs is bounded
+//! The location of the message of each number: a list in chunks. The cost of a put is bounded,
 //! however many messages there are.
 //!
-//! Invariants: entries are never moved to make room at the end, but for those of a first chunk that
-//! is still small. Chunks before the last one in use are full. A chunk whose entries are forgotten
-//! is used again behind the others.
+//! Invariants: appending never moves entries, except in a first chunk that is still small. Chunks
+//! before the last one in use are full. A chunk whose entries are forgotten is reused after the
+//! others.
 
 use std::hint::cold_path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::threads::Helpers;
 
-/// Where the message of each number lies, in ascending order of numbers.
+/// The location of the message of each number, in ascending order of numbers.
 #[derive(Debug)]
 pub(crate) struct Index<L> {
     chunks: Vec<Vec<(u64, L)>>,
-    /// Entries of a chunk, as a power of two.
+    /// Entries per chunk, as a power of two.
     chunk_bits: u32,
-    /// Entries at the beginning of the first chunk that are forgotten.
+    /// Forgotten entries at the beginning of the first chunk.
     head: usize,
     len: usize,
-    /// The lowest number; any if there is none.
+    /// The lowest number; arbitrary if the index is empty.
     first: u64,
-    /// One more than the highest number; 0 if there is none.
+    /// One more than the highest number; 0 if the index is empty.
     end: u64,
-    /// Threads that make chunks ahead of time.
+    /// Threads that make chunks in advance.
     helpers: Option<Arc<Helpers>>,
-    /// The chunk behind the last one, once it is made.
+    /// The chunk after the last one, once it is made.
     next: Option<Making<L>>,
 }
 
@@ -37,7 +37,7 @@ fn lock<L>(making: &Making<L>) -> std::sync::MutexGuard<'_, Option<Vec<(u64, L)>
 }
 
 impl<L: Copy + Send + 'static> Index<L> {
-    /// With this power of two as the entries of a chunk.
+    /// Returns an empty index with 2^`chunk_bits` entries per chunk.
     pub(crate) const fn new(chunk_bits: u32) -> Self {
         let (helpers, next) = (None, None);
         Self { chunks: Vec::new(), chunk_bits, head: 0, len: 0, first: 0, end: 0, helpers, next }
@@ -47,7 +47,7 @@ impl<L: Copy + Send + 'static> Index<L> {
         1 << self.chunk_bits
     }
 
-    /// Makes room for so many more, of which chunks beyond the first are as long as any.
+    /// Makes room for `entries` more entries. Chunks after the first one have full length.
     pub(crate) fn reserve(&mut self, entries: usize) {
         let (begin, end) = (self.head + self.len, self.head + self.len + entries);
         for chunk in begin >> self.chunk_bits..end.div_ceil(self.chunk_len()) {
@@ -56,13 +56,13 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// The chunk is there and takes so many entries.
+    /// Makes sure that the chunk exists and has room for `entries` entries.
     fn make_room(&mut self, chunk: usize, entries: usize) {
         match self.chunks.get_mut(chunk) {
             Some(chunk) if chunk.capacity() >= entries => {}
             Some(chunk) => chunk.reserve_exact(entries - chunk.len()),
             None if chunk == 0 => {
-                // Most stores never need a second one.
+                // Most stores never need a second chunk.
                 self.chunks.reserve_exact(1);
                 self.chunks.push(Vec::with_capacity(entries));
             }
@@ -74,13 +74,13 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// Has these make chunks from now on: whoever puts a message seldom waits for a page of memory.
+    /// Makes chunks by `helpers` from now on, so that a put seldom waits for a page of memory.
     pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.helpers = Some(Arc::clone(helpers));
     }
 
-    /// Has the chunk behind this one made, which is half full. It is written once, with any entry,
-    /// so that its pages are there.
+    /// Requests the chunk after `chunk`, which is half full. The helper writes `entry` to all of
+    /// the new chunk, so that its pages are present.
     #[cold]
     fn prepare_next(&mut self, chunk: usize, entry: (u64, L)) {
         let Some(helpers) = &self.helpers else { return };
@@ -101,7 +101,7 @@ impl<L: Copy + Send + 'static> Index<L> {
         self.len
     }
 
-    /// The entry at this place, which must be below `len`.
+    /// Returns the entry at `place`, which must be below `len`.
     fn at(&self, place: usize) -> (u64, L) {
         let place = self.head + place;
         self.chunks[place >> self.chunk_bits][place & (self.chunk_len() - 1)]
@@ -136,14 +136,14 @@ impl<L: Copy + Send + 'static> Index<L> {
         self.first = self.at(0).0;
     }
 
-    /// Forgets all; the memory stays.
+    /// Forgets all entries, but keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.chunks.iter_mut().for_each(Vec::clear);
         (self.head, self.len, self.end) = (0, 0, 0);
     }
 
     pub(crate) fn find(&self, seq: u64) -> Option<L> {
-        // Numbers follow one another almost always, so the distance from the first one is the
+        // Numbers are nearly always consecutive, so the distance from the first number is the
         // place.
         let distance = usize::try_from(seq.wrapping_sub(self.first)).ok()?;
         match self.get(distance) {
@@ -152,12 +152,12 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// The lowest number from this one on.
+    /// Returns the entry with the lowest number from `seq` on.
     pub(crate) fn find_from(&self, seq: u64) -> Option<(u64, L)> {
         self.get(self.position(seq).unwrap_or_else(|position| position))
     }
 
-    /// The lowest and the highest number.
+    /// Returns the lowest and the highest number.
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
         (self.len > 0).then(|| (self.first, self.end - 1))
     }
@@ -168,7 +168,7 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// The place of the number, or the one where it would be.
+    /// Returns the place of the number, or the place to insert it.
     fn position(&self, seq: u64) -> Result<usize, usize> {
         let (mut from, mut to) = (0, self.len);
         while from < to {
@@ -211,11 +211,11 @@ impl<L: Copy + Send + 'static> Index<L> {
         self.end = entry.0 + 1;
     }
 
-    /// Numbers come out of their order seldom, and near the end then.
+    /// Inserts an entry. Numbers are seldom out of order, and then near the end.
     fn insert_at(&mut self, position: usize, mut entry: (u64, L)) {
         let place = self.head + position;
         let (mut chunk, mut at) = (place >> self.chunk_bits, place & (self.chunk_len() - 1));
-        // The last entry of each full chunk goes to the next one.
+        // The last entry of each full chunk moves to the next chunk.
         while let Some(full) = self.chunks.get_mut(chunk)
             && full.len() == 1 << self.chunk_bits
             && let Some(last) = full.pop()

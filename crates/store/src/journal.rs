@@ -1,7 +1,7 @@
-//! Reading a store as a journal: every record in the order in which it was put, also those before a
-//! reset, while another process may be writing.
+//! Reading a store as a journal: every record in the order in which it was put, including those
+//! before a reset. Another process may be writing meanwhile.
 //!
-//! Messages are read back by number, time or direction by choosing among the entries:
+//! Filter the entries to read messages by number, time or direction:
 //!
 //! ```
 //! use transfix_store::journal::{self, Direction};
@@ -51,13 +51,13 @@ pub struct Entry {
     pub segment: u64,
     /// Bytes from the beginning of that file.
     pub offset: u64,
-    /// When it was put, in UTC nanoseconds since 1970.
+    /// The time of the put, in UTC nanoseconds since 1970.
     pub time_ns: u64,
     /// The record that was put.
     pub event: Event,
 }
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Received.
@@ -67,7 +67,7 @@ pub enum Direction {
 }
 
 impl Entry {
-    /// The message that was sent or received, if it is one.
+    /// Returns the message, if the entry is a sent or received message.
     #[must_use]
     pub const fn message(&self) -> Option<(Direction, &Message)> {
         match &self.event {
@@ -95,12 +95,12 @@ pub enum Event {
     Note(String),
     /// A message waits to be sent.
     Queued {
-        /// Its place in the queue.
+        /// The message's ticket in the queue.
         ticket: u64,
-        /// The message as far as it was known.
+        /// The message's bytes, without the fields that are set when it is sent.
         bytes: Vec<u8>,
     },
-    /// Messages that wait under this ticket and lower ones wait no more.
+    /// Queued messages with this ticket or a lower one no longer wait.
     Unqueued(u64),
 }
 
@@ -131,12 +131,12 @@ impl Event {
     }
 }
 
-/// Reads the store in `dir` from its first segment to its last sound batch. An unfinished batch at
-/// the end is passed over. Memory: one segment.
+/// Reads the store in `dir` from its first segment to its last valid batch. An unfinished batch at
+/// the end is skipped. Uses memory for one segment.
 ///
 /// # Errors
-/// [`StoreError::Io`] if the directory or the first segment can't be read, and
-/// [`StoreError::Damaged`] if the segment's header is unsound. An error met later is the last item.
+/// [`StoreError::Io`] if the directory or the first segment cannot be read, and
+/// [`StoreError::Damaged`] if the segment's header is invalid. A later error is the last item.
 pub fn read(
     dir: &Path,
 ) -> Result<impl Iterator<Item = Result<Entry, StoreError>> + use<>, StoreError> {
@@ -147,8 +147,8 @@ pub fn read(
     Ok(reader.into_iter().flatten())
 }
 
-/// The segment files of the store in `dir`, the oldest first: for [`read_file`], to look at the
-/// newest ones alone. Retention may take the oldest away meanwhile.
+/// Returns the segment files of the store in `dir`, the oldest first. Pass the newest ones to
+/// [`read_file`] to read only them. Retention may remove the oldest meanwhile.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the directory can't be read.
@@ -157,7 +157,7 @@ pub fn segments(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(numbers.into_iter().map(|number| segment::path(dir, number)).collect())
 }
 
-/// Reads one segment file, whatever its name; one that ends in `.zst` is compressed.
+/// Reads one segment file of any name. A file that ends in `.zst` is compressed.
 ///
 /// # Errors
 /// As [`read`].
@@ -173,7 +173,7 @@ enum Follow {
     Nothing,
 }
 
-/// The bytes behind the last sound batch read so far.
+/// The content after the last valid batch read so far.
 enum Next {
     Batch,
     Segment,
@@ -190,7 +190,7 @@ struct Reader {
     offset: usize,
     batch_end: usize,
     ended: bool,
-    /// The values that were put with the last record.
+    /// The next inbound number that was put with the last record.
     behind: Option<Entry>,
 }
 
@@ -216,7 +216,7 @@ impl Reader {
         end.is_some()
     }
 
-    /// Goes on to the next batch, segment or the end.
+    /// Advances to the next batch or segment, or to the end.
     fn advance(&mut self) -> Result<Next, StoreError> {
         if self.find_batch() {
             return Ok(Next::Batch);
@@ -224,8 +224,8 @@ impl Reader {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
         let follows = self.follow == Follow::Segments && segment::exists(&next);
-        // A writer may have gone on since the file was read: only what is so in a second reading,
-        // begun after the next segment was looked for, is final.
+        // The writer may have continued since the file was read. Only a second reading, begun after
+        // the search for the next segment, is final.
         self.file = compress::read(&self.path).map_err(|source| io_error(&self.path, source))?;
         if self.find_batch() {
             return Ok(Next::Batch);
@@ -249,14 +249,14 @@ impl Reader {
         }
     }
 
-    /// If a later segment is there, or was, the next one is lost.
+    /// Fails if a later segment exists or existed: the next segment is then lost.
     fn check_last(&self) -> Result<Next, StoreError> {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
         if self.follow == Follow::Nothing {
             return Ok(Next::Nothing);
         }
-        // The note first: the writer may go on meanwhile.
+        // The note must be read first, because the writer may continue meanwhile.
         let noted = newest::peek(dir).map(|newest| newest.number);
         let newest = noted.max(segment::list(&Files, dir)?.last().copied());
         if newest.is_some_and(|newest| newest > self.number) && !segment::exists(&next) {

@@ -1,7 +1,7 @@
-//! The last batch that was committed: where a store that is opened again must still have it.
+//! The last committed batch, which a reopened store must still have.
 //!
-//! **Invariant:** a store without it is gone on with only if a repair may have moved it: the
-//! numbers and what waits are not behind those that were committed.
+//! **Invariant:** a reopened store without the batch is used only if a repair may have moved the
+//! batch. Its numbers and waiting messages are then not behind the committed ones.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::record::Numbers;
 use crate::recover::State;
 use crate::segment;
 
-/// The last record of the last batch. The checksum covers place, segment and contents.
+/// The last record of the last batch. The checksum covers offset, segment and contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastBatch {
     place: Place,
@@ -22,18 +22,18 @@ pub(crate) struct LastBatch {
 }
 
 impl LastBatch {
-    /// The record at this place of the segment.
+    /// Returns the record at `place` of the segment.
     pub(crate) fn of(place: Place, file: &[u8]) -> Self {
         Self { place, crc: format::crc_at(file, place.offset as usize) }
     }
 
-    /// Returns true if the file of a segment still has it.
+    /// Returns true if the segment file still has the record.
     fn is_in(&self, file: &[u8]) -> bool {
         let (at, len) = (self.place.offset as usize, file.len());
         at + format::RECORD_HEADER <= len && format::crc_at(file, at) == self.crc
     }
 
-    /// Returns true if the store that was read has it.
+    /// Returns true if the store that was read has the record.
     fn is_in_store<D: Disk>(&self, disk: &D, dir: &Path, state: &State<D::Map>) -> bool {
         let (number, first) = (u64::from(self.place.segment), state.segments.first);
         let last = first + state.segments.maps.len() as u64 - 1;
@@ -42,18 +42,18 @@ impl LastBatch {
         }
         match number.checked_sub(first) {
             Some(at) => state.segments.maps.get(at as usize).is_some_and(|map| self.is_in(map)),
-            // A reset lies between.
+            // The segment is from before a reset.
             None => disk.open(&segment::path(dir, number)).is_ok_and(|map| self.is_in(&map)),
         }
     }
 }
 
-/// The state of a store once a batch was committed.
+/// The state of a store after a commit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     last_batch: Option<LastBatch>,
     numbers: Numbers,
-    /// The lowest and the highest ticket that wait.
+    /// The lowest and the highest ticket of waiting messages.
     waiting: Option<(u64, u64)>,
 }
 
@@ -63,8 +63,7 @@ impl Mark {
     }
 }
 
-/// Refuses a store that was read in the place of one whose last batch was this, if it is an older
-/// copy of it.
+/// Refuses the store that was read if it is an older copy of the store that `had` marks.
 pub(crate) fn check<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -78,7 +77,7 @@ pub(crate) fn check<D: Disk>(
         || has.waiting.ends() != had.waiting;
     let is_there = match had.last_batch {
         Some(last_batch) => last_batch.is_in_store(disk, dir, state),
-        // Nothing was committed since the first segment there is was made.
+        // Nothing was committed since the first existing segment was made.
         None => !is_behind,
     };
     if is_there || !is_behind {

@@ -1,7 +1,7 @@
-//! The meaning of records: what each does to the numbers and to what is found. Shared by every
-//! store; `L` says where a store keeps the bytes.
+//! The meaning of records: the effect of each on the numbers and on the messages found. All stores
+//! share it. `L` is the location of the bytes in a store.
 //!
-//! **Invariant:** only `commit` and `apply` change what is visible.
+//! **Invariant:** only `commit` and `apply` change the visible state.
 
 use std::sync::Arc;
 
@@ -9,13 +9,13 @@ use crate::index::Index;
 use crate::record::Numbers;
 use crate::threads::Helpers;
 
-/// Entries of a chunk of an index, as a power of two: 64 KiB in a store of files, twice as much in
-/// one in memory.
+/// Entries per chunk of an index, as a power of two: 64 KiB in a file store, twice that in a memory
+/// store.
 pub(crate) const CHUNK_BITS: u32 = 12;
-/// Entries of a chunk.
+/// Entries per chunk.
 pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 
-/// One record, reduced to what it does.
+/// The effect of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change<L> {
     Outbound(u64, L),
@@ -30,7 +30,7 @@ pub(crate) enum Change<L> {
 }
 
 impl<L> Change<L> {
-    /// Its effect on the next numbers.
+    /// Applies the change to the next numbers.
     pub(crate) const fn renumber(&self, numbers: &mut Numbers) {
         match *self {
             Self::Outbound(seq, _) => numbers.next_out = seq + 1,
@@ -46,11 +46,11 @@ impl<L> Change<L> {
     }
 }
 
-/// Numbers and places as of the last commit, and the changes waiting for the next one.
+/// Numbers and locations as of the last commit, and the changes waiting for the next commit.
 #[derive(Debug)]
 pub(crate) struct Ledger<L> {
     pub(crate) numbers: Numbers,
-    /// When the session was logged on last, in UTC nanoseconds since 1970; 0 if that is not known.
+    /// The time of the last logon, in UTC nanoseconds since 1970; 0 if unknown.
     pub(crate) last_logon_ns: u64,
     pub(crate) outbound: Index<L>,
     pub(crate) inbound: Index<L>,
@@ -60,21 +60,21 @@ pub(crate) struct Ledger<L> {
 }
 
 impl<L: Copy + Send + 'static> Ledger<L> {
-    /// The records of a usual turn; the memory grows with the largest batch, and stays.
+    /// The number of records in a usual batch. The memory grows to the largest batch and is kept.
     const STAGED_FIRST: usize = 8;
 
     pub(crate) fn new(numbers: Numbers) -> Self {
         Self::of_chunks(numbers, CHUNK_BITS)
     }
 
-    /// With this power of two as the entries of a chunk of each index.
+    /// Returns a ledger whose indexes have 2^`chunk_bits` entries per chunk.
     pub(crate) fn of_chunks(numbers: Numbers, chunk_bits: u32) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_FIRST);
         let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
         Self { numbers, last_logon_ns: 0, outbound, inbound, waiting, staged }
     }
 
-    /// Has these make chunks of the indexes of messages from now on.
+    /// Makes chunks of the message indexes by `helpers` from now on.
     pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.outbound.help_by(helpers);
         self.inbound.help_by(helpers);

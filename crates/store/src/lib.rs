@@ -1,11 +1,11 @@
 //! The messages that a FIX session sent and received, by MsgSeqNum(34), and its two next numbers.
 //!
-//! A [`Store`] takes records with [`Store::put`] and makes all of them visible and durable at once
-//! with [`Store::commit`]. The store has one consistent state afterwards: either every record of
-//! the batch or none of them.
+//! A [`Store`] takes records with [`Store::put`]. [`Store::commit`] makes all of them visible and
+//! durable at once. The store then has one consistent state: either every record of the batch or
+//! none.
 //!
-//! **Invariant:** the store knows bytes and numbers, not FIX. It reads no clock; time comes in as
-//! nanoseconds since 1970-01-01T00:00:00Z.
+//! **Invariant:** the store knows bytes and numbers, not FIX. The store reads no clock; callers
+//! pass the time as nanoseconds since 1970-01-01T00:00:00Z.
 //!
 //! **Invariant:** in the steady state neither `put` nor `commit` allocates.
 //!
@@ -69,98 +69,99 @@ pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 pub use threads::Helpers;
 
-/// When a batch is safe: when it outlives what the store's durability promises to outlive.
+/// The moment when a batch is safe: it then survives the failures named by the store's durability.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Committed {
-    /// It is, and so are all before it.
+    /// The batch and all earlier batches are safe.
     Now,
-    /// As soon as [`Store::safe`] has reached this ticket. Tickets ascend.
+    /// The batch is safe once [`Store::safe`] returns this ticket or a higher one. Tickets ascend.
     Pending(u64),
 }
 
-/// Calls whoever waits for a batch to become safe.
+/// Wakes the driver that waits for a batch to become safe.
 pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
 
 /// Bytes of [`Store::next_place`]: the records of a usual turn.
 const PLACE_BYTES: usize = 512;
 
-/// Keeps what one session sent and received. Every implementation obeys the same laws; one suite
-/// of tests runs them all, and is there for stores of your own too (`transfix_testkit::laws`).
+/// Keeps the messages that one session sent and received. Every implementation obeys the same laws.
+/// One test suite (`transfix_testkit::laws`) checks all implementations, including your own stores.
 ///
-/// - `outbound` finds a number only if it is below `next_out`, was put after the last
-///   [`Record::Reset`], and still lies within the store's bounds.
-/// - A number put twice is found as it was put last.
-/// - [`Store::queued`] finds what was put by [`Record::Queued`] and by no later
-///   [`Record::Unqueued`] taken away; numbers and resets don't touch it.
-/// - The records of a commit are visible from then on. It is safe at once, or later
-///   ([`Committed::Pending`]); a batch becomes safe only when all before it are. A crash leaves a
-///   prefix of the batches, with all that were safe.
+/// - `outbound` finds a number only if the number is below `next_out`, was put after the last
+///   [`Record::Reset`], and is within the store's bounds.
+/// - The later put of a number replaces the earlier one.
+/// - [`Store::queued`] finds messages of [`Record::Queued`] that no later [`Record::Unqueued`]
+///   removed. Numbers and resets do not affect these messages.
+/// - The records of a commit are visible at once. The records are safe at once, or later
+///   ([`Committed::Pending`]). A batch becomes safe only after all earlier batches. A crash leaves
+///   a prefix of the batches, which includes all safe ones.
 /// - Putting outbound number n sets `next_out` to n + 1 and hides all outbound numbers above n.
 pub trait Store: Send {
-    /// The next numbers as of the last commit.
+    /// Returns the next numbers as of the last commit.
     fn numbers(&self) -> Numbers;
 
-    /// Adds a record to the batch. Nothing of it is visible before [`Store::commit`]. `now_ns` is
+    /// Adds a record to the batch. The record is not visible before [`Store::commit`]. `now_ns` is
     /// UTC nanoseconds since 1970.
     ///
     /// # Errors
-    /// [`StoreError::TooLarge`] leaves the batch as it was; after any other error the store is
+    /// [`StoreError::TooLarge`] leaves the batch unchanged. After any other error the store is
     /// poisoned.
     ///
     /// # Panics
     /// If a sequence number is 0 or `u64::MAX`.
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
 
-    /// Makes every record put since the last commit visible, and durable together: at once, or in
-    /// the background. Without any, returns what the last commit has come to. A store that is
-    /// dropped has to finish what is pending, or the last numbers of an orderly end are lost.
+    /// Makes every record since the last commit visible, and durable together: at once, or in the
+    /// background. Returns the present result of the last commit if there are no records. A dropped
+    /// store must finish pending commits, or the last numbers of an orderly shutdown are lost.
     ///
     /// # Errors
-    /// After an error the store is poisoned; whether the batch is found is known once the store has
-    /// been opened again.
+    /// After an error the store is poisoned. Reopening the store shows whether the batch was kept.
     fn commit(&mut self) -> Result<Committed, StoreError>;
 
-    /// The ticket of the last batch that is safe, of those whose commit was
+    /// Returns the ticket of the last safe batch among the commits that returned
     /// [`Committed::Pending`]; 0 before the first. Must return at once.
     ///
     /// # Errors
-    /// If a batch could not be made durable: the store is poisoned, as after a failed commit.
+    /// If a batch could not be made durable. The store is then poisoned, as after a failed commit.
     fn safe(&mut self) -> Result<u64, StoreError> {
         Ok(0)
     }
 
-    /// Memory that the next [`Store::put`] and [`Store::commit`] meet first, as far as the store
-    /// knows it cheaply. A driver of many stores asks the processor for it ahead, up to 8 KiB.
-    /// Nothing depends on what is in it. None by default.
+    /// Returns memory that the next [`Store::put`] and [`Store::commit`] use first, if the store
+    /// knows it cheaply. A driver of many stores prefetches this memory, up to 8 KiB. The content
+    /// has no meaning. Empty by default.
     fn next_place(&self) -> &[u8] {
         &[]
     }
 
-    /// Whom to call, from any thread, when [`Store::safe`] has something new, or an answer is there
-    /// that was [`StoreError::NotYet`]. A store that has neither need not call anybody.
+    /// Sets the waker, which may be called from any thread. Call it when [`Store::safe`] advances,
+    /// or when an answer that was [`StoreError::NotYet`] has arrived. A store without either may
+    /// ignore it.
     fn wake_by(&mut self, _wake: Wake) {}
 
-    /// The outbound message with this number, or none. A store may read it into memory of its own,
-    /// which holds it until the next call for another number. The bytes returned are those that
-    /// were put. A store whose medium may change them checks that at each read.
+    /// Returns the outbound message with this number, or `None`. A store may read the message into
+    /// its own memory, and keep it until the next call for another number. The bytes are the bytes
+    /// of the put. A store whose medium may change them checks them at each read.
     ///
-    /// A store whose medium is far away does not wait for it: it begins to fetch the message, and
-    /// returns [`StoreError::NotYet`] until that is there. The session goes on meanwhile.
+    /// A remote store does not wait for its medium. The store begins to fetch the message, and
+    /// returns [`StoreError::NotYet`] until the message has arrived. The session continues
+    /// meanwhile.
     ///
     /// # Errors
-    /// [`StoreError::Poisoned`] after a failed write, [`StoreError::Damaged`] if the message is no
-    /// longer what was put, [`StoreError::NotYet`].
+    /// [`StoreError::Poisoned`] after a failed write, [`StoreError::Damaged`] if the message was
+    /// changed since the put, [`StoreError::NotYet`].
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
-    /// The inbound message with this number, or none.
+    /// Returns the inbound message with this number, or `None`.
     ///
     /// # Errors
     /// As [`Store::outbound`].
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
-    /// The message that waits to be sent under this ticket, or else under the next higher one: its
-    /// ticket stands in place of the number. A store that keeps nothing of
-    /// [`Record::Queued`] has none: then what waits is lost with the process.
+    /// Returns the queued message with this ticket, or else with the next higher ticket. The result
+    /// has the ticket in place of the number. A store that ignores [`Record::Queued`] returns
+    /// `None`; its queued messages are lost with the process.
     ///
     /// # Errors
     /// As [`Store::outbound`].
@@ -168,23 +169,23 @@ pub trait Store: Send {
         Ok(None)
     }
 
-    /// Goes on after an error from what was committed, without giving the store out of hand.
-    /// Records that were put since are gone; the last batch is found whole or not at all.
+    /// Reopens the store after an error, from the committed state. Later records are lost. The last
+    /// batch is found whole or not at all.
     ///
     /// # Errors
-    /// If the cause is still there; by default always, and a session over such a store stays down
-    /// until the engine is started anew.
+    /// If the cause remains. The default always fails; a session over such a store stays down until
+    /// the engine is restarted.
     fn reopen(&mut self) -> Result<(), StoreError> {
         Err(StoreError::Poisoned)
     }
 
-    /// Takes over what somebody else has written since: called before each logon of a session with
-    /// `refresh_on_logon`, never with a batch begun. Without effect for a store that nobody else
-    /// can write. A store whose medium is far away begins to take it over, and returns
-    /// [`StoreError::NotYet`] until that is done; nothing is put meanwhile.
+    /// Takes over the changes that another process has written. Called before each logon of a
+    /// session with `refresh_on_logon`, and never within a batch. Has no effect for a store that no
+    /// other process can write. A remote store begins to read the changes, and returns
+    /// [`StoreError::NotYet`] until the read is done. Nothing is put meanwhile.
     ///
     /// # Errors
-    /// If it cannot be read; [`StoreError::NotYet`].
+    /// If the changes cannot be read; [`StoreError::NotYet`].
     fn refresh(&mut self) -> Result<(), StoreError> {
         Ok(())
     }

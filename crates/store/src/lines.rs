@@ -1,21 +1,22 @@
-//! Files of lines that one process appends to: logs.
+//! Files of lines that one process appends to, such as logs.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Opens a file to append to, and locks it; one that is made has these rights. A line that a crash
-/// has torn is ended. Returns how many bytes are there.
+/// Opens and locks a file to append to. A new file gets `mode`. A line torn by a crash is ended.
+/// Returns the number of bytes in the file.
 ///
 /// # Errors
-/// If the operating system refuses; [`io::ErrorKind::ResourceBusy`] if another process has it.
+/// If the operating system refuses; [`io::ErrorKind::ResourceBusy`] if another process has the
+/// file.
 pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(mode);
     let mut file = options.open(path)?;
     if file.metadata()?.file_type().is_fifo() {
-        // When it is full, a write would wait for ever.
+        // A write to a full pipe would block forever.
         let what = "it is a pipe, and no file; remove it";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }

@@ -1,8 +1,7 @@
-//! Bytes that the system has mapped, and the checksum of what lies there: the only unsafe code of
-//! the store.
+//! Mapped memory, and the checksum of its bytes: the only unsafe code of the store.
 //!
-//! **Invariant:** a file keeps its length while it is mapped. The store's lock sees to that among
-//! stores; anything else that truncates the file ends this process with SIGBUS.
+//! **Invariant:** a file keeps its length while it is mapped. The store's lock ensures this among
+//! stores. If anything else truncates the file, this process ends with SIGBUS.
 
 mod crc;
 
@@ -22,16 +21,17 @@ pub(crate) use crc::crc_of;
 /// Bytes that the system has mapped.
 #[derive(Debug)]
 pub(crate) struct Mapped {
-    /// The bytes of `map`, which stay where they are.
+    /// The bytes of `map`, whose address is fixed.
     start: *mut u8,
     len: usize,
     map: Arc<MmapRaw>,
 }
 
-// SAFETY: it owns the bytes, as a `Box<[u8]>` does. Nobody else reads or writes them by way of
-// `map`. From any thread, that only syncs them, makes their pages present and ends the mapping.
+// SAFETY: `Mapped` owns the bytes, as a `Box<[u8]>` does. No other code reads or writes the bytes
+// through `map`. Other threads use `map` only to sync the bytes, make their pages present and end
+// the mapping.
 unsafe impl Send for Mapped {}
-// SAFETY: as above; through a shared borrow the bytes are only read.
+// SAFETY: as above; a shared borrow only reads the bytes.
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
@@ -40,10 +40,10 @@ impl Mapped {
         Ok(Self::of(MmapRaw::map_raw(file).map_err(no_mapping)?))
     }
 
-    /// Memory of so many bytes, all zero, which takes none of the machine's before it is used.
+    /// Returns `bytes` zero bytes, which take no physical memory before they are used.
     ///
     /// # Panics
-    /// If the system has none.
+    /// If the system has no memory.
     pub(crate) fn memory(bytes: usize) -> Self {
         let map = MmapMut::map_anon(bytes).map_err(no_mapping);
         Self::of(map.unwrap_or_else(|error| panic!("{bytes} bytes of memory: {error}")).into())
@@ -53,12 +53,12 @@ impl Mapped {
         Self { start: map.as_mut_ptr(), len: map.len(), map: Arc::new(map) }
     }
 
-    /// The part that works on its pages, in any thread.
+    /// Returns a handle that works on the pages from any thread.
     pub(crate) fn pages(&self) -> Pages {
         Pages(Arc::clone(&self.map))
     }
 
-    /// Writes a word that makes what is written so far count.
+    /// Writes a length word, which makes all bytes written so far valid.
     pub(crate) fn publish(&mut self, at: usize, len: u32) {
         let word: &mut [u8; 4] = self[at..].first_chunk_mut().expect("room for a record");
         let word = word.as_mut_ptr().cast::<u32>();
@@ -72,8 +72,8 @@ impl Deref for Mapped {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: `map` keeps these bytes mapped, and only `deref_mut` borrows them to write;
-        // nobody truncates the file (see the head of this file), and other processes only read it.
+        // SAFETY: `map` keeps these bytes mapped, and only `deref_mut` borrows them to write.
+        // Nobody truncates the file (see the head of this file), and other processes only read it.
         unsafe { slice::from_raw_parts(self.start, self.len) }
     }
 }
@@ -85,31 +85,31 @@ impl DerefMut for Mapped {
     }
 }
 
-/// The pages of mapped bytes, which somebody else may write meanwhile. The bytes stay mapped until
-/// this is gone too.
+/// The pages of mapped bytes, which other code may write meanwhile. The bytes stay mapped until
+/// this handle is dropped too.
 #[derive(Debug)]
 pub(crate) struct Pages(Arc<MmapRaw>);
 
-/// The same, which lets the bytes go.
+/// A weak handle of the pages, which does not keep the bytes mapped.
 #[derive(Clone, Debug)]
 pub(crate) struct PagesIfMapped(Weak<MmapRaw>);
 
 impl PagesIfMapped {
-    /// The pages, unless the bytes are gone.
+    /// Returns the pages, unless they are unmapped.
     pub(crate) fn get(&self) -> Option<Pages> {
         self.0.upgrade().map(Pages)
     }
 }
 
 impl Pages {
-    /// For work that is not worth keeping the bytes for.
+    /// Returns a weak handle, for work that need not keep the bytes mapped.
     pub(crate) fn if_mapped(&self) -> PagesIfMapped {
         PagesIfMapped(Arc::downgrade(&self.0))
     }
 
-    /// Makes those of this range present and writable, which takes a fifth of the time of a fault
-    /// for each. Returns false if the system cannot: kernels before 5.14 and other systems make
-    /// each page when it is used.
+    /// Makes the pages of this range present and writable, in a fifth of the time of one fault for
+    /// each. Returns false if the system cannot. Kernels before 5.14 and other systems make each
+    /// page on first use.
     pub(crate) fn touch(&self, start: usize, end: usize) -> bool {
         #[cfg(target_os = "linux")]
         return self.0.advise_range(Advice::PopulateWrite, start, end - start).is_ok();
@@ -120,13 +120,13 @@ impl Pages {
         }
     }
 
-    /// Returns once what was written to this range of a file is on the device.
+    /// Returns once the bytes written to this range of a file are on the device.
     pub(crate) fn sync(&self, start: usize, end: usize) -> io::Result<()> {
         self.0.flush_range(start, end - start)
     }
 }
 
-/// Says which limit it may be that the system means: it has one word for two.
+/// Names both limits that the system's one error code may mean.
 pub(crate) fn no_mapping(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::OutOfMemory {
         return error;
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_the_system_does_not_name_is_named() {
-        // ENOMEM, and another one.
+        // 12 is ENOMEM; 13 is another error.
         let told = |number| no_mapping(io::Error::from_raw_os_error(number)).to_string();
         assert!(told(12).contains("vm.max_map_count"), "{}", told(12));
         assert!(told(13).contains("os error 13"), "{}", told(13));

@@ -1,12 +1,12 @@
 //! A store in memory, bounded by bytes: the oldest messages make room for the newest.
 //!
-//! **Invariant:** a store that has been full allocates nothing, but for a batch of over a thousand
-//! records and for a reset. A reset gives the memory of forgotten messages back to the system.
-//! Before, it allocates chunks of its index, and to have memory made ahead; one of few bytes never
-//! does.
+//! **Invariant:** a store that has been full does not allocate, except for a batch of over a
+//! thousand records and for a reset. A reset returns the memory of forgotten messages to the
+//! system. A store that is not yet full allocates chunks of its index, and to request memory in
+//! advance. A small store never does.
 //!
-//! **Invariant:** the memory that is present is at most four times that which is used, and at most
-//! 6 MiB more: a session that keeps little takes little.
+//! **Invariant:** the memory present is at most four times the memory used, plus 6 MiB. A session
+//! that keeps few messages needs little memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::retention::WhenFull;
 use crate::threads::{self, Helpers};
 use crate::{Committed, PLACE_BYTES, Store};
 
-/// Where a message lies: bytes written before it since the store was made, its length.
+/// The location of a message: the bytes written before it since the store was made, and its length.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     position: u64,
@@ -28,10 +28,10 @@ struct Place {
     time_ns: u64,
 }
 
-/// Batches up to this many records never allocate.
+/// Batches of up to this many records never allocate.
 const STAGED_RESERVE: usize = 64;
 
-/// The pages of the ring that are present, or are being made so.
+/// The pages of the ring that are present, or are being made present.
 #[derive(Debug)]
 struct Ahead {
     helpers: Option<Arc<Helpers>>,
@@ -42,30 +42,31 @@ struct Ahead {
 }
 
 impl Ahead {
-    /// The first pages are made when they are used: a session of few messages needs no more.
+    /// The size of the first part of the ring that is not made present in advance. A session of few
+    /// messages needs no more.
     const FIRST: u64 = 16 << 10;
-    /// So many bytes are made present at once, at most.
+    /// The maximum number of bytes made present at once.
     const STEP_MAX: u64 = 4 << 20;
-    /// Between two pieces of this length others get the CPU.
+    /// The helper yields the CPU after each piece of this length.
     const PIECE: usize = 256 << 10;
 
-    /// The part of a ring that is used up to `head`, and was new at `begin`.
+    /// Returns the state of a ring that is used up to `head`, and was new at `begin`.
     fn new(helpers: Option<Arc<Helpers>>, begin: u64, head: u64) -> Self {
         Self { helpers, begin, end: head.max(begin + Self::FIRST) }
     }
 
-    /// As much as is used already.
+    /// Returns the next number of bytes to make present: as many as are already present.
     fn step(&self) -> u64 {
         (self.end - self.begin).min(Self::STEP_MAX)
     }
 
-    /// Returns true if it is time to make more pages present.
+    /// Returns true if more pages should be made present now.
     #[inline]
     fn is_time(&self, head: u64, capacity: usize) -> bool {
         self.end < self.begin + capacity as u64 && head + self.step() / 2 > self.end
     }
 
-    /// Has more pages made. Those that are not made in time are made when they are used.
+    /// Requests more pages from the helpers. A page that is late is made on first use.
     #[cold]
     fn touch(&mut self, head: u64, ring: &Mapped) {
         let (first, capacity) = (self.end.max(head), ring.len() as u64);
@@ -73,7 +74,7 @@ impl Ahead {
         let len = self.step().min(capacity - start);
         self.end = first + len;
         let Some(helpers) = &self.helpers else { return };
-        // A ring that is given up meanwhile is gone at once.
+        // The weak handle lets a discarded ring be unmapped at once.
         let pages = ring.pages().if_mapped();
         let (start, end) = (start as usize, (start + len) as usize);
         let touch = move || {
@@ -90,34 +91,35 @@ impl Ahead {
     }
 }
 
-/// Keeps nothing beyond the process; holds the newest messages up to a bound of bytes.
+/// Keeps no data beyond the process. Keeps the newest messages, up to a bound in bytes.
 #[derive(Debug)]
 pub struct MemoryStore {
     ledger: Ledger<Place>,
     ring: Mapped,
     ahead: Ahead,
-    /// Bytes written since the store was made; the ring's place is the remainder.
+    /// Bytes written since the store was made. The offset in the ring is the remainder.
     head: u64,
-    /// Bytes that were written before this position take no memory of the ring.
+    /// Bytes written before this position take no memory of the ring.
     released: u64,
-    /// Where the first message behind a reset begins, which waits to be committed.
+    /// The position of the first message after an uncommitted reset.
     reset_at: Option<u64>,
     entries_max: usize,
     when_full: WhenFull,
 }
 
 impl MemoryStore {
-    /// The usual bound: 64 MiB.
+    /// The default bound: 64 MiB.
     pub const CAPACITY_BYTES: usize = 64 << 20;
 
-    /// Below this average length of a message the number of messages is the bound, not their bytes.
+    /// If messages are shorter than this on average, the number of messages is bounded instead of
+    /// their bytes.
     const MESSAGE_BYTES_MIN: usize = 64;
 
-    /// A reset leaves this part of the memory where it is.
+    /// A reset does not release less than this fraction (1/`KEPT`) of the memory.
     const KEPT: usize = 64;
 
-    /// Holds up to `capacity_bytes` of messages (at most 4 GiB). Memory is claimed here and touched
-    /// when first used. `now_ns` is UTC nanoseconds since 1970.
+    /// Returns a store for up to `capacity_bytes` of messages (at most 4 GiB). Memory is reserved
+    /// here and touched when first used. `now_ns` is UTC nanoseconds since 1970.
     ///
     /// # Panics
     /// If `capacity_bytes` is 0 or above 4 GiB - 1, or the system has no memory.
@@ -126,8 +128,8 @@ impl MemoryStore {
         Self::bounded(capacity_bytes, WhenFull::Forget, now_ns)
     }
 
-    /// The same; `when_full` says what becomes of a message sent that would push out another one
-    /// of those sent since the last reset.
+    /// Returns a store as [`MemoryStore::new`]. `when_full` selects the reaction to an outbound
+    /// message that would displace another one sent since the last reset.
     ///
     /// # Panics
     /// As [`MemoryStore::new`].
@@ -138,7 +140,8 @@ impl MemoryStore {
         let chunk_bits = entries_max.ilog2().min(CHUNK_BITS);
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
         if entries_max <= CHUNK {
-            // One chunk more than are full at once: the first one may be half forgotten.
+            // One chunk more is needed than for a full store, because the first chunk may be half
+            // forgotten.
             ledger.outbound.reserve(entries_max + (1 << chunk_bits));
             ledger.inbound.reserve(entries_max + (1 << chunk_bits));
         }
@@ -155,14 +158,14 @@ impl MemoryStore {
         }
     }
 
-    /// Has these make pages of memory present before they are used, as long as the memory is not
-    /// full: a thread that puts a message seldom waits for a page.
+    /// Makes pages of memory present by `helpers` before they are used, until the ring is full. A
+    /// put then seldom waits for a page.
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ledger.help_by(helpers);
         self.ahead.helpers = Some(Arc::clone(helpers));
     }
 
-    /// Keeps the bytes; returns their position and length.
+    /// Copies `bytes` into the ring, and returns their position and length.
     fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32), StoreError> {
         let max = self.ring.len();
         let (Ok(len), true) = (u32::try_from(bytes.len()), bytes.len() <= max) else {
@@ -170,7 +173,7 @@ impl MemoryStore {
         };
         let (mut head, mut start) = (self.head, self.offset(self.head));
         if start + bytes.len() > max {
-            // A message is one slice, so it never wraps around.
+            // A message must be one slice, so it never wraps around.
             head += (max - start) as u64;
             start = 0;
         }
@@ -185,7 +188,8 @@ impl MemoryStore {
         Ok((position, len))
     }
 
-    /// Returns true if a message that ends here pushes out one of those sent since the last reset.
+    /// Returns true if a message that ends at `after` would displace a message sent since the last
+    /// reset.
     fn is_full(&self, after: u64) -> bool {
         let put = self.ledger.staged.iter().find_map(|change| match change {
             Change::Outbound(_, place) => Some(*place),
@@ -196,8 +200,8 @@ impl MemoryStore {
             || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max
     }
 
-    /// Gives back the memory of all that was written before this position. Little stays: it costs
-    /// less than to ask the system for it again.
+    /// Releases the memory of everything written before position `first`. A small amount is kept,
+    /// because keeping it costs less than another request to the system.
     fn release(&mut self, first: u64) {
         let capacity = self.ring.len();
         if first - self.released <= (capacity / Self::KEPT) as u64 {
@@ -234,7 +238,7 @@ const fn is_held(place: &Place, head: u64, capacity: usize) -> bool {
 
 fn forget_lost(index: &mut Index<Place>, head: u64, capacity: usize, entries_max: usize) {
     if head <= capacity as u64 && index.len() <= entries_max {
-        // The usual case, which need not read the oldest entry: it may be far away.
+        // The usual case must not read the oldest entry, which may not be in the cache.
         return;
     }
     while let Some(first) = index.first()
@@ -266,7 +270,7 @@ impl Store for MemoryStore {
                 self.reset_at = Some(self.head);
                 Change::Reset { now_ns }
             }
-            // Nobody can read a journal of it, and what waits is gone with the process.
+            // A memory store has no journal, and its queued messages are lost with the process.
             Record::Note(_) | Record::Queued { .. } | Record::Unqueued(_) => Change::Nothing,
         };
         self.ledger.staged.push(change);
@@ -344,7 +348,7 @@ mod tests {
             let place = store.next_place().as_ptr_range();
             send(&mut store, seq, &[1; 30]);
             let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
-            // Where the ring ends it goes to the beginning, as the store does not say.
+            // At its end the ring wraps around, which `next_place` does not consider.
             let is_at_end = place.end.addr() - place.start.addr() < 30;
             assert!(place.contains(&kept) || is_at_end, "message {seq}");
         }
@@ -353,7 +357,7 @@ mod tests {
     #[test]
     fn a_reset_keeps_what_is_put_behind_it() {
         let mut store = MemoryStore::new(1024, 0);
-        // Wherever the ring has come to.
+        // The test covers every offset of the ring.
         for sent in 0..60_u64 {
             (1..=sent).for_each(|seq| send(&mut store, seq, &[1; 30]));
             store.put(0, Record::Reset).unwrap();
@@ -376,7 +380,7 @@ mod tests {
         store.help_by(&Arc::default());
         let bytes = |seq: u64| vec![seq as u8; 100 + (seq % 700) as usize];
         for round in 1..=3 {
-            // Some laps, and then less than one.
+            // The first rounds go around the ring several times, the last one not even once.
             for seq in 1..=9_000 / round {
                 send(&mut store, seq, &bytes(seq));
                 let Ahead { begin, end, .. } = store.ahead;

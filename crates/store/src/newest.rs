@@ -1,8 +1,9 @@
-//! The note of the newest segment in the lock file. It shows that the last segments are gone or
-//! replaced. It lets the records of the newest be checked though its header is gone.
+//! The note of the newest segment, in the lock file. The note reveals missing or replaced last
+//! segments. With the note, the records of the newest segment can be checked even if its header is
+//! destroyed.
 //!
-//! **Invariant:** it is written only when that segment is in its place, and on the device with
-//! power durability. A note that can't be read says nothing.
+//! **Invariant:** the note is written only after its segment is in place, and on the device with
+//! power durability. An unreadable note counts as no note.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -14,20 +15,20 @@ use crate::header::SegmentHeader;
 use crate::owner_only::open_regular;
 use crate::segment::{self, io_error};
 
-/// The file that is locked.
+/// The name of the lock file.
 pub(crate) const LOCK: &str = "lock";
-/// Number, mark, store, and their checksum.
+/// The bytes of number, mark, store, and their checksum.
 const BYTES: usize = 28;
-/// Formats before 4: the number and its checksum.
+/// The bytes in formats before 4: the number and its checksum.
 const BYTES_OLD: usize = 12;
 
 /// The note of the newest segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     pub(crate) number: u64,
-    /// [`SegmentHeader::mark`]: the second place of the key that checks the segment's records.
+    /// [`SegmentHeader::mark`]: a second copy of the key that checks the segment's records.
     pub(crate) mark: Option<u64>,
-    /// Which store it is.
+    /// The random number of the store.
     pub(crate) store: Option<u64>,
 }
 
@@ -36,7 +37,7 @@ impl Newest {
         Self { number: header.number, mark: Some(header.mark()), store: header.store() }
     }
 
-    /// Returns true if this is that segment, as far as is noted.
+    /// Returns true if the note and the header are of the same segment, as far as the note says.
     pub(crate) fn is_of(&self, header: &SegmentHeader) -> bool {
         self.number == header.number && self.mark.is_none_or(|mark| mark == header.mark())
     }
@@ -66,7 +67,7 @@ impl Newest {
     }
 }
 
-/// Notes that this segment is in its place.
+/// Notes that this segment is in place.
 pub(crate) fn write<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -74,7 +75,7 @@ pub(crate) fn write<D: Disk>(
 ) -> Result<(), StoreError> {
     let path = dir.join(LOCK);
     let is_made = disk.len(&path).is_ok_and(|len| len == BYTES as u64);
-    // An older note does no harm, so none is waited for.
+    // An older note does no harm, so this write is not synced.
     let map = if is_made { disk.open(&path) } else { disk.make_over(&path, BYTES) };
     let mut map = map.map_err(|source| io_error(&path, source))?;
     map.copy_from_slice(&Newest::of(header).encode());
@@ -82,15 +83,16 @@ pub(crate) fn write<D: Disk>(
     Ok(())
 }
 
-/// The note in the store, if there is one.
+/// Returns the note of the store, if there is one.
 pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     let path = dir.join(LOCK);
     disk.len(&path).ok().filter(|len| [BYTES, BYTES_OLD].contains(&(*len as usize)))?;
     Newest::decode(&disk.open(&path).ok()?)
 }
 
-/// Returns true if something else is noted than a store writes: then nobody knows whether its last
-/// segments are there. A process that was killed before its first note leaves zeros, or nothing.
+/// Returns true if the note is not one that a store writes. The last segments may then be missing
+/// without a trace. A process killed before its first note leaves zeros or an empty file, which is
+/// not damage.
 pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
     let path = dir.join(LOCK);
     let has_bytes = disk.len(&path).is_ok_and(|len| len > 0);
@@ -99,7 +101,7 @@ pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
         .is_some_and(|noted| noted.iter().any(|byte| *byte > 0) && Newest::decode(&noted).is_none())
 }
 
-/// The same without the right to write there.
+/// Reads the note as [`read`], without write permission.
 pub(crate) fn peek(dir: &Path) -> Option<Newest> {
     let mut bytes = Vec::new();
     let file = open_regular(&dir.join(LOCK)).ok()?;
@@ -107,7 +109,7 @@ pub(crate) fn peek(dir: &Path) -> Option<Newest> {
     Newest::decode(&bytes)
 }
 
-/// Refuses a store whose last segment, if it has any, comes before the newest.
+/// Refuses a store whose last segment is older than the noted newest one, or missing.
 pub(crate) fn check(
     dir: &Path,
     newest: Option<Newest>,
@@ -118,12 +120,12 @@ pub(crate) fn check(
     Err(StoreError::Damaged { path, offset: 0, reason })
 }
 
-/// The first segment behind the last one that must be there.
+/// Returns the first missing segment after the last existing one.
 pub(crate) fn first_missing(newest: Option<Newest>, last: Option<u64>) -> Option<u64> {
     let newest = newest?.number;
     match last {
         Some(last) => (last < newest).then_some(last + 1),
-        // Which one was the first is not known.
+        // The number of the first segment is unknown.
         None => Some(newest),
     }
 }

@@ -1,5 +1,4 @@
-//! The work in a store's directory when it is opened, and when a segment begins: the lock, the
-//! remains of earlier processes, new segments in their places.
+//! Prepares the directory of a store: the lock, the remains of earlier processes, and new segments.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -18,7 +17,7 @@ pub(crate) fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError>
     lock_existing(disk, dir)
 }
 
-/// The same where the directory must be there.
+/// Locks the store as `lock`, but never creates the directory.
 pub(crate) fn lock_existing<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
     let path = dir.join(LOCK);
     match disk.lock(&path) {
@@ -28,18 +27,18 @@ pub(crate) fn lock_existing<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, St
     }
 }
 
-/// Keeps others from opening a store, without writing.
+/// A lock that keeps others from opening a store, without writing.
 #[derive(Debug)]
 pub(crate) struct Held(File);
 
 impl Drop for Held {
-    /// The lock ends here even if a child process that was just started has the file as well.
+    /// Unlocks explicitly: a child process that was just started may still have the file open.
     fn drop(&mut self) {
         drop(self.0.unlock());
     }
 }
 
-/// Keeps others from opening the store; a store without lock file is nobody's.
+/// Keeps others from opening the store. A store without a lock file is not open anywhere.
 pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
     let path = dir.join(LOCK);
     let file = match open_regular(&path) {
@@ -54,8 +53,8 @@ pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
     }
 }
 
-/// Removes segments that were being made when their process ended; they were never part of the
-/// store. Other files that end so are somebody else's.
+/// Removes segments that were unfinished when their process ended; they were never part of the
+/// store. Files with other names are left alone.
 pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
     for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
         if segment::is_unfinished(&path) {
@@ -65,7 +64,7 @@ pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), Stor
     Ok(())
 }
 
-/// Gives a segment its header and its final name.
+/// Writes the header of a segment and gives the file its final name.
 pub(crate) fn install<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -87,8 +86,8 @@ pub(crate) fn install<D: Disk>(
     Ok(map)
 }
 
-/// Notes the newest segment of a store that is opened. A process that was killed while it made the
-/// file may have left its name in memory only.
+/// Notes the newest segment of a store that is being opened. If the process that made the file was
+/// killed, the file's name may be in memory only.
 pub(crate) fn note_newest(
     disk: &impl Disk,
     dir: &Path,

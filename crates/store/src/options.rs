@@ -1,33 +1,34 @@
-//! How a store in files is opened.
+//! The options for opening a file store.
 
 use crate::format;
 use crate::header::HEADER;
 
-/// The failures that a commit outlives.
+/// The failures that a commit survives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {
-    /// The end of the process, however it comes; not a power cut.
+    /// Any end of the process, but not a power cut.
     Process,
-    /// A power cut: a commit is safe when the device has it, which a thread of the store waits for.
+    /// A power cut. A commit is safe once the device has it; a thread of the store waits for the
+    /// device.
     Power,
 }
 
-/// How a [`FileStore`](crate::FileStore) is opened.
+/// The options for opening a [`FileStore`](crate::FileStore).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The failures that a commit outlives.
+    /// The failures that a commit survives.
     pub durability: Durability,
-    /// Length of the first segment in bytes. The next ones are up to 16 and 256 times as long, and
-    /// so on. They are longer than 1 MiB only if half a second brings as much, or if the store
-    /// holds as much already.
+    /// Length of the first segment in bytes. The next segments are up to 16 times as long, then 256
+    /// times, and so on. A segment is longer than 1 MiB only if as many bytes arrive in half a
+    /// second, or if the store already has as many bytes.
     pub segment_bytes_first: usize,
-    /// Length of a segment in bytes at most, unless one batch needs more.
+    /// Maximum length of a segment in bytes, unless one batch needs more.
     pub segment_bytes_max: usize,
 }
 
 impl Default for Options {
-    /// Process durability, segments from 8 KiB to 64 MiB.
+    /// Returns process durability, and segments from 8 KiB to 64 MiB.
     fn default() -> Self {
         Self {
             durability: Durability::Process,
@@ -38,7 +39,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// The length of the segment with this number, of which not more is wanted than `allowed`.
+    /// Returns the length of segment `number`, limited by `allowed`.
     pub(crate) fn segment_bytes_within(&self, number: u64, allowed: usize) -> usize {
         let shift = u32::try_from(number.saturating_mul(4)).unwrap_or(u32::MAX);
         let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
@@ -56,5 +57,5 @@ impl Options {
 }
 
 const SEGMENT_MIN: usize = HEADER + format::RECORD_HEADER;
-/// Offsets have 32 bits: 1 GiB leaves room for any batch.
+/// The maximum of `segment_bytes_max`. Offsets have 32 bits; 1 GiB leaves room for any batch.
 const SEGMENT_MAX: usize = 1 << 30;

@@ -1,28 +1,28 @@
-//! Files and directories of a store. Their owner alone can read them, since they hold messages. A
-//! pipe or a device in the place of a file is an error: reading it could wait for ever.
+//! Files and directories of a store. Only their owner can read them, because they contain messages.
+//! A pipe or device in place of a file is an error, because reading it could block forever.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Options that make such a file.
+/// Returns options that create a file which only its owner can access.
 pub(crate) fn for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Opens a file to read it.
+/// Opens a file for reading.
 ///
 /// # Errors
-/// If the operating system refuses, or it is no regular file.
+/// If the operating system refuses, or the path names no regular file.
 pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     open_regular_with(options.read(true), path)
 }
 
-/// The same with these options. It never waits for the other end of a pipe.
+/// Opens a regular file with `options`. Never waits for the other end of a pipe.
 pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = options.custom_flags(no_wait).open(path)?;
@@ -33,7 +33,7 @@ pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::R
     Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 
-/// Makes such a directory, and those above it that are missing.
+/// Creates a directory that only its owner can access, and its missing parents.
 pub(crate) fn create_dir(dir: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(dir)
 }

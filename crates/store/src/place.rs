@@ -1,4 +1,4 @@
-//! Where records lie: in which segment, and where in it.
+//! The location of records: the segment, and the offset in the segment.
 
 use std::ops::DerefMut;
 
@@ -6,43 +6,44 @@ use crate::format::Seal;
 use crate::ledger::{Change, Ledger};
 use crate::record::{LOGGED_ON, Record};
 
-/// Where a message's record begins.
+/// The beginning of a message's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
-/// Segments in use, the last one being written.
+/// The segments in use; the last one is being written.
 #[derive(Debug)]
 pub(crate) struct Segments<M> {
     /// The number of `maps[0]`.
     pub(crate) first: u64,
     pub(crate) maps: Vec<M>,
-    /// The checks of the records of each.
+    /// The seal of each segment's records.
     seals: Vec<Seal>,
 }
 
 impl<M: DerefMut<Target = [u8]>> Segments<M> {
-    /// The places of all that are in use.
+    /// Returns the bytes of all segments in use.
     pub(crate) fn bytes(&self) -> usize {
         self.maps.iter().map(|map| map.len()).sum()
     }
 }
 
 impl<M> Segments<M> {
-    /// None yet; the first one has this number.
+    /// Returns an empty list; the first segment will have number `first`.
     pub(crate) const fn none(first: u64) -> Self {
         Self { first, maps: Vec::new(), seals: Vec::new() }
     }
 
-    /// One more behind the last, whose records have these checks.
+    /// Appends a segment whose records have `seal`.
     pub(crate) fn push(&mut self, map: M, seal: Seal) {
         self.maps.push(map);
         self.seals.push(seal);
     }
 
-    /// The segment with this number and the checks of its records. None if it is gone.
+    /// Returns the segment with this number and the seal of its records, or `None` if the segment
+    /// was dropped.
     pub(crate) fn find(&self, number: u64) -> Option<(&M, Seal)> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((self.maps.get(at)?, *self.seals.get(at)?))
@@ -78,7 +79,8 @@ pub(crate) fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Chang
     }
 }
 
-/// The first segment that a store needs whose messages are found from `border` on.
+/// Returns the first segment needed by a store whose messages are found from `border` on. Queued
+/// messages may need an earlier segment.
 pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
     ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
 }

@@ -1,6 +1,6 @@
-//! The words of the store: what is put in, what is found, the next numbers.
+//! The types of the store: records to put, messages found, the next numbers.
 
-/// Which layer a message belongs to; a resend replays application messages and fills over the rest.
+/// The layer of a message. A resend repeats application messages and gap fills the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A message of the session layer, such as Heartbeat(0).
@@ -9,36 +9,36 @@ pub enum Kind {
     Application,
 }
 
-/// The numbers a session goes on with.
+/// The next numbers of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The MsgSeqNum(34) expected next from the counterparty.
     pub next_in: u64,
     /// The MsgSeqNum(34) of the next message sent.
     pub next_out: u64,
-    /// When the store was first opened or last reset, in UTC nanoseconds since 1970.
+    /// The time when the store was first opened or last reset, in UTC nanoseconds since 1970.
     pub created_ns: u64,
 }
 
 impl Numbers {
-    /// Both numbers 1, as after a reset at `created_ns`.
+    /// Returns both numbers 1, as after a reset at `created_ns`.
     #[must_use]
     pub const fn fresh(created_ns: u64) -> Self {
         Self { next_in: 1, next_out: 1, created_ns }
     }
 }
 
-/// The note that an engine leaves at each logon: its time is that of the last logon.
+/// The note that an engine writes at each logon. Its time is the time of the last logon.
 pub const LOGGED_ON: &str = "logged on";
 
-/// One thing to be kept.
+/// One record to keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
     /// A message sent; `next_out` becomes `seq + 1`.
     Outbound {
         /// MsgSeqNum(34).
         seq: u64,
-        /// Its layer.
+        /// The message's layer.
         kind: Kind,
         /// The whole message as sent.
         bytes: &'a [u8],
@@ -47,7 +47,7 @@ pub enum Record<'a> {
     Inbound {
         /// MsgSeqNum(34).
         seq: u64,
-        /// Its layer.
+        /// The message's layer.
         kind: Kind,
         /// The whole message as received.
         bytes: &'a [u8],
@@ -60,21 +60,21 @@ pub enum Record<'a> {
     Reset,
     /// An event of the session, in words; changes nothing.
     Note(&'a str),
-    /// A message that waits to be sent and has no MsgSeqNum(34) yet. It waits until it is
-    /// [`Record::Unqueued`], whatever becomes of the numbers.
+    /// A message that waits to be sent and has no MsgSeqNum(34) yet. The message waits until
+    /// [`Record::Unqueued`], even if the numbers are reset.
     Queued {
-        /// Its place in the queue, above that of all that wait.
+        /// The message's ticket in the queue, higher than all waiting tickets.
         ticket: u64,
-        /// The message as far as it is known.
+        /// The message's bytes, without the fields that are set when it is sent.
         bytes: &'a [u8],
     },
-    /// Messages that wait under this ticket and lower ones wait no more: they are sent in the same
-    /// batch, or given up.
+    /// Queued messages with this ticket or a lower one no longer wait. These messages are sent in
+    /// the same batch, or discarded.
     Unqueued(u64),
 }
 
 impl Record<'_> {
-    /// Stops on numbers which no session uses and no store can follow.
+    /// Panics on numbers that no session uses and no store can follow.
     pub(crate) fn assert_valid(&self) {
         let seq = match *self {
             Self::Outbound { seq, .. } | Self::Inbound { seq, .. } => seq,
@@ -86,14 +86,14 @@ impl Record<'_> {
     }
 }
 
-/// A message as it was kept.
+/// A message found in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored<'a> {
-    /// MsgSeqNum(34); its ticket, if it waits to be sent.
+    /// MsgSeqNum(34), or the ticket of a queued message.
     pub seq: u64,
-    /// Its layer.
+    /// The message's layer.
     pub kind: Kind,
-    /// When it was put, in UTC nanoseconds since 1970.
+    /// The time of the put, in UTC nanoseconds since 1970.
     pub time_ns: u64,
     /// The whole message.
     pub bytes: &'a [u8],

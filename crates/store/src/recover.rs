@@ -1,7 +1,7 @@
-//! Opening what is there: reads every segment since the last reset, rebuilds numbers and index,
-//! removes the remains of an unfinished batch.
+//! Recovery of an existing store: reads every segment since the last reset, rebuilds numbers and
+//! index, and removes the remains of an unfinished batch.
 //!
-//! **Invariant:** only the end of the last segment is ever changed here.
+//! **Invariant:** recovery changes only the end of the last segment.
 
 use std::path::{Path, PathBuf};
 
@@ -17,46 +17,46 @@ use crate::place::{Place, Segments, change_of, first_needed};
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 
-/// The findings when a store was opened.
+/// The findings of an opening.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// Records read since the segment of the last reset.
+    /// Records read, from the segment of the last reset on.
     pub records: u64,
-    /// Bytes of an unfinished batch at the end, now removed. Not 0 after a crash inside a commit.
+    /// Removed bytes of an unfinished batch at the end. Not 0 after a crash within a commit.
     pub cut_bytes: u64,
-    /// True if the note of the newest segment, in the file `lock`, was damaged. It is written anew;
-    /// whether segments behind the last one have been there cannot be told any more.
+    /// True if the note of the newest segment, in the file `lock`, was damaged. The note is written
+    /// again. Segments lost after the last one can no longer be detected.
     pub note_damaged: bool,
 }
 
-/// A store as it was left.
+/// A store as it was found.
 pub(crate) struct State<M> {
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<M>,
-    /// The first segment with messages to be found.
+    /// The first segment whose messages can be found.
     pub(crate) border: u64,
-    /// That of the last segment.
+    /// The header of the last segment.
     pub(crate) header: SegmentHeader,
-    /// Where the next batch goes in the last segment.
+    /// The offset of the next batch in the last segment.
     pub(crate) tail: usize,
     /// The last record of the last batch.
     pub(crate) last_batch: Option<LastBatch>,
 }
 
-/// Which store is to be read.
+/// The store that is expected.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// That of this session; any if it is nobody.
+    /// The expected owner; a nobody accepts any owner.
     pub(crate) owner: &'a Owner,
-    /// This one; any if there is none.
+    /// The expected random number of the store; `None` accepts any.
     pub(crate) store: Option<u64>,
 }
 
-/// A store as it was left, and what was found; `None` if there is none.
+/// The recovered store and the findings; `None` if there is no store.
 type Recovery<D> = Option<(State<<D as Disk>::Map>, Recovered)>;
 
-/// Reads the store in `dir`, unless it is another one, or says that there is none.
+/// Reads the store in `dir` and refuses a different one. Returns `None` if there is no store.
 pub(crate) fn recover<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -118,8 +118,8 @@ pub(crate) fn recover<D: Disk>(
     }
     let path = segment::path(dir, last);
     if let Some(map) = state.segments.maps.last_mut() {
-        // Removes what a torn batch left, and claims the blocks of the segment's rest: a copy of
-        // the store may have come without them.
+        // Removes the remains of a torn batch, and allocates the blocks of the segment's rest. A
+        // copy of the store may lack these blocks.
         let cleared = disk.clear(&path, map, state.tail, durability);
         cleared.map_err(|source| io_error(&path, source))?;
         map.settle();
@@ -127,7 +127,7 @@ pub(crate) fn recover<D: Disk>(
     Ok(Some((state, found)))
 }
 
-/// Refuses what belongs to somebody else. Nobody's store is anybody's.
+/// Refuses a store of another session. A store without an owner is accepted.
 fn check_owner(dir: &Path, found: &Owner, wanted: &Owner) -> Result<(), StoreError> {
     if found.is_nobody() || wanted.is_nobody() || found == wanted {
         return Ok(());

@@ -1,6 +1,6 @@
-//! Making a sound store of a damaged one, on request only.
+//! Builds a valid store from a damaged one, on request only.
 //!
-//! **Invariant:** every sound batch is kept, in its order, and the damaged store is only read.
+//! **Invariant:** every valid batch is kept, in order, and the damaged store is only read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,28 +24,29 @@ use crate::survey::{Found, find};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
-    /// Segments that had to be changed; the others are copies.
+    /// Segments that had to be changed; all others are copies.
     pub segments: u64,
     /// Records kept, in all segments.
     pub records: u64,
-    /// Bytes that belong to no sound batch and were left out.
+    /// Bytes left out, because they belong to no valid batch.
     pub lost_bytes: u64,
 }
 
-/// The values that a segment takes over from those before it.
+/// The values that a segment takes over from the segments before it.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
-    /// The first segment with messages to be found.
+    /// The first segment whose messages can be found.
     border: u64,
     numbers: Numbers,
-    /// The mark of the last segment in the header of the next one.
+    /// The mark of the last segment, for the header of the next segment.
     mark: u64,
 }
 
-/// Segments in a row that may be missing: more are no loss, but a file of another store.
+/// The maximum number of consecutive missing segments. A larger gap means that a file is of another
+/// store.
 const MISSING_MAX: u64 = 10_000;
 
-/// Goes through every segment, carrying the numbers from each to the next.
+/// Repairs every segment, and carries the numbers from each to the next.
 pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
     let segment_files = SegmentFiles::of(from)?;
@@ -62,8 +63,8 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
         };
         let before = carried.unwrap_or_else(|| begin(&found, number, segment_files.header(last)));
         let own = found.header.ok();
-        // It may ask for fewer segments before it than the one before does: the others were
-        // forgotten when it was made.
+        // A segment may need fewer earlier segments than the one before it, because the store
+        // forgot some when the segment was made.
         let border = before.border.max(own.map_or(0, |own| own.reset_segment));
         let first_waiting = waiting.first_key_value().map_or(u64::MAX, |(_, &segment)| segment);
         let mut header = SegmentHeader {
@@ -88,8 +89,8 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
         let border = Carried { border, mark: header.mark(), ..before };
         carried = Some(replay(&border, number, bridge, &found, &mut done.records));
     }
-    // The last segment first: one that names a missing segment is refused, so what a crash leaves
-    // here is never taken for the whole.
+    // The last segment is renamed first. A store with a missing segment is refused, so a crash here
+    // never leaves a store that seems complete.
     for number in (first..=last).rev() {
         let path = segment::path(to, number);
         fs::rename(segment::path_new(to, number), &path).map_err(|e| io_error(&path, e))?;
@@ -109,7 +110,7 @@ fn check_gaps(from: &Path, segment_files: &SegmentFiles) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Writes the segment, and says whether it is another one than that which was found.
+/// Writes the segment. Returns true if the segment differs from the one found.
 fn write_segment(
     to: &Path,
     header: &mut SegmentHeader,
@@ -130,7 +131,8 @@ fn write_segment(
     Ok(own != *header)
 }
 
-/// The first segment there is refers to earlier ones only if the last one doesn't need them.
+/// Returns the starting values of the first existing segment. The segment may refer to earlier
+/// segments only if the last segment does not need them.
 fn begin(found: &Found, number: u64, last: Option<&SegmentHeader>) -> Carried {
     if let Ok(header) = found.header {
         let needs_earlier = last.is_none_or(|last| last.reset_segment < number);
@@ -144,8 +146,8 @@ fn begin(found: &Found, number: u64, last: Option<&SegmentHeader>) -> Carried {
     Carried { border: number, numbers, mark: 0 }
 }
 
-/// The numbers a sound header says, where they are not those carried from the segment before: what
-/// was lost there is bridged.
+/// Returns the numbers of a valid header if they differ from the carried ones. A record with these
+/// numbers bridges the loss.
 fn bridge(found: &Found, header: &SegmentHeader) -> Option<Numbers> {
     let numbers = found.header.ok()?.numbers;
     (numbers != header.numbers).then_some(numbers)
@@ -157,7 +159,8 @@ fn bridge_records(from: Numbers, to: Numbers) -> impl Iterator<Item = Record<'st
     reset.into_iter().chain(numbers)
 }
 
-/// A segment with these contents, to be filled up with zeros to that length.
+/// Returns the bytes of a segment with these contents, which the caller fills up to `len_min` with
+/// zeros.
 fn write_anew(
     header: &mut SegmentHeader,
     bridge: Option<Numbers>,
@@ -192,7 +195,7 @@ fn seal(place: &mut [u8], at: usize, len: u32, flags: u8, header: &SegmentHeader
     format::write_len(place, len);
 }
 
-/// Writes a segment file of at least `len_min` bytes, which is on the device afterwards.
+/// Writes and syncs a segment file of at least `len_min` bytes.
 fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), StoreError> {
     let path = segment::path_new(dir, number);
     let mut options = for_owner();
@@ -205,7 +208,7 @@ fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), St
     written.map_err(|source| io_error(&path, source))
 }
 
-/// Which tickets wait behind this segment, and the segment of each.
+/// Updates the tickets that wait after this segment, and the segment of each.
 fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
     for batch in found.in_order() {
         for (_, framed) in format::records(&found.file, batch.start, batch.end) {
@@ -222,7 +225,7 @@ fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
     }
 }
 
-/// The origin of the segment after this one.
+/// Returns the starting values of the segment after this one.
 fn replay(
     before: &Carried,
     number: u64,

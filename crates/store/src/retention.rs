@@ -1,7 +1,7 @@
-//! Which segments a store keeps, and what becomes of the others.
+//! The segments that a store keeps, and the treatment of the others.
 //!
-//! **Invariant:** a segment leaves the store's directory only if the newest segment, which is in
-//! its place by then, asks for none as early. Neither opening the store nor a resend needs it.
+//! **Invariant:** a segment leaves the store's directory only after the newest segment is in place
+//! and no longer refers to it. Neither opening the store nor a resend needs the segment then.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,52 +18,53 @@ use crate::index::Index;
 use crate::place::{Place, first_needed};
 use crate::segment::{self, io_error};
 
-/// The messages that a [`FileStore`] keeps, and for how long. By default everything, in its
+/// The messages that a [`FileStore`] keeps, and for how long. The default keeps everything in its
 /// directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// Where segments go that nothing needs any more, under their names: those from before the last
-    /// reset, and those beyond `bytes_max`. For this store alone; on another file system than the
-    /// store's they are copied. Without one they stay where they are.
+    /// The directory to which unneeded segments are moved, under their names. Unneeded segments are
+    /// from before the last reset, or exceed `bytes_max`. The directory must serve only this store.
+    /// Segments are copied to a directory on another file system. `None` leaves segments in the
+    /// store's directory.
     pub archive_dir: Option<PathBuf>,
-    /// If true, such segments are compressed, there or where they stay. Only with the cargo feature
-    /// `zstd`; reading them needs it too.
+    /// The compression of unneeded segments, in the archive or the store's directory. Compression
+    /// needs the cargo feature `zstd`; so does reading.
     pub compress: Compress,
-    /// Such a segment is deleted when its newest record is older than this; never if 0.
+    /// An unneeded segment is deleted when its newest record is older than this; never if 0.
     pub delete_after: Duration,
-    /// The first record of a new stretch of this length, counted from 1970, begins a new segment; 0
-    /// for none.
+    /// Time is divided into periods of this length, counted from 1970. The first record of a period
+    /// begins a new segment. 0 disables this.
     pub rotate_every: Duration,
-    /// Bytes that the segments since the last reset may take; 0 for any. At least the current one
-    /// and the one before are kept.
+    /// Maximum bytes of the segments since the last reset; 0 for no limit. At least the current
+    /// segment and the one before it are kept.
     pub bytes_max: u64,
-    /// The reaction when they would take more.
+    /// The reaction when the segments would exceed `bytes_max`.
     pub when_full: WhenFull,
 }
 
-/// If true, segments that nothing needs any more are compressed.
+/// The compression of segments that are no longer needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compress {
-    /// They stay as they are.
+    /// Segments remain uncompressed.
     #[default]
     Never,
-    /// With zstd, as `NUMBER.seg.zst`.
+    /// Segments are compressed with zstd, as `NUMBER.seg.zst`.
     Zstd,
 }
 
-/// The reaction of a store when its messages would take more room than they may.
+/// The reaction of a store when its messages would exceed their limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The oldest are no longer found: a resend fills their numbers as a gap.
+    /// The oldest messages are no longer found. A resend gap fills their numbers.
     #[default]
     Forget,
-    /// The next one is refused by [`StoreError::Full`].
+    /// The next message is refused by [`StoreError::Full`].
     Refuse,
 }
 
-/// A store's retention at work.
+/// The state of a store's retention.
 #[derive(Debug)]
 pub(crate) struct Keeper {
     retention: Retention,
@@ -76,26 +77,26 @@ pub(crate) struct Keeper {
     wanted: Arc<Mutex<Wanted>>,
 }
 
-/// The work that is left to the thread that moves and deletes.
+/// The work that waits for the thread that moves and deletes segments.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// Only the newest is kept: it covers the segments of all earlier ones.
+    /// The newest request, which covers the segments of all earlier requests.
     next: Option<Unneeded>,
-    /// A thread runs that looks at `next` once more before it ends.
+    /// True if a thread is running that reads `next` once more before it ends.
     is_awaited: bool,
 }
 
 /// Segments that a store does not need.
 #[derive(Clone, Copy, Debug)]
 struct Unneeded {
-    /// The first one that it does.
+    /// The first segment that the store needs.
     end: u64,
-    /// Those whose newest record is older are deleted; none if 0.
+    /// Segments whose newest record is older are deleted; none if 0.
     delete_before_ns: u64,
 }
 
 impl Wanted {
-    /// The next piece of work; without one the thread ends.
+    /// Takes the next request. If there is none, the thread ends.
     fn take(wanted: &Mutex<Self>) -> Option<Unneeded> {
         let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.is_awaited = wanted.next.is_some();
@@ -104,16 +105,16 @@ impl Wanted {
 }
 
 impl Keeper {
-    /// Returns true if a record at that time belongs into another segment than the current one's
-    /// first.
+    /// Returns true if a record at `at_ns` is in another period than the current segment's first
+    /// record.
     #[inline(never)]
     fn is_due(&self, at_ns: u64) -> bool {
         let every_ns = nanos(self.retention.rotate_every);
         every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)
     }
 
-    /// Waits for the thread that moves and deletes: once the lock is given up it could move
-    /// another store's file.
+    /// Waits for the thread that moves and deletes segments. After the lock is released, the thread
+    /// could move another store's file.
     fn settle(&mut self) {
         if let Some(thread) = self.sweep.take() {
             drop(thread.join());
@@ -131,13 +132,13 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The next segment is made this long before its time begins.
+/// The next segment is made this long before its period begins, in nanoseconds.
 const AHEAD_NS: u64 = 60_000_000_000;
 
 impl<D: Disk> FileStore<D> {
-    /// Keeps from now on what `retention` says, and sees to it at once: `now_ns` is UTC nanoseconds
-    /// since 1970. Moving and deleting happens in a thread of its own, now and whenever a segment
-    /// is sealed; what fails there is told to `report` and tried again the next time.
+    /// Applies `retention` from now on, and at once. `now_ns` is UTC nanoseconds since 1970. A
+    /// separate thread moves and deletes segments, now and whenever a segment is sealed. Failures
+    /// are passed to `report`, and tried again the next time.
     pub fn retain(&mut self, retention: Retention, now_ns: u64, report: fn(&StoreError)) {
         let first = self.segments.last().get(HEADER..).and_then(format::read_record);
         let begun_ns = first.map(|framed| framed.time_ns);
@@ -146,17 +147,17 @@ impl<D: Disk> FileStore<D> {
         self.sweep(now_ns);
     }
 
-    /// Returns true if the batch that begins at that time begins a new segment.
+    /// Returns true if a batch that begins at `now_ns` must begin a new segment.
     pub(crate) fn is_rotation_due(&self, now_ns: u64) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(now_ns))
     }
 
-    /// Returns true if that will be so before long.
+    /// Returns true if a rotation is due soon.
     pub(crate) fn is_rotation_near(&self) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(keeper.now_ns + AHEAD_NS))
     }
 
-    /// A record was put at that time.
+    /// Records that a record was put at `now_ns`.
     pub(crate) fn note_time(&mut self, now_ns: u64) {
         if let Some(keeper) = &mut self.keeper {
             keeper.now_ns = now_ns;
@@ -164,7 +165,7 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// The first segment to be kept beside a new one of that many bytes.
+    /// Returns the first segment to keep when a new segment of `bytes` bytes is added.
     pub(crate) fn first_kept(&self, bytes: usize) -> Result<u64, StoreError> {
         let all = &self.segments;
         let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(self.border) };
@@ -188,7 +189,8 @@ impl<D: Disk> FileStore<D> {
         Ok(first)
     }
 
-    /// A new segment is in its place, which asks for none before `border` but for what waits there.
+    /// Drops the segments before `border`, except those with queued messages. A new segment is in
+    /// place that needs no other earlier segment.
     pub(crate) fn forget_before(&mut self, border: u64) {
         if let Some(keeper) = &mut self.keeper {
             keeper.begun_ns = None;
@@ -212,7 +214,7 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Moves and deletes what is not needed.
+    /// Moves and deletes unneeded segments.
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         let Some(keeper) = &mut self.keeper else { return };
         let Retention { archive_dir, delete_after, compress, .. } = &keeper.retention;
@@ -245,7 +247,7 @@ impl<D: Disk> FileStore<D> {
             return;
         }
         drop(wanted);
-        // It is at its end, if there is one.
+        // The thread, if any, is about to end.
         keeper.settle();
         let wanted = Arc::clone(&keeper.wanted);
         let work = move || {
@@ -253,12 +255,12 @@ impl<D: Disk> FileStore<D> {
                 run(unneeded);
             }
         };
-        // Without a thread it waits for the next segment.
+        // If no thread can be started, the request waits for the next segment.
         keeper.sweep = self.ahead.helpers().spawn("store-archive", work).ok();
     }
 }
 
-/// The segments to be moved and deleted.
+/// The move and deletion of segments.
 struct Sweep<D> {
     disk: D,
     dir: PathBuf,
@@ -297,7 +299,7 @@ impl<D: Disk> Sweep<D> {
                         self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
                     }
                 }
-                // Those that follow are younger; the age of an unsound one is not known.
+                // Later segments are younger. The age of an invalid segment is unknown.
                 _ => break,
             }
         }
@@ -312,12 +314,12 @@ impl<D: Disk> Sweep<D> {
             for from in self.files(&segment::path(&self.dir, number)) {
                 let to = archive.join(from.file_name().unwrap_or_default());
                 if taken == [to.clone()] && self.is_copy(&from, &to)? {
-                    // A process that ended between the copy and this left both.
+                    // A process that ended between copy and removal left both files.
                     self.disk.remove(&from).map_err(|source| io_error(&from, source))?;
                     continue;
                 }
                 if let Some(found) = taken.first() {
-                    // Perhaps of a store that was here before: nothing is written over.
+                    // The file may be of an earlier store, so it is not overwritten.
                     return Err(io_error(found, std::io::ErrorKind::AlreadyExists.into()));
                 }
                 self.disk.move_to(&from, &to).map_err(|source| io_error(&to, source))?;
@@ -331,20 +333,20 @@ impl<D: Disk> Sweep<D> {
         Ok(map(one)?[..] == map(other)?[..])
     }
 
-    /// The segment, its compressed form, or both, as they are there.
+    /// Returns the existing files of a segment: plain, compressed, or both.
     fn files(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let all = [path.to_path_buf(), segment::compressed(path)];
         all.into_iter().filter(|path| self.disk.len(path).is_ok())
     }
 
-    /// Numbers of segments there which the store does not need, wherever they lie.
+    /// Returns the numbers of unneeded segments in `dir`.
     fn numbers(&self, dir: &Path, unneeded: Unneeded) -> Result<Vec<u64>, StoreError> {
         let mut numbers = segment::list(&self.disk, dir)?;
         numbers.retain(|number| *number < unneeded.end);
         Ok(numbers)
     }
 
-    /// The time of the last sound record; `None` if the segment has none.
+    /// Returns the time of the last valid record, or `None` if the segment has no valid record.
     fn newest_ns(&self, path: &Path) -> Result<Option<u64>, StoreError> {
         let newest_ns = |file: &[u8]| {
             let header = SegmentHeader::decode(file).ok()?;

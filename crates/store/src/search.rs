@@ -1,24 +1,24 @@
-//! Where sound batches begin behind bytes that are none, and what those bytes are.
+//! Finds valid batches after invalid bytes, and classifies the invalid bytes.
 //!
-//! **Invariant:** the work is at most a constant for each byte, whatever the bytes are: a
-//! counterparty may have chosen them. So no byte goes through a checksum twice. One pass keeps the
-//! state of the checksum at each place where a record can begin. Two of these states give the
-//! checksum of the bytes between.
+//! **Invariant:** the work per byte is bounded by a constant, even if a counterparty chose the
+//! bytes. No byte passes through a checksum twice. One pass stores the checksum's state at each
+//! offset where a record can begin. Two of these states give the checksum of the bytes between
+//! them.
 
 use crate::format::{self, ALIGN, BEGIN, END, Seal};
 
-/// The bytes behind the last sound batch of a segment.
+/// The bytes after the last valid batch of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
-    /// Nothing but zeros.
+    /// Zeros only.
     Clean,
-    /// The remains of one batch, up to this many bytes behind.
+    /// The remains of one batch, `bytes` long.
     Torn { bytes: usize },
-    /// Sound batches, so that something before them was destroyed.
+    /// Valid batches, which means that bytes before them were destroyed.
     Damaged,
 }
 
-/// Looks at everything from `start` on, where no sound batch begins.
+/// Classifies the bytes from `start` on, where no valid batch begins.
 pub(crate) fn tail(file: &[u8], start: usize, seal: Seal) -> Tail {
     let bytes = written(file.get(start..).unwrap_or_default());
     match bytes {
@@ -28,35 +28,35 @@ pub(crate) fn tail(file: &[u8], start: usize, seal: Seal) -> Tail {
     }
 }
 
-/// Bytes up to the last one that isn't zero.
+/// Returns the number of bytes up to the last nonzero byte.
 pub(crate) fn written(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
-/// A sound batch as it was found.
+/// A valid batch that was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// Where it was written. Elsewhere, somebody has moved it.
+    /// The offset where the batch was written. If it differs from `start`, the batch was moved.
     pub(crate) home: usize,
 }
 
-/// A search through the part of a file in which something is not sound.
+/// A search through the invalid part of a file.
 pub(crate) struct Search<'f> {
     file: &'f [u8],
     seal: Seal,
     sums: Sums,
-    /// For each place of a record the end of the chain of sound records that begins there and
-    /// closes a batch; 0 for none.
+    /// The end of the chain, for each record offset, of valid records that begins at that offset
+    /// and closes a batch; 0 for none.
     chains: Vec<u32>,
-    /// Places of records that carry the checksum of no segment: bodies of messages that imitate
-    /// batches.
+    /// Offsets of records that have a correct checksum but no segment's key: message bodies that
+    /// imitate batches.
     imitations: Vec<usize>,
 }
 
 impl<'f> Search<'f> {
-    /// Looks at everything from `start` on.
+    /// Searches the bytes from `start` on.
     pub(crate) fn new(file: &'f [u8], start: usize, seal: Seal) -> Self {
         let start = start.next_multiple_of(ALIGN);
         let bytes = written(file.get(start..).unwrap_or_default());
@@ -70,7 +70,7 @@ impl<'f> Search<'f> {
         search
     }
 
-    /// The first sound batch at or behind `start`.
+    /// Returns the first valid batch at or after `start`.
     pub(crate) fn next(&self, start: usize) -> Option<Batch> {
         let first = self.slot(start.next_multiple_of(ALIGN))?;
         let slot = (first..self.chains.len()).find(|&slot| {
@@ -81,8 +81,8 @@ impl<'f> Search<'f> {
         Some(Batch { start, end: self.chains[slot] as usize, home })
     }
 
-    /// Batches between the two places that are none of this segment: what a counterparty has put
-    /// into the body of a message.
+    /// Returns the number of imitations between two offsets: batches that a counterparty put into
+    /// the body of a message.
     pub(crate) fn imitations(&self, start: usize, end: usize) -> usize {
         let before = |place| self.imitations.partition_point(|&at| at < place);
         before(end.max(start)) - before(start)
@@ -96,7 +96,7 @@ impl<'f> Search<'f> {
         Some(place.checked_sub(self.sums.start)? / ALIGN)
     }
 
-    /// Decides about one place; those behind it are known.
+    /// Examines one offset; all later offsets are already known.
     fn look_at(&mut self, slot: usize) {
         let at = self.place(slot);
         let record = &self.file[at..];
@@ -113,8 +113,8 @@ impl<'f> Search<'f> {
             return;
         }
         let home = self.seal.home(record, at);
-        // Bytes that were moved were moved within the unsound part: the fewer places, the less can
-        // be guessed.
+        // A moved batch must come from within the invalid part. Fewer allowed offsets make a
+        // guessed key less likely.
         if home != at && !(self.sums.start..self.place(self.chains.len())).contains(&home) {
             return;
         }
@@ -126,7 +126,8 @@ impl<'f> Search<'f> {
         self.chains[slot] = end.unwrap_or(0);
     }
 
-    /// The end of the chain that goes on at `at`, if it was moved as far as what is before it.
+    /// Returns the end of the chain that continues at `at`, if it was moved as far as the record
+    /// before it.
     fn chain_behind(&self, at: usize, moved: usize) -> Option<u32> {
         let end = *self.chains.get(self.slot(at)?)?;
         let record = &self.file[at..];
@@ -137,20 +138,20 @@ impl<'f> Search<'f> {
     }
 }
 
-/// The checksums of all stretches of a file between two places where records can begin.
+/// The checksums of all parts of a file between two record offsets.
 struct Sums {
     start: usize,
-    /// The state of the checksum, begun with zeros, at each place.
+    /// The checksum's state at each record offset, beginning with zero.
     states: Vec<u32>,
     /// x to the power of 64 · 256^k · n, for n below 256.
     powers: [[u32; 256]; 3],
-    /// Bytes that went through a checksum.
+    /// Bytes that passed through a checksum.
     #[cfg(test)]
     work: usize,
 }
 
 impl Sums {
-    /// The sums of `bytes` bytes from `start` on, behind which there are only zeros.
+    /// Returns the sums of `bytes` bytes from `start` on, followed only by zeros.
     fn of(file: &[u8], start: usize, bytes: usize) -> Self {
         let mut states = Vec::with_capacity(bytes.div_ceil(ALIGN) + 1);
         states.push(0);
@@ -176,7 +177,7 @@ impl Sums {
         !(self.state(to) ^ moved)
     }
 
-    /// The state at `at`, which may lie in the zeros behind.
+    /// Returns the state at `at`, which may be within the zeros after the bytes.
     fn state(&self, at: usize) -> u32 {
         let slot = (at - self.start) / ALIGN;
         let last = self.states.len() - 1;
@@ -186,7 +187,7 @@ impl Sums {
         }
     }
 
-    /// The state after so many zeros more, a multiple of 8.
+    /// Returns the state after `zeros` more zeros, a multiple of 8.
     fn shifted(&self, state: u32, zeros: usize) -> u32 {
         let mut places = zeros / ALIGN;
         let mut state = state;
@@ -199,16 +200,16 @@ impl Sums {
     }
 }
 
-/// The state of CRC-32C after these bytes.
+/// Returns the state of CRC-32C after these bytes.
 fn append(state: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!state, bytes)
 }
 
-/// The polynomial of CRC-32C, as all here with the highest power in the lowest bit.
+/// The polynomial of CRC-32C. All polynomials here have their highest power in the lowest bit.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const ONE: u32 = 1 << 31;
 
-/// The product of two polynomials, modulo that of the checksum.
+/// Returns the product of two polynomials, modulo the checksum's polynomial.
 const fn times(a: u32, b: u32) -> u32 {
     let (mut a, mut product, mut bit) = (a, 0, ONE);
     while bit != 0 {
@@ -244,10 +245,10 @@ mod tests {
 
     const SEAL: Seal = Seal::Keyed(0xfeed_face_cafe_beef);
 
-    /// Records at `at`, one batch each if `flags` says so.
+    /// Puts a record at `at` with these flags.
     fn put(file: &mut [u8], at: usize, bytes: &[u8], flags: u8, seal: Seal) -> usize {
         let len = (RECORD_HEADER + bytes.len()) as u32;
-        // Some have the next inbound number behind them.
+        // Some records have the next inbound number after them.
         let is_numbered = bytes.len() % ALIGN == 4;
         let size = record_size(bytes.len()) + if is_numbered { NEXT_IN_SIZE } else { 0 };
         let place = &mut file[at..at + size];
@@ -259,7 +260,7 @@ mod tests {
         at + size
     }
 
-    /// The simplest search there is.
+    /// Finds the first batch by the simplest search.
     fn first_batch(file: &[u8], start: usize, seal: Seal) -> Option<Batch> {
         let places = (start.next_multiple_of(ALIGN)..file.len()).step_by(ALIGN);
         let mut found = places.filter_map(|at| Some((at, format::batch_end(file, at, seal)?)));
@@ -275,7 +276,7 @@ mod tests {
             at = put(&mut file, at, &[9; 300], 0, seal);
             at = put(&mut file, at, b"last", END, seal);
             at = put(&mut file, at + 16, &[3; 700], BEGIN | END, seal);
-            // It ends with zeros, which nobody can tell from those behind.
+            // This message ends with zeros, which look like the zeros after it.
             at = put(&mut file, at, &[0; 90], BEGIN | END, seal);
             file[at..].fill(0);
             for broken in (100..at).step_by(13) {
@@ -309,8 +310,8 @@ mod tests {
         assert_eq!(search.next(batch.end), None);
     }
 
-    /// A tail of so many bytes, full of heads of records which claim all that is behind them. The
-    /// checksum of none is right, or that of each.
+    /// Returns a tail of `bytes` bytes, full of record headers that each claim all bytes after
+    /// them. Either none of their checksums is correct or all are.
     fn crafted(bytes: usize, is_right: bool) -> Vec<u8> {
         let mut file = vec![0; 64 + bytes];
         for at in (64..file.len() - RECORD_HEADER).step_by(RECORD_HEADER).rev() {

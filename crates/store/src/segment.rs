@@ -1,4 +1,4 @@
-//! Segment files: their names, and making one off the path of messages.
+//! Segment files: their names, and making them outside the path of messages.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,33 +11,34 @@ use crate::error::StoreError;
 use crate::options::Durability;
 use crate::threads::Helpers;
 
-/// The end of a compressed segment's name, behind the other's.
+/// The suffix of a compressed segment's name.
 const COMPRESSED: &str = ".zst";
 
-/// The file name of the segment with this number.
+/// Returns the file name of segment `number`.
 pub(crate) fn name(number: u64) -> String {
     let mut name = String::new();
     write_name(&mut name, number);
     name
 }
 
-/// The same, behind what is in `name`.
+/// Appends the file name of segment `number` to `name`.
 pub(crate) fn write_name(name: &mut String, number: u64) {
-    // A text takes anything.
+    // Writing to a `String` cannot fail.
     let _ = write!(name, "{number:08}.seg");
 }
 
-/// The segment with this number.
+/// Returns the path of segment `number`.
 pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(name(number))
 }
 
-/// The same segment while it is made; it counts only under its final name.
+/// Returns the path of a segment while it is being made. The segment counts only under its final
+/// name.
 pub(crate) fn path_new(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:08}.new"))
 }
 
-/// The numbers of all segments in `dir`, compressed or not, ascending.
+/// Returns the numbers of all segments in `dir`, compressed or not, ascending.
 pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError> {
     let mut numbers = Vec::new();
     for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
@@ -45,32 +46,33 @@ pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError>
         let Some(name) = name.to_str() else { continue };
         let name = name.strip_suffix(COMPRESSED).unwrap_or(name);
         let number = name.strip_suffix(".seg").and_then(|number| number.parse::<u32>().ok());
-        // Only the name which `path` gives; "1.seg" is somebody else's.
+        // Only the exact name that `path` gives counts; "1.seg" is another program's file.
         if let Some(number) = number.filter(|number| *name == *self::name((*number).into())) {
             numbers.push(number.into());
         }
     }
     numbers.sort_unstable();
-    // A process that was killed while it compressed one has left both.
+    // A process killed during a compression left both files.
     numbers.dedup();
     Ok(numbers)
 }
 
-/// Returns true if this is the name of a segment while it is made, or compressed.
+/// Returns true if `path` names a segment that is being made or compressed.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.strip_suffix(".new")) else { return false };
     let digits = name.strip_suffix(".seg").unwrap_or(name);
-    // Only the names which `path_new` and `compress` give; "notes.new" is somebody else's.
+    // Only the exact names that `path_new` and `compress` give count; "notes.new" is another
+    // program's file.
     digits.parse::<u32>().is_ok_and(|number| *digits == format!("{number:08}"))
 }
 
-/// Returns true if there is such a segment, compressed or not.
+/// Returns true if the segment exists, compressed or not.
 pub(crate) fn exists(path: &Path) -> bool {
     path.exists() || compressed(path).exists()
 }
 
-/// The same segment when it is compressed.
+/// Returns the path of the segment's compressed form.
 pub(crate) fn compressed(path: &Path) -> PathBuf {
     compress::with(path, compress::ENDING)
 }
@@ -79,15 +81,15 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { path: path.to_path_buf(), source }
 }
 
-/// The state of a segment that was asked for.
+/// The state of a requested segment.
 pub(crate) enum Asked<M> {
     Made(M),
     UnderWay,
-    /// Nobody had begun, or it could not be made.
+    /// The segment was not begun, or could not be made.
     Nothing,
 }
 
-/// A segment that another thread is making, or will.
+/// A segment that another thread makes, or is going to make.
 #[derive(Debug)]
 pub(crate) struct Preparation<D: Disk> {
     disk: D,
@@ -104,12 +106,12 @@ struct Making<M> {
 
 #[derive(Debug)]
 enum Stage<M> {
-    /// Nobody has begun.
+    /// No thread has begun.
     Asked,
     Begun,
-    /// With the segment, unless it could not be made.
+    /// The segment, or `None` if it could not be made.
     Done(Option<M>),
-    /// It is not wanted any more, or it was taken.
+    /// The segment was taken, or is no longer wanted.
     Over,
 }
 
@@ -120,8 +122,8 @@ impl<M> Making<M> {
 }
 
 impl<D: Disk> Preparation<D> {
-    /// Asks for it. `report` hears of an error at once. The segment is then made when it is needed,
-    /// as it is if nobody has begun by then.
+    /// Requests the segment from a helper thread. An error is passed to `report` at once. If the
+    /// segment fails or is not begun in time, the store makes it when needed.
     pub(crate) fn start(
         disk: &D,
         path: PathBuf,
@@ -146,7 +148,8 @@ impl<D: Disk> Preparation<D> {
         Self { disk: disk.clone(), path, bytes, making }
     }
 
-    /// The state of it, without waiting. Unless it is under way, nobody makes it any more.
+    /// Returns the state without waiting. Unless the segment is under way, the request is
+    /// cancelled.
     pub(crate) fn look(&mut self) -> Asked<D::Map> {
         let mut stage = self.making.lock();
         if matches!(*stage, Stage::Begun) {
@@ -158,25 +161,25 @@ impl<D: Disk> Preparation<D> {
         }
     }
 
-    /// Where it is, for whoever has taken it.
+    /// Returns the path of the segment, which the caller has taken.
     pub(crate) fn forget(mut self) -> PathBuf {
         std::mem::take(&mut self.path)
     }
 }
 
 impl<D: Disk> Drop for Preparation<D> {
-    /// A thread that outlived the lock could destroy another store's file.
+    /// Waits for the thread. A thread that outlived the lock could destroy another store's file.
     fn drop(&mut self) {
         let (stage, changed) = (self.making.lock(), &self.making.changed);
         drop(changed.wait_while(stage, |stage| matches!(stage, Stage::Begun)));
         if let Asked::Made(_) = self.look() {
-            // A file that is left behind is removed when the store is opened.
+            // A file that could not be removed is removed when the store opens.
             drop(self.disk.remove(&self.path));
         }
     }
 }
 
-/// Wakes who waits for a segment, also if making it panics.
+/// Wakes the thread that waits for a segment, even if making the segment panics.
 struct Told<M> {
     making: Arc<Making<M>>,
 }

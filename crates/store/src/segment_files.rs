@@ -1,7 +1,7 @@
-//! Which segment each file of a store is, by what its header says; the names may have been
-//! exchanged, and files of other stores may lie there.
+//! Identifies the segment in each file of a store by the file's header. File names may have been
+//! exchanged, and files of other stores may be present.
 //!
-//! **Invariant:** nothing is written, and of each file only the header is read.
+//! **Invariant:** nothing is written, and only the header of each file is read.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -17,22 +17,22 @@ use crate::segment::{self, io_error};
 /// The files of a store in the order of their segments.
 #[derive(Debug)]
 pub(crate) struct SegmentFiles {
-    /// The number in the name of the file that holds each segment.
+    /// The number in the file name of each segment.
     pub(crate) files: BTreeMap<u64, u64>,
-    /// Files that hold no segment of this store.
+    /// Files without a segment of this store.
     pub(crate) strays: BTreeMap<u64, Stray>,
     heads: BTreeMap<u64, Result<SegmentHeader, Damage>>,
-    /// The note in the lock file, unless it is another store's.
+    /// The note in the lock file, unless it is of another store.
     pub(crate) noted: Option<Newest>,
-    /// The lock file is another store's.
+    /// True if the lock file is of another store.
     pub(crate) has_stray_note: bool,
-    /// Which store it is, if any file says so.
+    /// The random number of the store, if any file has it.
     pub(crate) store: Option<u64>,
-    /// The session that it belongs to.
+    /// The session that the store belongs to.
     pub(crate) owner: Owner,
 }
 
-/// Why a file is none of the store's, and what it is.
+/// A file that does not belong to the store: the reason, and a description of its content.
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) reason: Damage,
@@ -40,12 +40,13 @@ pub(crate) struct Stray {
 }
 
 impl SegmentFiles {
-    /// Looks at the store in `dir`.
+    /// Reads the headers of the store in `dir`.
     ///
     /// # Errors
-    /// [`StoreError::Io`], and [`StoreError::Damaged`] if a newer version of the format wrote one.
+    /// [`StoreError::Io`], and [`StoreError::Damaged`] if a newer version of the format wrote a
+    /// file.
     pub(crate) fn of(dir: &Path) -> Result<Self, StoreError> {
-        // The note first: a writer may go on meanwhile.
+        // The note must be read first, because a writer may continue meanwhile.
         let noted = newest::peek(dir);
         let mut heads = BTreeMap::new();
         for number in segment::list(&Files, dir)? {
@@ -66,8 +67,8 @@ impl SegmentFiles {
         Ok(segment_files)
     }
 
-    /// Gives each file its place: first those that are where they belong, then those that say where
-    /// they belong, then those that say nothing.
+    /// Assigns each file to a segment. Files with the correct name come first, then files whose
+    /// header names their segment, then files without a valid header.
     fn sort_out(&mut self) {
         let heads = std::mem::take(&mut self.heads);
         let mut later = Vec::new();
@@ -93,7 +94,7 @@ impl SegmentFiles {
             }
         }
         for file in mute {
-            // Its name, or one that a file has which took its place.
+            // Prefer the file's own number, then the number of a file that took its place.
             let place = std::iter::once(file).chain(free.iter().copied());
             let place = place.into_iter().find(|number| !self.files.contains_key(number));
             self.files.insert(place.unwrap_or(file), file);
@@ -106,7 +107,7 @@ impl SegmentFiles {
         head.store().is_some_and(|store| Some(store) != self.store)
     }
 
-    /// Takes out the segments that are not those which the next one, or the note, says.
+    /// Removes segments that do not match the mark in the next segment or in the note.
     fn drop_replaced(&mut self) {
         let numbers: Vec<u64> = self.files.keys().copied().collect();
         for number in numbers {
@@ -125,25 +126,25 @@ impl SegmentFiles {
         }
     }
 
-    /// The header of a segment, if it is there and sound.
+    /// Returns the header of a segment, if it exists and is valid.
     pub(crate) fn header(&self, number: u64) -> Option<&SegmentHeader> {
         self.heads[self.files.get(&number)?].as_ref().ok()
     }
 
-    /// The mark of a segment as others say it: the one behind, or the note.
+    /// Returns the mark of a segment from the note or the next segment.
     pub(crate) fn mark(&self, number: u64) -> Option<u64> {
         let noted = self.noted.filter(|noted| noted.number == number);
         let behind = || self.header(number + 1)?.identity.ok().map(|identity| identity.before);
         noted.and_then(|noted| noted.mark).or_else(behind)
     }
 
-    /// The lock file.
+    /// Returns the path of the lock file.
     pub(crate) fn note_path(dir: &Path) -> PathBuf {
         dir.join(LOCK)
     }
 }
 
-/// The header of the file, or what is wrong with it.
+/// Returns the header of the file, or its damage.
 fn head(path: &Path) -> Result<Result<SegmentHeader, Damage>, StoreError> {
     let head = compress::read_head(path, HEADER).map_err(|source| io_error(path, source))?;
     match SegmentHeader::decode(&head) {
@@ -164,7 +165,7 @@ fn stray_store(head: &SegmentHeader, store: Option<u64>) -> Stray {
     Stray { reason: Damage::Store, seen }
 }
 
-/// The last of those that are there most often.
+/// Returns the most frequent store; of several, the last.
 fn most_frequent(stores: impl Iterator<Item = u64>) -> Option<u64> {
     let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for (place, store) in stores.enumerate() {

@@ -1,6 +1,6 @@
-//! Looking through a store that nobody may be able to open: what is sound, what is lost, and where.
+//! Examines a store that may be impossible to open: valid and lost contents, and their location.
 //!
-//! **Invariant:** nothing is written, locked or mapped. Memory: one segment.
+//! **Invariant:** nothing is written, locked or mapped. Uses memory for one segment.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,39 +16,39 @@ use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
 use crate::segment_files::{SegmentFiles, Stray};
 
-/// The contents of a store, as far as it is sound.
+/// The valid contents of a store.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Every segment file there is.
+    /// Every existing segment file.
     pub segments: Vec<SegmentSurvey>,
-    /// The numbers behind the last sound batch; none without any segment.
+    /// The numbers after the last valid batch; `None` without segments.
     pub numbers: Option<Numbers>,
-    /// Messages sent, also those before a reset.
+    /// Messages sent, including those before a reset.
     pub outbound: u64,
-    /// Messages received, as far as they are kept.
+    /// Messages received and kept.
     pub inbound: u64,
     /// Messages that wait to be sent.
     pub waiting: u64,
-    /// Records that are no message.
+    /// Records that are not messages.
     pub marks: u64,
-    /// Time of the first message and of the last one, in UTC nanoseconds since 1970.
+    /// The times of the first and last message, in UTC nanoseconds since 1970.
     pub times_ns: Option<(u64, u64)>,
-    /// When the session was logged on last, in UTC nanoseconds since 1970, as far as notes tell.
+    /// The time of the last logon, in UTC nanoseconds since 1970, if a note records it.
     pub last_logon_ns: Option<u64>,
-    /// The last note, and when it was put.
+    /// The last note and its time.
     pub last_note: Option<(u64, String)>,
-    /// Bytes of an unfinished batch at the very end: what a crash leaves, and the next opening
-    /// removes.
+    /// Bytes of an unfinished batch at the very end. A crash leaves them, and the next opening
+    /// removes them.
     pub unfinished_bytes: u64,
-    /// Batches in what is not sound that this store has not written: bodies of messages that
-    /// imitate them. None of them is used.
+    /// Batches in invalid parts that this store did not write: message bodies that imitate batches.
+    /// These batches are ignored.
     pub imitations: u64,
-    /// The session that the store belongs to; empty for nobody's.
+    /// The session that the store belongs to; empty for none.
     pub session: String,
-    /// Segments of formats before 4, whose checks cover neither their place nor their session.
+    /// Segments of formats before 4. Their checks cover neither offset nor session.
     pub old_segments: u64,
-    /// The damaged places, in the order of the files.
+    /// The damaged parts, in the order of the files.
     pub faults: Vec<Fault>,
 }
 
@@ -58,15 +58,15 @@ pub struct Survey {
 pub struct SegmentSurvey {
     /// The file.
     pub path: PathBuf,
-    /// Its length.
+    /// The file's length in bytes.
     pub bytes: u64,
-    /// Bytes up to the end of its last sound batch.
+    /// Bytes up to the end of the last valid batch.
     pub used_bytes: u64,
-    /// Sound records in it.
+    /// Valid records in the file.
     pub records: u64,
 }
 
-/// A place that holds what no crash leaves behind.
+/// A part with contents that no crash leaves behind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
@@ -76,24 +76,23 @@ pub struct Fault {
     pub offset: u64,
     /// The fault there.
     pub reason: Damage,
-    /// The finding there instead, in a few words; empty if that is not known.
+    /// A few words on what was found instead; empty if unknown.
     pub seen: String,
-    /// Bytes that belong to no sound batch.
+    /// Bytes that belong to no valid batch.
     pub lost_bytes: u64,
-    /// The numbers of the messages sent that were lost there, first and last, where those around
-    /// them tell.
+    /// The first and last MsgSeqNum(34) of the lost outbound messages, if the surrounding messages
+    /// show them.
     pub lost_outbound: Option<(u64, u64)>,
-    /// True if that is all that was lost there. Not where a file, its end or its head is gone: what
-    /// was in it nobody can say, but for the numbers that `lost_outbound` may tell.
+    /// True if nothing else was lost. False if a file, its end or its header is missing, where only
+    /// `lost_outbound` indicates the lost content.
     pub is_all_known: bool,
 }
 
-/// Looks through the store in `dir`. An engine that writes meanwhile can make its last batch look
-/// unfinished.
+/// Examines the store in `dir`. If an engine is writing, its last batch may look unfinished.
 ///
 /// # Errors
 /// [`StoreError::Io`] if a file can't be read, [`StoreError::Damaged`] only if a newer version of
-/// the format wrote one.
+/// the format wrote a file.
 pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let mut survey = Survey::default();
     let mut segment_files = SegmentFiles::of(dir)?;
@@ -144,7 +143,7 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
 struct Surveyor<'s> {
     survey: &'s mut Survey,
     path: PathBuf,
-    /// Those that wait.
+    /// The tickets of waiting messages.
     tickets: BTreeSet<u64>,
 }
 
@@ -162,7 +161,7 @@ impl Surveyor<'_> {
         self.survey.faults.last_mut().expect("it was just put there")
     }
 
-    /// Files that hold nothing of the store, in the places of its own.
+    /// Reports files of the store's names that do not belong to the store.
     fn strays<'a>(&mut self, dir: &Path, strays: impl Iterator<Item = (&'a u64, &'a Stray)>) {
         for (&file, stray) in strays {
             self.path = segment::path(dir, file);
@@ -172,7 +171,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Goes on with the numbers of the segment's header, and says if they are not those carried.
+    /// Takes the numbers of the segment's header, and reports a difference from the carried
+    /// numbers.
     fn header(&mut self, found: &Found) -> Numbers {
         let before = self.survey.numbers;
         match found.header {
@@ -180,7 +180,8 @@ impl Surveyor<'_> {
                 self.fault(0, reason, 0).is_all_known = !found.batches.is_empty();
             }
             Ok(header) if before.is_some_and(|before| before != header.numbers) => {
-                // A missing or damaged segment before is the cause, and reported already.
+                // A missing or damaged segment before this one is the cause, and is already
+                // reported.
                 if self.survey.faults.is_empty() {
                     self.fault(found.first, Damage::Numbers, 0);
                 }
@@ -189,7 +190,7 @@ impl Surveyor<'_> {
         }
         let before = before.unwrap_or(Numbers::fresh(0));
         let Ok(header) = found.header else { return before };
-        // Behind a reset the numbers tell nothing.
+        // After a reset the numbers show no loss.
         if before.created_ns == 0 || before.created_ns == header.numbers.created_ns {
             self.note_lost(before, header.numbers.next_out);
         }
@@ -232,7 +233,7 @@ impl Surveyor<'_> {
         self.survey.segments.push(SegmentSurvey { path, bytes, used_bytes, records });
     }
 
-    /// Takes the records of a batch, and counts them.
+    /// Counts the records of a batch.
     fn records(
         &mut self,
         found: &Found,
@@ -284,7 +285,7 @@ impl Surveyor<'_> {
         self.survey.times_ns = Some((first, time_ns));
     }
 
-    /// The first jump of our numbers behind a fault is what was lost there.
+    /// Takes the first jump of outbound numbers after a fault as that fault's loss.
     fn note_lost(&mut self, before: Numbers, next: u64) {
         if let Some(fault) = self.survey.faults.last_mut()
             && fault.lost_outbound.is_none()
@@ -295,37 +296,38 @@ impl Surveyor<'_> {
     }
 }
 
-/// A segment file as it was found.
+/// A segment file that was found.
 pub(crate) struct Found {
     pub(crate) file: Vec<u8>,
     pub(crate) header: Result<SegmentHeader, Damage>,
-    /// Where its first batch lies.
+    /// The offset of the first batch.
     pub(crate) first: usize,
-    /// Sound batches, in the order in which they lie there.
+    /// Valid batches, by their offset in the file.
     pub(crate) batches: Vec<Batch>,
-    /// One of them is not where it was written.
+    /// True if a batch is not at the offset where it was written.
     pub(crate) has_moved: bool,
-    /// Bytes that belong to none of them.
+    /// Bytes that belong to no valid batch.
     pub(crate) lost_bytes: u64,
     imitations: u64,
 }
 
 impl Found {
-    /// Returns true if its end is gone.
+    /// Returns true if the end of the file is missing.
     pub(crate) fn is_short(&self) -> bool {
         self.header.is_ok_and(|header| header.is_short(self.file.len()))
     }
 
-    /// The batches in the order in which they were written, each once.
+    /// Returns the batches in the order in which they were written, each once.
     pub(crate) fn in_order(&self) -> Vec<Batch> {
         let mut batches = self.batches.clone();
-        // The one that is there, of two for one place.
+        // If two batches claim an offset, the sort puts the one that is there first, and `dedup`
+        // keeps it.
         batches.sort_by_key(|batch| (batch.home, batch.home != batch.start));
         batches.dedup_by_key(|batch| batch.home);
         batches
     }
 
-    /// A segment that is missing.
+    /// Returns the contents of a missing segment.
     pub(crate) const fn nothing() -> Self {
         Self {
             file: Vec::new(),
@@ -339,8 +341,8 @@ impl Found {
     }
 }
 
-/// Reads a segment from the file with this number in its name. `mark` is what others say of it:
-/// with that its records can be checked even if its header is not sound.
+/// Reads the segment file named `file`. `mark` is the segment's mark from the note or the next
+/// segment. With the mark, the records can be checked even if the header is invalid.
 pub(crate) fn find(dir: &Path, file: u64, mark: Option<u64>) -> Result<Found, StoreError> {
     let path = segment::path(dir, file);
     let file = compress::read(&path).map_err(|source| io_error(&path, source))?;
@@ -371,7 +373,7 @@ fn look_through(
                 found.batches.push(Batch { start, end, home: start });
                 start = end;
             }
-            // From here on no byte is checked twice.
+            // No byte is checked twice from here on.
             None => search = Some(Search::new(file, start, seal)),
         }
     }

@@ -1,9 +1,8 @@
-//! Threads that do for stores what must not hold up messages: they make segments, pages of memory
-//! and chunks of an index ahead of time.
-//! The threads that sync and archive are started by the same means.
+//! Threads for work of stores that must not delay messages. The threads make segments, memory pages
+//! and index chunks in advance. Threads that sync and archive are started by the same means.
 //!
-//! Invariant: of what waits to be made, the shortest comes first: whoever asks for a
-//! short one has little room left.
+//! Invariant: the shortest request comes first, because a store that asks for a short segment has
+//! little room left.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -14,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// How much later than others a thread that makes segments gets a CPU, as `nice` counts.
+/// The lower priority of a thread that makes segments, in units of `nice`.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
@@ -23,15 +22,15 @@ thread_local! {
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A part of a segment is made: one that makes it for others leaves the CPU to who waits for it.
-/// Otherwise the system looks after that at its next tick, up to 4 ms later.
+/// Yields the CPU between parts of a segment, if this thread is a helper. Otherwise the system
+/// would switch at its next tick, up to 4 ms later.
 pub(crate) fn give_way() {
     if HELPS.get() {
         thread::yield_now();
     }
 }
 
-/// Whatever a helper does first, in its own thread.
+/// The function that each helper thread calls first.
 type Begin = Arc<dyn Fn() + Send + Sync>;
 
 /// The helpers of one store, or of all stores of an engine.
@@ -51,7 +50,7 @@ struct Queue {
 #[derive(Default)]
 struct State {
     jobs: BinaryHeap<Reverse<Job>>,
-    /// So many were asked for.
+    /// The number of requests so far.
     asked: u64,
     idle: usize,
     ends: bool,
@@ -59,7 +58,7 @@ struct State {
 
 struct Job {
     bytes: usize,
-    /// When it was asked for, as a number.
+    /// The number of the request, in order of time.
     at: u64,
     run: Box<dyn FnOnce() + Send>,
 }
@@ -103,8 +102,8 @@ impl Queue {
             }
             if let Some(Reverse(job)) = state.jobs.pop() {
                 drop(state);
-                // A disk of the user's own may panic: the panic has been printed, and whoever needs
-                // the segment makes it.
+                // A custom disk may panic. The panic has been printed, and the store makes the
+                // segment itself.
                 drop(catch_unwind(AssertUnwindSafe(job.run)));
                 state = self.lock();
             } else {
@@ -117,24 +116,24 @@ impl Queue {
 }
 
 impl Helpers {
-    /// At most `threads_max` threads make segments. Each helper calls `begin` before all else,
-    /// where it may choose its CPUs. A thread has the CPUs of the one that starts it, which may be
-    /// pinned to one.
+    /// Returns helpers with at most `threads_max` threads that make segments. Each thread calls
+    /// `begin` first, which may choose its CPUs. A thread inherits the CPUs of the thread that
+    /// starts it, which may be pinned to one CPU.
     #[must_use]
     pub fn new(threads_max: usize, begin: impl Fn() + Send + Sync + 'static) -> Self {
         let (queue, threads) = (Arc::default(), Mutex::default());
         Self { queue, threads, threads_max: threads_max.max(1), begin: Arc::new(begin) }
     }
 
-    /// The first step of a helper; also for a thread that is started elsewhere and helps.
+    /// Runs the first step of a helper. A helping thread started elsewhere calls this too.
     pub fn begin(&self) {
         (self.begin)();
     }
 
-    /// Starts a thread of its own.
+    /// Starts a separate thread.
     ///
     /// # Errors
-    /// If the system has no further one.
+    /// If the system has no further thread.
     pub(crate) fn spawn(
         &self,
         name: &str,
@@ -147,7 +146,7 @@ impl Helpers {
         })
     }
 
-    /// Has `run` called, which makes so many bytes of something; never, if there is no thread.
+    /// Queues `run`, which makes `bytes` bytes. If no thread can be started, `run` is never called.
     pub(crate) fn ask(&self, bytes: usize, run: Box<dyn FnOnce() + Send>) {
         let mut state = self.queue.lock();
         let at = state.asked;
@@ -161,20 +160,20 @@ impl Helpers {
         self.queue.changed.notify_one();
     }
 
-    /// Starts all threads that make segments. Else they start when they are needed, which costs the
-    /// thread of a session some 50 µs, and they begin to run where that one may.
+    /// Starts all threads that make segments. Otherwise a thread starts when it is needed. Starting
+    /// it then costs the session's thread some 50 µs, and it begins on that thread's CPUs.
     pub fn start(&self) {
         while self.start_one_more() {}
     }
 
-    /// Returns whether there was room for one more, and it runs.
+    /// Starts one more thread. Returns false if the maximum is reached or the start fails.
     fn start_one_more(&self) -> bool {
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         if threads.len() >= self.threads_max {
             return false;
         }
         let queue = Arc::clone(&self.queue);
-        // Without one, whoever needs the segment makes it.
+        // Without a thread, the store makes the segment itself.
         let started = self.spawn("store-segment", move || {
             HELPS.set(true);
             give_precedence();
@@ -186,16 +185,16 @@ impl Helpers {
     }
 }
 
-/// A session's thread that wants the same CPU has it ten times as long as this one. Segments are
-/// made for the time to come, and a session that is there first makes a short one.
+/// Lowers the priority of this thread. A session's thread on the same CPU gets ten times as much
+/// time. Segments are made in advance, and a session that needs one earlier makes a short segment.
 fn give_precedence() {
-    // Elsewhere than on Linux it would be the whole process.
+    // On other systems `nice` affects the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
 }
 
 impl Default for Helpers {
-    /// One thread makes segments.
+    /// Returns helpers with one thread that makes segments.
     fn default() -> Self {
         Self::new(1, || ())
     }
@@ -245,7 +244,7 @@ mod tests {
             let told = told.clone();
             helpers.ask(bytes, Box::new(move || told.send(name).unwrap()));
         };
-        // Holds the only thread until all have asked.
+        // This job blocks the only thread until all have asked.
         let begun = told.clone();
         let hold = move || {
             begun.send("begun").unwrap();

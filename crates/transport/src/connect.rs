@@ -1,4 +1,4 @@
-//! Connecting without waiting: start, then ask whether it is done.
+//! Connecting without waiting: start a connection, then poll until it is established.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,8 +12,7 @@ use crate::{Registry, SocketOptions, TcpStream};
 /// Starts a connection to `remote`.
 ///
 /// # Errors
-/// If the operating system refuses at once. A refusal by the other side comes from
-/// [`Connecting::finish`].
+/// If the operating system refuses at once. [`Connecting::finish`] returns a refusal by the peer.
 pub fn connect(remote: SocketAddr, options: &SocketOptions) -> io::Result<Connecting> {
     let socket = Socket::new(Domain::for_address(remote), Type::STREAM, Some(Protocol::TCP))?;
     socket.set_nonblocking(true)?;
@@ -37,19 +36,19 @@ fn is_in_progress(error: &io::Error) -> bool {
         || (cfg!(unix) && error.raw_os_error() == Some(libc::EINPROGRESS))
 }
 
-/// A connection under way. Dropping it gives up.
+/// A connection being established. Dropping it abandons the attempt.
 #[derive(Debug)]
 pub struct Connecting {
     stream: Option<TcpStream>,
 }
 
 impl Connecting {
-    /// The stream once the connection is there; none while it is under way. Ask after a writable
-    /// event, or as often as you like. A registered stream stays registered.
+    /// Returns the stream once it is connected, or `None` before. Call it after a writable event,
+    /// or at any time. A registered stream stays registered.
     ///
     /// # Errors
-    /// If the connection failed; then give it up. [`io::ErrorKind::NotConnected`] after the stream
-    /// was handed out.
+    /// If the connection failed; then drop this value. [`io::ErrorKind::NotConnected`] after the
+    /// stream was returned.
     pub fn finish(&mut self) -> io::Result<Option<TcpStream>> {
         let Some(stream) = &self.stream else {
             return Err(io::ErrorKind::NotConnected.into());
@@ -59,7 +58,7 @@ impl Connecting {
         }
         match stream.socket.peer_addr() {
             Ok(_) => Ok(self.stream.take()),
-            // EINVAL is what some systems say for a socket still connecting.
+            // Some systems return EINVAL for a socket that is still connecting.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -72,7 +71,8 @@ impl Connecting {
         }
     }
 
-    /// Asks `registry` to report under `token` when [`Connecting::finish`] has something to say.
+    /// Registers with `registry`, which reports under `token` when [`Connecting::finish`] has a
+    /// result.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -88,10 +88,10 @@ impl Connecting {
         }
     }
 
-    /// Ends the reports; needed before giving up a registered connection.
+    /// Ends the reports. Required before dropping a registered connection.
     ///
     /// # Errors
-    /// If it is not registered with `registry`.
+    /// If the connection is not registered with `registry`.
     pub fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
         match &mut self.stream {
             Some(stream) => stream.socket.deregister(registry.system()?),

@@ -1,7 +1,7 @@
 //! Non-blocking bytes for a FIX engine: streams, listeners, connecting, readiness.
 //!
-//! A [`Stream`] can be read and written at any time, registered or not: a spinning thread never
-//! meets epoll, a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are
+//! A [`Stream`] can be read and written at any time, registered or not. A spinning thread never
+//! calls epoll; a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are
 //! used, so that a preloaded kernel-bypass library works.
 //!
 //! **Invariant:** this crate knows no FIX, starts no thread, reads no clock and never waits, except
@@ -50,20 +50,20 @@ pub use options::SocketOptions;
 pub use sys::{prefetch, refuse_long_files_by_error};
 pub use tcp::TcpStream;
 
-/// Where readiness is reported.
+/// The receiver of readiness events.
 #[derive(Clone, Copy, Debug)]
 pub enum Registry<'p> {
-    /// In the operating system, which asks through [`Poll`].
+    /// The operating system, polled through [`Poll`].
     System(&'p mio::Registry),
-    /// In a simulated world, which knows the one that waits by this number.
+    /// A simulated world, where this number identifies the waiting thread.
     Simulated(u64),
 }
 
 impl<'p> Registry<'p> {
-    /// That of the operating system.
+    /// Returns the operating system's registry.
     ///
     /// # Errors
-    /// [`io::ErrorKind::Unsupported`] in a simulated world, which knows no sockets.
+    /// [`io::ErrorKind::Unsupported`] in a simulated world, which has no sockets.
     pub fn system(self) -> io::Result<&'p mio::Registry> {
         match self {
             Self::System(registry) => Ok(registry),
@@ -72,36 +72,35 @@ impl<'p> Registry<'p> {
     }
 }
 
-/// Bytes to and from one counterparty. Nothing blocks: what can't be done now is
+/// Bytes to and from one counterparty. No call blocks; an operation that must wait returns
 /// [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
-    /// Reads what has arrived, at most `buf.len()` bytes, and says how many. A smaller number means
-    /// that no more bytes were there, and readiness is reported for later ones. The end of the
-    /// connection may have been reported together with these bytes. 0 for a `buf` that is not
-    /// empty: the counterparty closed its side.
+    /// Reads the bytes that have arrived, at most `buf.len()`, and returns their number. A smaller
+    /// number means that no more bytes were available; later ones cause a readiness event. The end
+    /// of the connection may have been reported together with these bytes. Returns 0 for a nonempty
+    /// `buf` if the counterparty closed its side.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if nothing has arrived, and no end of the connection either;
-    /// any other ends the stream.
+    /// [`io::ErrorKind::WouldBlock`] if neither bytes nor the end of the connection have arrived.
+    /// Any other error ends the stream.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Returns true if the next read returns something for which no readiness is reported: the
-    /// stream has found an end or an error behind the bytes that it returned last.
+    /// Returns true if the next read returns a result without a readiness event. The stream has
+    /// then found an end or an error after the bytes last returned.
     fn has_more(&self) -> bool {
         false
     }
 
-    /// Writes as much of `bytes` as there is room for, and says how many bytes.
+    /// Writes as many of `bytes` as there is room for, and returns their number.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if there is no room: the next write offers the same bytes
-    /// again, and may add some behind them. Any other ends the stream;
-    /// [`io::ErrorKind::InvalidData`] if the counterparty breaks the rules of the stream, or is not
-    /// the one it should be.
+    /// [`io::ErrorKind::WouldBlock`] if there is no room. The next write must offer the same bytes
+    /// again, and may append more. Any other error ends the stream. [`io::ErrorKind::InvalidData`]
+    /// if the counterparty breaks the stream's protocol, or is not the expected one.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Asks `registry` to report readiness under `token`. Readiness is reported once per change
-    /// (edge-triggered): read or write until `WouldBlock`.
+    /// Registers with `registry`, which reports readiness under `token`. Readiness is reported once
+    /// per change (edge-triggered): read or write until `WouldBlock`.
     ///
     /// # Errors
     /// If the operating system refuses, or the stream is registered elsewhere.
@@ -129,18 +128,18 @@ pub trait Stream: Send {
     /// If the stream is not registered with `registry`.
     fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()>;
 
-    /// The counterparty's address; none if it has none, or is gone.
+    /// Returns the counterparty's address, or `None` if it has none or has disconnected.
     fn peer_addr(&self) -> Option<SocketAddr>;
 
-    /// The certificate that the counterparty has shown; none without TLS, before the end of the
-    /// handshake, or if it showed none.
+    /// Returns the certificate that the counterparty presented. `None` without TLS, before the end
+    /// of the handshake, or if it presented none.
     #[cfg(feature = "tls")]
     fn peer_certificate(&self) -> Option<tls::Certificate> {
         None
     }
 
-    /// Says that no more bytes will be written; what was written still arrives, and reading goes
-    /// on. Dropping the stream closes both directions.
+    /// Closes the stream for writing. Written bytes still arrive, and reading continues. Dropping
+    /// the stream closes both directions.
     ///
     /// # Errors
     /// If the stream is no longer connected.

@@ -1,4 +1,4 @@
-//! Waiting for connections without waiting: bind, then ask.
+//! Accepting connections without waiting: bind, then poll.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Registry, SocketOptions, TcpStream};
 
-/// A bound, non-blocking TCP socket that accepts connections. For several addresses, bind several.
+/// A bound, non-blocking TCP socket that accepts connections. Bind one for each address.
 #[derive(Debug)]
 pub struct Listener {
     socket: mio::net::TcpListener,
@@ -17,7 +17,7 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`; port 0 takes any free port. An IPv6 address takes IPv6 only.
+    /// Listens on `address`. Port 0 selects a free port. An IPv6 address accepts only IPv6.
     ///
     /// # Errors
     /// If the operating system refuses, for instance because the address is in use.
@@ -25,7 +25,7 @@ impl Listener {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         if address.is_ipv6() {
-            // Else [::] and 0.0.0.0 could not be bound side by side.
+            // Without this option [::] and 0.0.0.0 could not both be bound.
             socket.set_only_v6(true)?;
         }
         socket.set_reuse_address(options.reuse_address)?;
@@ -40,11 +40,12 @@ impl Listener {
         Ok(Self { socket, options: options.clone() })
     }
 
-    /// The next waiting connection, or none. The listener's options are applied to it.
+    /// Accepts the next waiting connection, or returns `None`. The listener's options are applied
+    /// to the connection.
     ///
     /// # Errors
     /// The error of the operating system, for instance that no more files can be opened. A
-    /// connection that was given up while it waited is not an error.
+    /// connection that was closed while it waited is not an error.
     pub fn accept(&self) -> io::Result<Option<TcpStream>> {
         loop {
             match self.socket.accept() {
@@ -53,7 +54,7 @@ impl Listener {
                         let quick_ack = self.options.quick_ack;
                         return Ok(Some(TcpStream { socket, quick_ack }));
                     }
-                    // The counterparty may be gone already; the next one is as good.
+                    // The counterparty has already disconnected; accept the next connection.
                     Err(error) if is_gone(&error) => {}
                     Err(error) => return Err(error),
                 },
@@ -64,7 +65,7 @@ impl Listener {
         }
     }
 
-    /// The address listened on, with the port taken.
+    /// Returns the listening address, with the actual port.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -72,7 +73,8 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Asks `registry` to report waiting connections under `token`. Accept until none.
+    /// Registers with `registry`, which reports waiting connections under `token`. Call `accept`
+    /// until it returns `None`.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -83,7 +85,7 @@ impl Listener {
     /// Ends the reports.
     ///
     /// # Errors
-    /// If it is not registered with `registry`.
+    /// If the listener is not registered with `registry`.
     pub fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()> {
         self.socket.deregister(registry.system()?)
     }

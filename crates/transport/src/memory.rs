@@ -1,6 +1,6 @@
-//! Two streams joined in memory: for tests, simulation and counting instructions.
+//! Two streams connected in memory, for tests, simulation and counting instructions.
 //!
-//! **Invariant:** after [`pipe`] nothing is allocated, and no system call is made while each end is
+//! **Invariant:** nothing is allocated after [`pipe`]. No system call is made while each end is
 //! used by one thread at a time.
 
 use std::io;
@@ -11,7 +11,7 @@ use mio::{Interest, Token};
 
 use crate::{Registry, Stream};
 
-/// Bytes on their way in one direction.
+/// The bytes under way in one direction.
 #[derive(Debug)]
 struct Ring {
     bytes: Box<[u8]>,
@@ -48,16 +48,16 @@ impl Ring {
     }
 }
 
-/// One end of a [`pipe`]. Registering succeeds and does nothing: readiness is never reported, so
-/// read and write it in turns.
+/// One end of a [`pipe`]. Registering succeeds without effect. Readiness is never reported, so read
+/// and write the stream in turns.
 #[derive(Debug)]
 pub struct MemoryStream {
     inbound: Arc<Mutex<Ring>>,
     outbound: Arc<Mutex<Ring>>,
 }
 
-/// Two ends: what is written into one is read from the other, up to `capacity_bytes` under way in
-/// each direction.
+/// Returns two connected ends: bytes written to one are read from the other. Up to `capacity_bytes`
+/// can be under way in each direction.
 ///
 /// # Panics
 /// If `capacity_bytes` is 0.
@@ -119,7 +119,7 @@ impl Stream for MemoryStream {
 impl Drop for MemoryStream {
     fn drop(&mut self) {
         lock(&self.outbound).closed = true;
-        // Nobody would read further bytes of the other end.
+        // The other end's bytes would never be read.
         lock(&self.inbound).closed = true;
     }
 }

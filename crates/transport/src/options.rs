@@ -1,4 +1,4 @@
-//! Settings of a socket, the same for connecting and accepted ones.
+//! Settings of a socket, for outgoing and accepted connections alike.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-/// How a socket is set up. `None` leaves the system's own setting.
+/// The settings of a socket. `None` keeps the system's default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// TCP_NODELAY: small messages leave at once. On by default.
@@ -19,28 +19,28 @@ pub struct SocketOptions {
     pub keepalive: Option<Duration>,
     /// Time between two probes.
     pub keepalive_interval: Option<Duration>,
-    /// Probes without an answer after which the connection is lost.
+    /// The number of unanswered probes after which the connection is lost.
     pub keepalive_probes: Option<u32>,
-    /// TCP_USER_TIMEOUT: how long bytes sent may lack an acknowledgement. Linux alone has it.
+    /// TCP_USER_TIMEOUT: how long sent bytes may remain unacknowledged. Linux only.
     pub user_timeout: Option<Duration>,
-    /// TCP_QUICKACK: what is received is acknowledged at once. The system forgets it, so it is
-    /// said again after each read, which costs a call. Linux alone has it.
+    /// TCP_QUICKACK: received bytes are acknowledged at once. The system resets the option, so it
+    /// is set again after each read, at the cost of a call. Linux only.
     pub quick_ack: bool,
-    /// SO_BUSY_POLL: the kernel spins on the device queue for that long, whole microseconds. Linux
-    /// alone has it, and lets privileged programs alone raise it.
+    /// SO_BUSY_POLL: the time for which the kernel spins on the device queue, in whole
+    /// microseconds. Linux only; raising it needs a privilege.
     pub busy_poll: Option<Duration>,
     /// The differentiated services code point (RFC 2474), 0 to 63, of all packets.
     pub dscp: Option<u8>,
     /// SO_LINGER: closing waits this long for unsent bytes; zero resets the connection.
     pub linger: Option<Duration>,
-    /// Where outgoing connections come from; port 0 takes any free port.
+    /// The local address of outgoing connections. Port 0 selects a free port.
     pub local: Option<SocketAddr>,
     /// SO_REUSEADDR on listeners: a restart need not wait for old connections. On by default.
     pub reuse_address: bool,
-    /// SO_REUSEPORT on listeners: several, of several processes too, may have one address, and the
-    /// system spreads connections over them. Unix alone has it.
+    /// SO_REUSEPORT on listeners: several listeners, even of several processes, may share an
+    /// address. The system distributes connections among them. Unix only.
     pub reuse_port: bool,
-    /// Connections a listener lets wait to be accepted.
+    /// Maximum number of connections that wait to be accepted.
     pub backlog: u32,
 }
 
@@ -67,7 +67,7 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Settings which the TCP handshake depends on, and so come before connect or listen.
+    /// Applies the settings that affect the TCP handshake, and must precede connect or listen.
     pub(crate) fn apply_before(&self, socket: &Socket) -> io::Result<()> {
         if let Some(bytes) = self.send_buffer_bytes {
             socket.set_send_buffer_size(bytes)?;
@@ -78,7 +78,7 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Settings of one connection, connecting or accepted.
+    /// Applies the settings of one connection, outgoing or accepted.
     pub(crate) fn apply(&self, socket: &SockRef<'_>) -> io::Result<()> {
         socket.set_tcp_nodelay(self.nodelay)?;
         if let Some(idle) = self.keepalive {
@@ -95,7 +95,7 @@ impl SocketOptions {
             socket.set_linger(self.linger)?;
         }
         if let Some(dscp) = self.dscp {
-            // The lowest two bits of the octet are the network's, for congestion.
+            // The lowest two bits of the octet are reserved for congestion notification.
             let octet = u32::from(dscp) << 2;
             match socket.local_addr()?.is_ipv6() {
                 true => socket.set_tclass_v6(octet)?,
@@ -118,17 +118,17 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Asks the system whether it takes all this for a socket of that address's family; `local` is
-    /// bound as well.
+    /// Checks that the system accepts these options for a socket of `address`'s family. Binds
+    /// `local` too.
     ///
     /// # Errors
-    /// Options that it refuses, such as [`SocketOptions::busy_poll`] without the privilege.
+    /// Options that the system refuses, such as [`SocketOptions::busy_poll`] without the privilege.
     pub fn check(&self, address: SocketAddr) -> io::Result<()> {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         self.apply_before(&socket)?;
         self.apply(&SockRef::from(&socket))?;
         if let Some(mut local) = self.local {
-            // The port may be in use by a connection that is still there.
+            // The port may be in use by an earlier connection.
             local.set_port(0);
             socket.bind(&local.into())?;
         }

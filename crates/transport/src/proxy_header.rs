@@ -1,38 +1,38 @@
-//! The header of a proxy in front of a connection: it names the address that it connects for. This
-//! is the PROXY protocol, versions 1 (a line of text) and 2 (bytes), of HAProxy
-//! (`proxy-protocol.txt` of its documentation).
+//! The header of a proxy before a connection's bytes, which has the client's address. The form is
+//! the PROXY protocol of HAProxy (`proxy-protocol.txt` of its documentation). Version 1 is a line
+//! of text, and version 2 is binary.
 //!
-//! Invariant: no byte is read that comes behind it.
+//! Invariant: no byte after the header is read.
 
 use std::io;
 use std::net::IpAddr;
 
 use crate::Stream;
 
-/// How version 2 begins (section 2.2).
+/// The signature of version 2 (section 2.2).
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Bytes of version 2 up to, and with, its length.
+/// Bytes of version 2 up to and including its length.
 const FIXED_BYTES: usize = 16;
 /// The shortest line of version 1: `PROXY UNKNOWN` and its end.
 const SHORTEST_LINE: usize = 15;
 /// The longest line of version 1 (section 2.1).
 const LINE_BYTES_MAX: usize = 107;
-/// Longest header of version 2 that is taken: addresses, and what a proxy says of its TLS.
+/// The maximum length of a version 2 header: addresses, and the proxy's TLS information.
 const HEADER_BYTES_MAX: usize = 4 << 10;
 
-/// The result.
+/// The bytes of a header read so far.
 #[derive(Default)]
 pub struct ProxyHeader {
     read: Vec<u8>,
 }
 
 impl ProxyHeader {
-    /// Reads on. `None` while more is to come; then the address for which the proxy connects,
-    /// `None` if it does so for itself or does not know.
+    /// Continues to read. Returns `None` while the header is incomplete; then the client's address,
+    /// or `None` if the proxy connects for itself or does not know the address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if it is no such header, or one for something else than TCP;
-    /// others if the connection ends.
+    /// [`io::ErrorKind::InvalidData`] if the header is invalid or not for TCP; others if the
+    /// connection ends.
     #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
     pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
         let mut bytes = [0; 512];
@@ -55,7 +55,7 @@ impl ProxyHeader {
         self.read.starts_with(&SIGNATURE[..1])
     }
 
-    /// How many bytes it lacks at least; 0 if it is whole.
+    /// Returns the minimum number of missing bytes; 0 if the header is complete.
     fn missing(&self) -> Result<usize, String> {
         let read = &*self.read;
         let begins = |with: &[u8]| read.iter().zip(with).all(|(ours, theirs)| ours == theirs);
@@ -74,19 +74,19 @@ impl ProxyHeader {
         let (is_ended, end) = (read.contains(&b'\n'), read.ends_with(b"\r\n"));
         match begins(b"PROXY ") && (!is_ended || end) && read.len() <= LINE_BYTES_MAX {
             true if end => Ok(0),
-            // Whatever follows the line is not part of it.
+            // Bytes after the line are not part of the header.
             true => Ok(SHORTEST_LINE.saturating_sub(read.len()).max(1)),
             false => Err("it begins with no PROXY header, version 1 or 2".to_owned()),
         }
     }
 
-    /// For whom the proxy connects, of a header that is whole.
+    /// Returns the client's address in a complete header.
     fn source(&self) -> Result<Option<IpAddr>, String> {
         if self.is_of_version_2() { of_bytes(&self.read) } else { of_line(&self.read) }
     }
 }
 
-/// For whom version 1 says that it connects (section 2.1).
+/// Returns the client's address in a version 1 header (section 2.1).
 fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
     let line = str::from_utf8(line).map_err(|_| "the line of the header is no text")?;
     let words: Vec<&str> = line.trim_end_matches("\r\n").split(' ').collect();
@@ -109,12 +109,12 @@ fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
     }
 }
 
-/// For whom version 2 says that it connects (section 2.2). Fields of the proxy's own may follow the
-/// addresses.
+/// Returns the client's address in a version 2 header (section 2.2). Fields of the proxy may follow
+/// the addresses.
 fn of_bytes(header: &[u8]) -> Result<Option<IpAddr>, String> {
     let (fixed, rest) = header.split_at(FIXED_BYTES);
     let family = match (fixed[12], fixed[13]) {
-        // The proxy connects for itself, and its family is to be ignored.
+        // The proxy connects for itself, and its family must be ignored.
         (0x20, _) => return Ok(None),
         (0x21, family) => family,
         (other, _) => return Err(format!("neither LOCAL nor PROXY of version 2: {other:#04x}")),
@@ -147,7 +147,8 @@ mod tests {
 
     use super::*;
 
-    /// The result for these bytes if they come `at_once` by so many, and the rest of them.
+    /// Returns the result for these bytes if they arrive in parts of `at_once`, and the unread
+    /// bytes.
     fn heard(bytes: &[u8], at_once: usize) -> (io::Result<Option<Option<IpAddr>>>, Vec<u8>) {
         let (mut near, mut far) = pipe(64 << 10);
         let mut header = ProxyHeader::default();
@@ -242,7 +243,7 @@ mod tests {
         let line = b"PROXY TCP4 192.0.2.7 10.0.0.1 40000 9880\r\n".to_vec();
         for header in [line, version_2(1, 0x11, V4)] {
             let shown = |(heard, left): (io::Result<Option<Option<IpAddr>>>, Vec<u8>)| {
-                // Nobody reads on behind an error.
+                // After an error nothing more is read.
                 heard.map(|heard| (heard, left)).map_err(|error| error.to_string())
             };
             for (i, byte) in (0..header.len()).flat_map(|i| (0..=255).map(move |byte| (i, byte))) {

@@ -1,17 +1,17 @@
-//! Calls that the system needs once for the whole process, and a hint to the processor.
+//! System calls for the whole process, and a prefetch hint for the processor.
 //!
-//! **Invariant:** nothing here touches memory that others use.
+//! **Invariant:** no function here accesses memory that other code uses.
 
 /// Bytes of a cache line.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// The most bytes that are asked for: more would push other bytes that are needed out of the cache.
+/// The maximum bytes to prefetch. More would displace other needed bytes from the cache.
 #[cfg(target_arch = "x86_64")]
 const ASKED_MAX: usize = 8 << 10;
 
-/// Asks the processor for `value`, up to 8 KiB of it, and does not wait. Its lines come from memory
-/// beside each other. A reader that meets one after the other waits for each. Without effect on
-/// other processors than x86-64.
+/// Prefetches `value`, up to 8 KiB, without waiting. The processor loads its cache lines in
+/// parallel, whereas a reader would wait for one after another. Has no effect on processors other
+/// than x86-64.
 ///
 /// ```
 /// let next = vec![0_u8; 300];
@@ -24,7 +24,8 @@ pub fn prefetch<T: ?Sized>(value: &T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let (first, bytes) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
         for at in (0..bytes.min(ASKED_MAX)).step_by(LINE) {
-            // SAFETY: every x86-64 has it; it reads nothing, and no address makes it fail.
+            // SAFETY: every x86-64 processor has the instruction; it reads nothing, and no address
+            // makes it fail.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(at)) };
         }
     }
@@ -32,13 +33,13 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     let _ = value;
 }
 
-/// Makes a write beyond the limit on the length of files (`ulimit -f`) an error,
-/// [`std::io::ErrorKind::FileTooLarge`], in place of the signal SIGXFSZ, which ends the process.
-/// Without effect where somebody has decided about that signal already.
+/// Turns a write beyond the file size limit (`ulimit -f`) into the error
+/// [`std::io::ErrorKind::FileTooLarge`]. By default the signal SIGXFSZ ends the process. Has no
+/// effect if the process already handles that signal.
 pub fn refuse_long_files_by_error() {
-    // SAFETY: `signal` reads no memory of ours, and SIG_IGN and SIG_DFL are no functions of ours
-    // that it could call. Between the two calls another thread may install a handler, which the
-    // second call then puts back.
+    // SAFETY: `signal` reads no memory of ours, and SIG_IGN and SIG_DFL are not functions that it
+    // could call. If another thread installs a handler between the two calls, the second call
+    // restores it.
     unsafe {
         let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         if before != libc::SIG_DFL && before != libc::SIG_ERR {

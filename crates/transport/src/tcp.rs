@@ -13,7 +13,7 @@ use crate::{Registry, SocketOptions, Stream};
 #[derive(Debug)]
 pub struct TcpStream {
     pub(crate) socket: mio::net::TcpStream,
-    /// True if TCP_QUICKACK is said again after each read.
+    /// True if TCP_QUICKACK is set again after each read.
     pub(crate) quick_ack: bool,
 }
 
@@ -29,7 +29,7 @@ impl TcpStream {
         Ok(Self { socket, quick_ack: options.quick_ack })
     }
 
-    /// This side's address.
+    /// Returns the local address.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -59,7 +59,7 @@ impl Stream for TcpStream {
             match self.socket.read(buf) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(n) if self.quick_ack => {
-                    // Only the peer's wait for its acknowledgement would be longer.
+                    // A failure only delays the peer's acknowledgement.
                     #[cfg(target_os = "linux")]
                     let _ = SockRef::from(&self.socket).set_tcp_quickack(true);
                     return Ok(n);

@@ -1,11 +1,12 @@
 //! Streams over TLS 1.2 and 1.3, by rustls.
 //!
-//! A [`Server`] or [`Client`] is made once from files, and wraps each new stream. It looks at its
-//! files again before a connection, and takes them over if one of them has changed.
+//! A [`Server`] or [`Client`] is created once from files, and wraps each new stream. Before a
+//! connection, changed files are loaded again.
 //!
-//! **Invariant:** a [`TlsStream`] keeps the laws of every [`Stream`](crate::Stream). A read that
-//! returns less than was asked for has taken all there is, so readiness is not missed. A write says
-//! that bytes are written once the socket has taken all of them, so nothing waits unseen.
+//! **Invariant:** a [`TlsStream`] obeys the laws of every [`Stream`](crate::Stream). A read that
+//! returns fewer bytes than requested has taken all available bytes, so readiness is not missed. A
+//! write reports bytes as written once the socket has taken all of them, so no bytes remain in the
+//! stream unnoticed.
 
 mod certificate;
 mod clock;

@@ -1,6 +1,6 @@
-//! A connection through a proxy, until the proxy has put it through.
+//! A connection to a proxy, until the proxy has connected to the counterparty.
 //!
-//! Invariant: no byte is read that comes behind the proxy's answer.
+//! Invariant: no byte after the proxy's answer is read.
 
 use std::io;
 
@@ -9,27 +9,27 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::Stream;
 
-/// Longest answer of an HTTP proxy.
+/// The maximum length of an HTTP proxy's answer.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
-/// A connection to a proxy that is asked for one to a counterparty.
+/// A connection to a proxy that is asked to connect to a counterparty.
 pub struct Tunnel {
     stream: Box<dyn Stream>,
     /// The bytes still to be written.
     out: Vec<u8>,
-    /// The bytes of the proxy since the last step.
+    /// The bytes received since the last step.
     answer: Vec<u8>,
     step: Step,
 }
 
 enum Step {
-    /// The head of the answer to CONNECT.
+    /// Waits for the head of the answer to CONNECT.
     Http,
-    /// Which way of authentication the proxy wants, of those offered; then `Login` or `Request`.
+    /// Waits for the proxy's choice of authentication; then sends `login` or `request`.
     Method { login: Vec<u8>, request: Vec<u8> },
-    /// The reply to the password.
+    /// Waits for the reply to the password.
     Login { request: Vec<u8> },
-    /// The reply to the request to connect.
+    /// Waits for the reply to the connect request.
     Reply,
 }
 
@@ -60,10 +60,10 @@ impl Tunnel {
         Ok(Self { stream, out: out.to_vec(), answer: Vec::new(), step })
     }
 
-    /// Goes on. Returns whether the counterparty is at the other end now.
+    /// Continues. Returns true once the counterparty is connected.
     ///
     /// # Errors
-    /// If the proxy refuses, says what is no answer, or is gone.
+    /// If the proxy refuses, sends an invalid answer, or disconnects.
     pub fn advance(&mut self) -> io::Result<bool> {
         loop {
             while !self.out.is_empty() {
@@ -102,20 +102,20 @@ impl Tunnel {
         self.stream
     }
 
-    /// How many bytes the answer lacks at least; 0 if it is whole.
+    /// Returns the minimum number of missing bytes of the answer; 0 if complete.
     fn missing(&self) -> usize {
         let length = match &self.step {
-            // One at a time: what follows may be the counterparty's.
+            // The head is read byte by byte, because the counterparty's bytes may follow.
             Step::Http if self.answer.ends_with(b"\r\n\r\n") => return 0,
             Step::Http => return 1,
             Step::Method { .. } | Step::Login { .. } => 2,
-            // Version, reply, a zero, and the address where the proxy has connected from.
+            // The reply has version, code, a zero, and the address from which the proxy connected.
             Step::Reply => match self.answer.get(3) {
                 Some(1) => 10,
                 Some(3) => self.answer.get(4).map_or(5, |length| 7 + usize::from(*length)),
                 Some(4) => 22,
                 Some(_) => 4,
-                // A refusal may end after it.
+                // A refusal may end after the code.
                 None if self.answer.get(1).is_some_and(|reply| *reply != 0) => 2,
                 None => 4,
             },
@@ -123,7 +123,7 @@ impl Tunnel {
         length.saturating_sub(self.answer.len())
     }
 
-    /// Looks at a whole answer. Returns whether it was the last.
+    /// Handles a complete answer. Returns true if it was the last.
     fn take(&mut self) -> io::Result<bool> {
         let answer = std::mem::take(&mut self.answer);
         match std::mem::replace(&mut self.step, Step::Reply) {
@@ -156,7 +156,7 @@ impl Tunnel {
     }
 }
 
-/// RFC 9110, section 9.3.6.
+/// Returns an HTTP CONNECT request (RFC 9110, section 9.3.6).
 fn connect(to: &str, login: Option<(&str, &str)>) -> Vec<u8> {
     let mut text = format!("CONNECT {to} HTTP/1.1\r\nHost: {to}\r\n");
     if let Some((username, password)) = login {
@@ -177,7 +177,7 @@ fn check_status(head: &[u8]) -> io::Result<()> {
     }
 }
 
-/// RFC 1928, section 4.
+/// Returns a SOCKS connect request (RFC 1928, section 4).
 fn request(to: &str) -> io::Result<Vec<u8>> {
     let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is no host:port"));
     let (host, port) = to.rsplit_once(':').ok_or_else(wrong)?;
@@ -192,14 +192,14 @@ fn request(to: &str) -> io::Result<Vec<u8>> {
     Ok([&[5, 1, 0], &*address, &port.to_be_bytes()].concat())
 }
 
-/// A text of 255 bytes at most, behind its length.
+/// Returns a text of at most 255 bytes, preceded by its length.
 fn with_length(text: &str) -> Vec<u8> {
     let mut bytes = vec![text.len() as u8];
     bytes.extend_from_slice(text.as_bytes());
     bytes
 }
 
-/// RFC 1928, section 6.
+/// Returns the meaning of a SOCKS reply code (RFC 1928, section 6).
 const fn reply_text(reply: u8) -> &'static str {
     match reply {
         1 => "it has failed",
@@ -245,7 +245,7 @@ mod tests {
         Tunnel::socks5(stream, LOGIN, "b.example:9880").unwrap()
     }
 
-    /// The result for an answer that comes in pieces; `None` if it goes on waiting.
+    /// Returns the result for an answer in pieces; `None` if the tunnel still waits.
     fn answered(
         open: fn(Box<dyn Stream>) -> Tunnel,
         pieces: &[&[u8]],

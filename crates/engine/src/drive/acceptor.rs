@@ -1,9 +1,12 @@
-//! Where accepted connections wait for their first message, which says to whom they belong.
+//! Accepted connections wait here for their first message, which names their session.
 //!
-//! Invariants: at most the configured number of connections waits, each for a bounded time. A
-//! connection whose Logon(A) fits no session is closed without a message (FIX Session, case 1c). At
-//! most one connection of a session waits for its worker. No listener holds up the others. This
-//! thread calls nothing of the application.
+//! Invariants:
+//! - At most the configured number of connections waits, each for a bounded time.
+//! - A connection whose Logon(A) fits no session is closed without a message (FIX Session, case
+//!   1c).
+//! - At most one connection of a session waits for its worker.
+//! - No listener delays the others.
+//! - This thread never calls the application.
 
 mod entering;
 mod routing;
@@ -35,38 +38,39 @@ use crate::drive::template::{Creator, Maker};
 use crate::io::{Io, Poll, Waker};
 use crate::link::failed_logons::{FailedLogons, Source};
 
-/// Logons that are judged at once; further ones wait for one of these.
+/// The maximum number of Logon(A)s judged at once; further ones wait.
 const JUDGED_AT_ONCE: usize = 64;
 const WAKE: Token = Token(usize::MAX);
-/// Tokens below it are those of listeners.
+/// Tokens below this value are those of listeners.
 const FIRST_CONNECTION: usize = 1 << 31;
-/// For a line of the log that is about no single address.
+/// The address in log lines that concern no single address.
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
 
-/// A session, or a place to come in, that is there from now on, or not any more.
+/// A change of the sessions or listeners of an acceptor.
 pub(crate) enum Change {
     Open(ListenSocket),
-    /// The listeners of this group; who is told may listen at their addresses again.
+    /// Closes the listeners of this group. The sender is notified once their addresses are free.
     Close(usize, Sender<()>),
     Add(Key, Destination),
     Remove(Removed),
-    /// Sessions that have not begun anew are gone.
+    /// Forgets removed sessions that did not begin again.
     Settle,
     AddTemplate(usize, Box<SessionSettings>),
-    /// The sessions made from it stay.
+    /// Sessions made from the template are kept.
     RemoveTemplate(SessionId),
 }
 
-/// A session to which no connection goes any more.
+/// A session that receives no more connections.
 pub(crate) struct Removed {
-    /// `None` if it was made from a template.
+    /// `None` if the session was made from a template.
     pub(crate) key: Option<Key>,
     pub(crate) session_waker: Arc<SessionWaker>,
-    /// It comes again by [`Change::Add`]. Until [`Change::Settle`] no template takes its place.
+    /// True if [`Change::Add`] adds the session again. Until [`Change::Settle`] no template
+    /// replaces it.
     pub(crate) begins_anew: bool,
 }
 
-/// Changes or ends an acceptor from outside.
+/// The handle that changes or ends an acceptor.
 pub(crate) struct AcceptorHandle {
     stop: AtomicBool,
     changes: Mutex<Vec<Change>>,
@@ -78,7 +82,7 @@ impl AcceptorHandle {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The acceptor makes these changes, one after the other.
+    /// Queues these changes for the acceptor, which makes them in order.
     pub(crate) fn change(&self, changes: impl IntoIterator<Item = Change>) {
         self.changes().extend(changes);
         (self.waker)();
@@ -90,7 +94,7 @@ impl AcceptorHandle {
     }
 }
 
-/// The token of a connection, its source, and whether its password is right.
+/// The token of a connection, its source, and whether its password is correct.
 type Proof = (usize, Source, bool);
 
 /// A connection whose Logon(A) is being judged.
@@ -100,28 +104,28 @@ struct Judged {
     asked: String,
 }
 
-/// Listeners and the connections that have not logged on yet.
+/// Listeners, and the connections that have not logged on yet.
 pub(crate) struct Acceptor {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
     handle: Arc<AcceptorHandle>,
-    /// By their tokens, which are below those of connections.
+    /// Listeners by their tokens, which are below those of connections.
     listeners: Slab<ListenSocket>,
     sessions: HashMap<Key, Vec<Destination>>,
     creator: Creator,
-    /// Where the counterparties of each group may come from, as far as somebody has asked since the
-    /// last change; empty for everywhere.
+    /// The allowed addresses of each group, cached since the last change; empty allows every
+    /// address.
     allowed: HashMap<usize, Vec<Subnet>>,
     admission: Admission,
     next_ticket: u64,
     passwords: Arc<Passwords>,
-    /// The results of checks of passwords.
+    /// The results of password checks.
     proofs: (Sender<Proof>, Receiver<Proof>),
-    /// The sources whose password is being checked: one of each source at a time.
+    /// The sources whose password is being checked. Each source has one check at a time.
     proving: HashSet<Source>,
-    /// By ticket; those that have waited too long are gone from here.
+    /// Connections by ticket. A connection that waited too long is removed.
     judged: HashMap<u64, Judged>,
-    /// Whose sessions are being made: one at a time.
+    /// The keys for which a session is being made; one at a time for each key.
     making: HashMap<u64, Key>,
     room: NewConnections,
     handshakes: Handshakes,
@@ -129,8 +133,8 @@ pub(crate) struct Acceptor {
     next_token: usize,
     index: FieldIndex,
     lines: Lines,
-    /// When to accept again although no new connection is reported: those that waited already
-    /// are reported only once.
+    /// The time to accept again without an event: connections that already wait are reported only
+    /// once.
     accept_at: Option<u64>,
 }
 
@@ -181,10 +185,10 @@ impl Acceptor {
     /// Runs until [`AcceptorHandle::close`].
     ///
     /// # Errors
-    /// If the system has failed at the wait. It may go on all the same.
+    /// If the system's wait fails. The caller may run the acceptor again.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut ready = Vec::new();
-        // After a panic: what was reported then is not reported again.
+        // After a panic, events that were already reported do not come again.
         self.accept_at = Some(0);
         while !self.handle.stop.load(Ordering::Acquire) {
             let now = self.io.monotonic_ns();
@@ -250,7 +254,7 @@ impl Acceptor {
                 match listener.listener.register(self.poll.registry(), token) {
                     Ok(()) => {
                         place.insert(listener);
-                        // Nobody hears of connections that wait there already.
+                        // Connections that already wait there cause no event.
                         self.accept_at = Some(0);
                     }
                     Err(error) => {
@@ -281,8 +285,8 @@ impl Acceptor {
         }
     }
 
-    /// No connection goes to this session any more. If it was made from a template, one more may
-    /// be.
+    /// Removes a session, which gets no more connections. If it was made from a template, another
+    /// may be made.
     fn remove(&mut self, Removed { key, session_waker, begins_anew }: Removed) {
         let leave = |known: &mut Vec<Destination>| {
             let before = known.len();
@@ -311,12 +315,12 @@ impl Acceptor {
         }
     }
 
-    /// The time, and the address by which the lines of the log are counted.
+    /// Returns the time, and the address by which log lines are counted.
     fn at(&self, address: Option<IpAddr>) -> (u64, Option<IpAddr>) {
         (self.io.monotonic_ns(), address)
     }
 
-    /// Says how many lines about strangers were left out.
+    /// Logs the number of omitted log lines about unknown peers.
     fn tell_untold(&mut self) {
         for (what, left_out) in self.lines.take_untold() {
             event!(warn, StrangerLinesLeftOut, left_out, what);

@@ -1,8 +1,8 @@
-//! Judging counterparties that no settings name, and making their sessions, in threads of their
-//! own: it may take long, or panic, and must cost that connection alone.
+//! Judges counterparties without settings, and makes their sessions, in separate threads. A
+//! judgement may be slow or panic, and must affect only its connection.
 //!
-//! Invariants: at most the given number of threads runs, and none while nobody waits. A thread that
-//! panics answers all the same. A session made for a connection that has gone is dropped.
+//! Invariants: at most `threads_max` threads run, and none without work. A thread that panics still
+//! answers. A session made for a closed connection is dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,21 +18,21 @@ use crate::drive::template::{Candidate, Maker};
 use crate::io::{Io, Waker};
 use crate::link::refusal::Refusal;
 
-/// The result: the session, and its first Logon(A), which is accepted.
+/// The result: the session with its accepted first Logon(A), or a refusal.
 pub(crate) type Made = Result<(Shared, Offer), Refusal>;
 
-/// The jobs that wait for a thread, by ticket, and how many threads run.
+/// The jobs that wait for a thread, by ticket, and the number of threads.
 #[derive(Default)]
 struct Line {
     waiting: VecDeque<(u64, Box<Candidate>)>,
     threads: usize,
 }
 
-/// Where it is done.
+/// The threads that judge counterparties.
 pub(crate) struct Admission {
     maker: Arc<Maker>,
     line: Arc<Mutex<Line>>,
-    /// The engine ends: no more sessions are made.
+    /// True once the engine ends; no more sessions are made.
     closed: Arc<AtomicBool>,
     waker: Waker,
     io: Arc<dyn Io>,
@@ -42,7 +42,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// `waker` is rung when an answer is there.
+    /// Returns an idle instance. `waker` is called when an answer is ready.
     pub(crate) fn new(
         maker: &Arc<Maker>,
         threads_max: usize,
@@ -62,10 +62,10 @@ impl Admission {
         }
     }
 
-    /// Has it done; the answer has the same ticket.
+    /// Queues a job. The answer has the same ticket.
     ///
     /// # Errors
-    /// If no thread runs and none could be started: it is not done.
+    /// If no thread runs and none can be started. The job is dropped then.
     pub(crate) fn give(&self, ticket: u64, candidate: Box<Candidate>) -> io::Result<()> {
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.waiting.push_back((ticket, candidate));
@@ -79,7 +79,7 @@ impl Admission {
         let sender = self.sender.clone();
         let run = move || {
             work(&maker, &line, &closed, |answer| {
-                // At the end of the engine nobody reads the answer.
+                // At the end of the engine nothing receives the answer.
                 let _ = sender.send(answer);
                 waker();
             })
@@ -88,7 +88,7 @@ impl Admission {
         let Err(error) = started else { return Ok(()) };
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.threads -= 1;
-        // One that runs takes it. Without one, what is left here would pile up.
+        // A running thread takes the job. Without a thread, remaining jobs would accumulate.
         if line.threads > 0 || !line.waiting.iter().any(|(waiting, _)| *waiting == ticket) {
             return Ok(());
         }
@@ -96,7 +96,7 @@ impl Admission {
         Err(error)
     }
 
-    /// An answer that is there.
+    /// Returns an answer that is ready.
     pub(crate) fn answer(&self) -> Option<(u64, Box<Made>)> {
         self.answers.try_recv().ok()
     }
@@ -108,7 +108,7 @@ impl Drop for Admission {
     }
 }
 
-/// Does what waits, and ends when nothing does.
+/// Runs queued jobs, and ends when none is left.
 fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn((u64, Box<Made>))) {
     loop {
         let mut waiting = line.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,8 +1,9 @@
 //! An application with threads of its own. A link puts calls into the delivery queue, and a thread
 //! of the [`RunQueue`](crate::drive::run_queue::RunQueue) makes them.
 //!
-//! Invariants: one thread at a time calls the application. No thread of a worker waits for it. A
-//! thread that waits for the lock of a link does not have that of an application which a link asks.
+//! Invariants: one thread at a time calls the application. No worker thread waits for the
+//! application. A thread that waits for a link's lock does not hold the application's lock that the
+//! link needs.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -23,22 +24,22 @@ use crate::link::callbacks::Callbacks;
 use crate::link::delivery_queue::{DeliveryQueue, Item};
 use crate::link::later::{Answer, Later, Parts};
 
-/// Time after which what the application has sent goes out though there is more for it to do, and
-/// after which others that wait in line have their turn.
+/// The time, in nanoseconds, after which the application's messages are sent although it has more
+/// calls, and after which waiting applications get their turn.
 const REPORT_NS: u64 = 100_000;
 
 /// The application of one session.
 pub(crate) struct ApplicationTask {
     caller: Arc<Mutex<Caller>>,
     deliveries: Arc<DeliveryQueue>,
-    /// Calls in one visit of a thread, before those that wait in line have their turn.
+    /// The maximum number of calls per visit of a thread.
     visit_max: u32,
-    /// Known as soon as the session has a worker: nothing is called before.
+    /// Set once the session has a worker; nothing is called before.
     session: OnceLock<Weak<Shared>>,
 }
 
 impl ApplicationTask {
-    /// Makes the task of this application. `index` is the index of messages of its session.
+    /// Returns the task of an application. `index` is the message index of its session.
     pub(crate) fn of(
         (application, index): (Box<dyn Callbacks>, FieldIndex),
         visit_max: u32,
@@ -55,7 +56,7 @@ impl ApplicationTask {
                 Some(session) => run_queue.push((task, session)),
                 None => {
                     task.deliveries.leave();
-                    // It may have got its session since.
+                    // The session may have been set meanwhile.
                     if task.session().is_some() {
                         task.deliveries.resume();
                     }
@@ -69,12 +70,12 @@ impl ApplicationTask {
         &self.deliveries
     }
 
-    /// The session that it belongs to, as long as that is there.
+    /// Returns the session, while it exists.
     fn session(&self) -> Option<Arc<Shared>> {
         self.session.get()?.upgrade()
     }
 
-    /// The application, for its link to ask.
+    /// Returns the application, for its link to call directly.
     pub(crate) const fn caller(&self) -> &Arc<Mutex<Caller>> {
         &self.caller
     }
@@ -90,7 +91,7 @@ impl ApplicationTask {
             let (body, begin) = (RefCell::new(body), Cell::new(None));
             let remote = RemoteAccess { session, task: self, body, later, begin };
             let (bytes, now) = &parts;
-            // It was whole and sound when it came.
+            // The message was complete and valid when it arrived.
             let message = match call.has_message() {
                 true => Message::parse(bytes, index, CheckSumPolicy::Ignore).ok(),
                 false => None,
@@ -112,8 +113,8 @@ impl ApplicationTask {
         }
     }
 
-    /// Calls the application for what there is, and for as long as no other waits in line. Returns
-    /// whether there is more.
+    /// Calls the application until it has no calls or others wait. Returns true if there are more
+    /// calls.
     fn serve_some(&self, session: &Shared, run_queue: &RunQueue) -> bool {
         let mut served = 0;
         let mut reported_ns = session.io.monotonic_ns();
@@ -138,9 +139,9 @@ impl ApplicationTask {
     }
 }
 
-/// Lets the session take note of what the application has had, and send what it has sent, with one
-/// commit and one write: here, if it is free. A counterparty that does not read may send nothing
-/// more: the worker is called for it, since no other turn would find it.
+/// Applies the results of ended calls, and sends the application's messages with one commit and one
+/// write, if the session's lock is free. A counterparty that does not read may send nothing more,
+/// so the worker is called, because no other turn would notice.
 fn report(deliveries: &DeliveryQueue, session: &Shared) {
     let is_settled = match session.link.try_lock() {
         Ok(mut link) if deliveries.has_news() => {
@@ -152,7 +153,7 @@ fn report(deliveries: &DeliveryQueue, session: &Shared) {
                 !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && needs_no_worker && !deliveries.has_news()
         }
-        // Another thread has applied the calls that have ended.
+        // Another thread has applied the ended calls.
         Ok(mut link) => {
             let is_stalled = link.is_up() && link.core().is_stalled();
             !link.core_mut().calls_worker() && !is_stalled
@@ -164,14 +165,14 @@ fn report(deliveries: &DeliveryQueue, session: &Shared) {
     }
 }
 
-/// The application has answered, in whatever thread, for the message that it was called for.
+/// Handles an answer of the application, given in any thread, for a message.
 fn answered(deliveries: &DeliveryQueue, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
     deliveries.end(true, parts, Made::of(answer));
-    // Without its session nobody hears of it.
+    // Without its session the answer has no effect.
     let Some(session) = session.upgrade() else { return };
     let reports = AssertUnwindSafe(|| report(deliveries, &session));
     if catch_unwind(reports).is_err() {
-        // As in a visit: the worker finds what is broken, and this thread goes on.
+        // The worker finds the failure, as in a visit, and this thread continues.
         deliveries.is_broken();
         session.call_worker();
     }
@@ -192,15 +193,15 @@ impl ThreadedApplication for ApplicationTask {
 
 impl Runnable for ApplicationTask {
     fn visit(&self, run_queue: &RunQueue) -> bool {
-        // Without its session nobody hears what the application makes of it.
+        // Without its session a call has no effect.
         let Some(session) = self.session() else {
             self.deliveries.leave();
             return false;
         };
         catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, run_queue))).unwrap_or_else(
             |_| {
-                // A store, or whoever listens to events, with the lock of the session: its worker
-                // finds that, and the other sessions go on.
+                // A store or an event listener panicked while it held the session's lock. The
+                // worker finds that, and the other sessions continue.
                 let has_more_work = self.deliveries.give_up();
                 session.call_worker();
                 has_more_work
@@ -209,19 +210,19 @@ impl Runnable for ApplicationTask {
     }
 }
 
-/// A session as its application reaches it from a thread of its own.
+/// A session as its application accesses it from another thread.
 struct RemoteAccess<'a> {
     session: &'a Shared,
     task: &'a ApplicationTask,
     body: RefCell<&'a mut Vec<u8>>,
-    /// The answer that comes later, if the application is called for a message.
+    /// The deferred answer, if the application is called for a message.
     later: Option<&'a Cell<Option<Arc<Later>>>>,
-    /// Bytes of the outbox before the call sent something.
+    /// The length of the outbox before the call's first message.
     begin: Cell<Option<usize>>,
 }
 
 impl RemoteAccess<'_> {
-    /// Sends a body that is whole. Returns whether as much waits then as may, too.
+    /// Sends a complete body. The flag is true if the queue is then full.
     fn send_whole(
         &self,
         msg_type: &[u8],
@@ -234,7 +235,7 @@ impl RemoteAccess<'_> {
         let now = session.io.now();
         let begin = self.begin.get().unwrap_or(link.core().out.len());
         self.begin.set(Some(begin));
-        // It is stored and written when the application has returned, or by whoever sends next.
+        // The message is stored and written after the application returns, or by the next sender.
         let sent = link.send_now(now, &session.queue, msg_type, change, &mut whole);
         link.core_mut().note_burst(begin);
         self.task.deliveries.note_news();
@@ -273,11 +274,11 @@ impl RemoteSession for RemoteAccess<'_> {
         let session = self.session;
         let mut body = self.body.borrow_mut();
         body.clear();
-        // Before anything is locked: it may take its time.
+        // The fill function may be slow, so it runs before any lock is taken.
         Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
         let (sent, is_full) = self.send_whole(msg_type, change, &body);
         if is_full && session.queue_when_full == QueueWhenFull::Wait {
-            // The message is taken. The next one has room, if the settings let a sender wait.
+            // The message is accepted. The thread waits until the next message has room.
             let full = SendError::WouldBlock { queued_bytes: 0 };
             let has_room = |core: &mut Core| if core.is_full() { Err(full) } else { Ok(()) };
             let _ = session.when_full(full, || session.with_core(has_room));
@@ -291,7 +292,7 @@ impl RemoteSession for RemoteAccess<'_> {
         let session = Arc::downgrade(&self.task.session()?);
         let end = move |parts, answer| answered(&deliveries, &session, (parts, answer));
         let later = Arc::new(Later::new(Box::new(end)));
-        // One that was taken before counts no more.
+        // An earlier deferred answer of the same call no longer counts.
         if let Some(before) = place.replace(Some(Arc::clone(&later))) {
             before.forget();
         }
@@ -301,13 +302,13 @@ impl RemoteSession for RemoteAccess<'_> {
     fn logout(&self, text: &str) {
         let mut link = self.session.lock();
         link.executor().send_queued(self.session.io.now(), &self.session.queue);
-        // A link that fails now is closed by its worker's next turn.
+        // If the link fails now, its worker's next turn closes it.
         let waits = link.logout(self.session.io.now(), text).unwrap_or(false);
         drop(link);
         if !waits {
             self.disconnect();
         }
-        // The time for an answer begins.
+        // The worker must note the deadline for the Logout(5) answer.
         self.session.call_worker();
     }
 

@@ -1,30 +1,30 @@
-//! Which worker of a pool has too much to do, and what it gives away.
+//! Finds an overloaded worker of a pool, and the sessions that it gives away.
 //!
-//! Invariants: a worker gives away its own sessions, and never so many that the other one has more
-//! than it afterwards. The cost of a look goes by the sessions that had something to do. A turn
-//! allocates nothing once its session has had one.
+//! Invariants: a worker gives away only its own sessions, and never so many that the other worker
+//! has more load afterwards. The cost of a check depends on the number of sessions that had turns.
+//! A turn allocates only for a session's first turn.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
 
 use crate::drive::command_queue::{CommandQueue, Pool};
 
-/// Sessions at most that a worker gives away at once.
+/// The maximum number of sessions that a worker gives away at once.
 const GIVEN_MAX: usize = 64;
 
-/// How often a pool is looked at, and when a worker of it has too much to do.
+/// The interval of load checks, and the share of time at which a worker is overloaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolLimits {
     pub(crate) interval_ns: u64,
     pub(crate) hot_percent: u32,
 }
 
-/// How busy the workers of a pool were between two looks at them.
+/// The load of a pool's workers between two checks.
 pub(crate) struct Shares {
     limits: PoolLimits,
-    /// The last look, and how long each had worked then.
+    /// The time of the last check, and each worker's busy time then.
     before: (u64, Vec<u64>),
-    /// How long each has worked between the last two.
+    /// Each worker's busy time between the last two checks.
     busy_ns: Vec<u64>,
     took_ns: u64,
 }
@@ -34,7 +34,7 @@ impl Shares {
         Self { limits, before: (0, Vec::new()), busy_ns: Vec::new(), took_ns: 0 }
     }
 
-    /// Looks at all of them if it is time to, and returns whether it has.
+    /// Checks all workers if a check is due. Returns true if it has.
     pub(crate) fn look(&mut self, now_ns: u64, pool: &[Arc<CommandQueue>]) -> bool {
         let (at_ns, before) = &self.before;
         let interval_ns = self.limits.interval_ns;
@@ -55,18 +55,18 @@ impl Shares {
         busy_ns > most_ns
     }
 
-    /// The worker that the n-th one gives to, and the share of time: half of the difference to the
-    /// calmest one, so the two never change places.
+    /// Returns the worker that worker `worker` should give sessions to, and the amount of time. The
+    /// amount is half of the difference to the least busy worker, so the two never swap places.
     fn gift(&self, worker: usize) -> Option<(usize, u64)> {
         let mine_ns = *self.busy_ns.get(worker)?;
         let (calmest, least_ns) = self.busy_ns.iter().enumerate().min_by_key(|(_, ns)| **ns)?;
-        // A gap that is worth the way.
+        // The difference must be worth the move.
         let is_calm = *least_ns <= mine_ns / 4 * 3;
         (is_calm && self.is_hot(worker)).then(|| (calmest, (mine_ns - least_ns) / 2))
     }
 }
 
-/// The knowledge of one worker about itself and the others of its pool.
+/// The load of one worker and of its pool, as that worker knows it.
 pub(crate) struct Balance {
     pool: Pool,
     worker: usize,
@@ -75,19 +75,19 @@ pub(crate) struct Balance {
 }
 
 impl Balance {
-    /// The n-th worker of this pool.
+    /// Returns the state for worker `worker` of this pool.
     pub(crate) fn new(pool: &Pool, worker: usize, limits: PoolLimits) -> Self {
         let (pool, shares) = (Arc::clone(pool), Shares::new(limits));
         Self { pool, worker, shares, turns: Turns::default() }
     }
 
-    /// The session in this slot had its turn for so long.
+    /// Records the duration of a turn of the session in `slot`.
     pub(crate) fn note_turn(&mut self, slot: usize, took_ns: u64) {
         self.turns.note(slot, took_ns);
     }
 
-    /// Whom to give which slots, the heaviest first, if it is time to look, the worker has too much
-    /// to do and another one less.
+    /// Returns the receiving worker and the slots to give, the busiest first. Returns `None` unless
+    /// a check is due, this worker is overloaded and another is less busy.
     pub(crate) fn gift(&mut self, now_ns: u64) -> Option<(Arc<CommandQueue>, Vec<usize>)> {
         let pool = self.pool.get()?;
         if !self.shares.look(now_ns, pool) {
@@ -101,12 +101,12 @@ impl Balance {
     }
 }
 
-/// How long each session had its turn since the last look.
+/// The duration of each session's turns since the last check.
 #[derive(Debug, Default)]
 struct Turns {
-    /// By slot; 0 for one that had none.
+    /// Durations by slot; 0 without a turn.
     ns: Vec<u64>,
-    /// Slots that had one.
+    /// Slots that had a turn.
     slots: Vec<usize>,
 }
 
@@ -125,7 +125,7 @@ impl Turns {
         self.slots.drain(..).for_each(|slot| self.ns[slot] = 0);
     }
 
-    /// Slots that took so much time together at most, the heaviest first.
+    /// Returns slots whose turns took at most `left_ns` together, the busiest first.
     fn fitting(&mut self, mut left_ns: u64) -> Vec<usize> {
         self.slots.sort_unstable_by_key(|slot| (Reverse(self.ns[*slot]), *slot));
         let mut fitting = Vec::new();

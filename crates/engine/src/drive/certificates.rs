@@ -1,8 +1,7 @@
-//! Certificates of our own: which there are, until when they are valid, and what the log has told
-//! of that.
+//! The engine's own certificates: their validity, and the warnings already logged.
 //!
-//! Invariants: each threshold of a certificate is told once, however often its file is read and
-//! however many sessions show it. A reader of the list waits for no file and for no session.
+//! Invariants: each threshold of a certificate is logged once, however often its file is read and
+//! however many sessions use it. Reading the list waits for no file and no session.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -15,12 +14,12 @@ use transfix_observe::event;
 use crate::io::{Io, System};
 
 const DAY_S: i64 = 24 * 60 * 60;
-/// Days before the end of a certificate at which the log says so.
+/// Days before a certificate's end at which a warning is logged.
 const WARN_DAYS: [i64; 3] = [30, 7, 1];
-/// How often all of them are looked at, whether somebody connects or not.
+/// The interval, in nanoseconds, of checks of all certificates, independent of connections.
 const LOOK_NS: u64 = 3_600_000_000_000;
 
-/// The least of [`WARN_DAYS`] that holds for so much time; -1 if there is none left.
+/// Returns the smallest of [`WARN_DAYS`] that covers the remaining time; -1 after the end.
 pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
     if left_s < 0 {
         return Some(-1);
@@ -28,12 +27,12 @@ pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
     WARN_DAYS.into_iter().filter(|days| left_s <= days * DAY_S).min()
 }
 
-/// Whole days that are left; negative once there is no second left.
+/// Returns the remaining whole days; negative after the end.
 pub(crate) const fn days_left(not_after_s: i64, now_s: i64) -> i64 {
     (not_after_s - now_s).div_euclid(DAY_S)
 }
 
-/// A certificate that is shown somewhere.
+/// A certificate that the engine presents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) file: PathBuf,
@@ -43,21 +42,21 @@ pub(crate) struct Shown {
 }
 
 impl fmt::Display for Shown {
-    /// Owner and fingerprint: enough to find it.
+    /// Writes owner and fingerprint, which identify the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (sha256:{})", self.subject, self.sha256)
     }
 }
 
-/// Where certificates are shown: an address of an acceptor, or a destination of an initiator.
+/// A place where certificates are presented: an acceptor's address, or an initiator's destination.
 pub(crate) trait Place: Send + Sync {
-    /// Reads files again that have changed.
+    /// Reads changed files again.
     fn renew(&self);
 
-    /// Whose they are.
+    /// Returns the owner of the place.
     fn whose(&self) -> &str;
 
-    /// The certificates shown, and the fault of a changed file, if there is one.
+    /// Returns the certificates presented, and the fault of a changed file, if any.
     fn shown(&self) -> (Arc<[Shown]>, Option<String>);
 }
 
@@ -65,9 +64,9 @@ pub(crate) trait Place: Send + Sync {
 pub(crate) struct OwnCertificates {
     io: Arc<dyn Io>,
     places: Mutex<Vec<Weak<dyn Place>>>,
-    /// By fingerprint: the least days that were told.
+    /// The smallest threshold logged, by fingerprint.
     told: Mutex<HashMap<String, i64>>,
-    /// When all are to be looked at, on the monotonic clock.
+    /// The time of the next check, on the monotonic clock.
     look_ns: AtomicU64,
 }
 
@@ -83,18 +82,18 @@ impl OwnCertificates {
         Self { io, places: Mutex::default(), told: Mutex::default(), look_ns }
     }
 
-    /// Others, which are asked nothing: for a look at settings that may not come to be.
+    /// Returns a separate instance, for checking settings that may not come into force.
     pub(crate) fn apart(&self) -> Arc<Self> {
         Arc::new(Self::new(Arc::clone(&self.io)))
     }
 
-    // Without the feature `tls` nobody asks.
+    // Only the feature `tls` uses this function.
     #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(crate) const fn io(&self) -> &Arc<dyn Io> {
         &self.io
     }
 
-    /// One more; it is forgotten when it has gone.
+    /// Adds a place, which is forgotten once it is dropped.
     #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(crate) fn add(&self, place: Weak<dyn Place>) {
         let mut places = self.places();
@@ -106,22 +105,22 @@ impl OwnCertificates {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Those that are there now.
+    /// Returns the existing places.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Place>> {
         self.places().iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// This moment, in seconds of Unix time.
+    /// Returns the current time, in seconds of Unix time.
     pub(crate) fn now_s(&self) -> i64 {
         self.io.now().utc.0.div_euclid(1_000_000_000)
     }
 
-    /// Tells what is to be told of all of them, from what was read last.
+    /// Logs due warnings for all places, from the files as last read.
     pub(crate) fn tell_all(&self) {
         self.all().iter().for_each(|place| self.tell(&**place));
     }
 
-    /// Tells what is to be told of the certificates of this place.
+    /// Logs due warnings for the certificates of this place.
     pub(crate) fn tell(&self, place: &dyn Place) {
         let (now_s, (shown, _)) = (self.now_s(), place.shown());
         for one in &*shown {
@@ -155,14 +154,13 @@ impl OwnCertificates {
         }
     }
 
-    /// When [`OwnCertificates::look`] is to be called, on the monotonic clock; `None` while there
-    /// are none.
+    /// Returns the time of the next [`OwnCertificates::look`], on the monotonic clock; `None`
+    /// without places.
     pub(crate) fn looks_at(&self) -> Option<u64> {
         (!self.places().is_empty()).then(|| self.look_ns.load(Ordering::Relaxed))
     }
 
-    /// Looks at all of them if it is time to: what has changed is read again, and what is to be
-    /// told is told.
+    /// Checks all places if a check is due: reads changed files again, and logs due warnings.
     pub(crate) fn look(&self) {
         let now_ns = self.io.monotonic_ns();
         if self.looks_at().is_none_or(|at| now_ns < at) {
@@ -173,7 +171,7 @@ impl OwnCertificates {
         let all = self.all();
         all.iter().for_each(|place| place.renew());
         self.tell_all();
-        // Certificates that are shown no more are forgotten: the map stays small.
+        // Unused certificates are forgotten, so that the map stays small.
         let shown: Vec<_> = all.iter().map(|place| place.shown().0).collect();
         let is_shown =
             |sha256: &str| shown.iter().flat_map(|all| &**all).any(|s| s.sha256 == sha256);

@@ -1,5 +1,5 @@
 //! The command queue of a worker: commands, connections and calls of other threads. The queue also
-//! shows the load of the worker to the other workers of the pool.
+//! shows the worker's load to the other workers of the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,39 +9,39 @@ use crate::drive::session_waker::{PendingConnection, Release, WorkerHandle};
 use crate::io::Waker;
 use crate::link::Arrival;
 
-/// The commands of other threads to a worker.
+/// A command of another thread to a worker.
 pub(crate) enum Command {
-    /// A connection for the session whose waker the connection holds.
+    /// A connection for the session of the waker in `pending`.
     Attach { arrival: Arrival, pending: PendingConnection },
-    /// One more session: a new one, or one that another worker gives away.
+    /// Another session: a new one, or one given away by another worker.
     Add(Box<DrivenSession>),
-    /// This session logs out and leaves its worker for good.
+    /// Logs this session out, and removes it from its worker permanently.
     Release(Release),
-    /// Log out everywhere and end, at this moment of the monotonic clock at the latest.
+    /// Logs all sessions out and ends, at this monotonic time at the latest.
     Stop { until_ns: u64, text: String },
 }
 
 #[derive(Default)]
 struct Orders {
     list: Vec<Command>,
-    /// The last one is to stop: no session comes behind it.
+    /// True if the last command is to stop. Sessions are refused afterwards.
     stops: bool,
 }
 
-/// The commands for a worker, and the load of the worker.
+/// The commands for a worker, and the worker's load.
 pub(crate) struct CommandQueue {
     orders: Mutex<Orders>,
     pending: AtomicBool,
-    /// Slots of which somebody wants something, besides commands.
+    /// Slots that need a turn, besides commands.
     called: Mutex<Vec<usize>>,
-    /// The worker spins, and looks at all its slots by itself.
+    /// True if the worker spins, and checks all its slots itself.
     spins: bool,
     waker: Waker,
-    /// Sessions that it has, or will have.
+    /// The number of sessions that the worker has, or will have.
     sessions: AtomicUsize,
-    /// How long it has worked, up to its last rest.
+    /// The worker's busy time, up to its last rest.
     busy_ns: AtomicU64,
-    /// Since when it has worked; 0 while it rests.
+    /// The time since which the worker is busy; 0 while it rests.
     since_ns: AtomicU64,
 }
 
@@ -59,7 +59,7 @@ impl CommandQueue {
         }
     }
 
-    /// The worker, as other threads reach it.
+    /// Returns the handle through which other threads reach the worker.
     pub(crate) fn handle(self: &Arc<Self>) -> Arc<dyn WorkerHandle> {
         Arc::<Self>::clone(self)
     }
@@ -78,7 +78,7 @@ impl CommandQueue {
         self.wake();
     }
 
-    /// One more session, which the worker finds when it is woken.
+    /// Adds a session, which the worker finds when it is woken.
     ///
     /// # Errors
     /// The session, if the worker is to stop.
@@ -92,7 +92,7 @@ impl CommandQueue {
         Ok(())
     }
 
-    /// A session has left.
+    /// Records that a session has left.
     pub(crate) fn has_lost_one(&self) {
         self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
@@ -101,7 +101,7 @@ impl CommandQueue {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// The worker is to stop.
+    /// Commands the worker to stop.
     pub(crate) fn stop(&self, until_ns: u64, text: String) {
         let mut orders = self.orders();
         orders.stops = true;
@@ -110,17 +110,17 @@ impl CommandQueue {
         self.wake();
     }
 
-    /// Exchanges the slots that were called for an empty list, whose memory is used again.
+    /// Swaps the called slots with an empty list, whose memory is reused.
     pub(crate) fn exchange_called(&self, empty: &mut Vec<usize>) {
         std::mem::swap(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner), empty);
     }
 
-    /// These slots are looked at in the next round.
+    /// Requests a turn of these slots in the next round.
     pub(crate) fn call_all(&self, slots: impl Iterator<Item = usize>) {
         self.called.lock().unwrap_or_else(PoisonError::into_inner).extend(slots);
     }
 
-    /// Ends the worker's wait; without effect on one that spins, which looks by itself.
+    /// Wakes a waiting worker. Has no effect on a spinning worker.
     pub(crate) fn wake(&self) {
         (self.waker)();
     }
@@ -131,26 +131,25 @@ impl CommandQueue {
     }
 
     pub(crate) fn take(&self) -> Vec<Command> {
-        // Looked at in each turn of a spinning worker: a load is cheaper than a swap.
+        // A spinning worker checks this in each turn, and a load is cheaper than a swap.
         if !self.has_commands() || !self.pending.swap(false, Ordering::AcqRel) {
             return Vec::new();
         }
         std::mem::take(&mut self.orders().list)
     }
 
-    /// The worker works from now on.
+    /// Records that the worker is busy from now on.
     pub(crate) fn works(&self, now_ns: u64) {
         self.since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// The worker has done what there was.
+    /// Records that the worker has no more work.
     pub(crate) fn rests(&self, now_ns: u64) {
         self.busy_ns.store(self.busy_ns(now_ns), Ordering::Relaxed);
         self.since_ns.store(0, Ordering::Relaxed);
     }
 
-    /// How long the worker has worked, up to this moment: exact in its own thread, about right in
-    /// others.
+    /// Returns the worker's busy time up to now: exact in its own thread, approximate in others.
     pub(crate) fn busy_ns(&self, now_ns: u64) -> u64 {
         let since_ns = match self.since_ns.load(Ordering::Relaxed) {
             0 => 0,
@@ -177,5 +176,5 @@ impl WorkerHandle for CommandQueue {
     }
 }
 
-/// The workers of a pool, once all are there.
+/// The workers of a pool, set once all exist.
 pub(crate) type Pool = Arc<OnceLock<Vec<Arc<CommandQueue>>>>;

@@ -1,9 +1,9 @@
-//! The way of an initiator to its acceptor. A name is looked up, its addresses are tried one after
-//! the other, a proxy puts the connection through, TLS goes around it. And how long it waits before
-//! it tries again, there or elsewhere.
+//! The connection of an initiator to its acceptor. A name is resolved, its addresses are tried in
+//! order, a proxy may relay the connection, and TLS wraps it. The connector also plans the pause
+//! before the next attempt, and its destination.
 //!
-//! Each refused Logon(A) has used a number at this end: whoever is refused again and again waits
-//! twice as long each time.
+//! Each refused Logon(A) uses up an outbound number. The pause therefore doubles after each refusal
+//! in a row.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,16 +23,16 @@ use crate::drive::tls::Shaking;
 use crate::io::Connecting;
 use crate::link::INTEREST;
 
-/// When an initiator tries again.
+/// The times of reconnection attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     interval_ns: u64,
     interval_max_ns: u64,
     backoff: Backoff,
     jitter_percent: u32,
-    /// Attempts in a row without a logon; 0 for any number.
+    /// The maximum number of consecutive attempts without a logon; 0 for no limit.
     attempts_max: u32,
-    /// How long one attempt may take.
+    /// The maximum duration of one attempt.
     timeout_ns: u64,
 }
 
@@ -49,43 +49,43 @@ impl Pauses {
     }
 }
 
-/// The way out of one session. Moments are those of the monotonic clock, in nanoseconds.
+/// The outbound connection of one session. Times are on the monotonic clock, in nanoseconds.
 pub(crate) struct Connector {
     pub(crate) routes: Routes,
     pauses: Pauses,
-    /// Connections in a row whose Logon(A) was not accepted.
+    /// The number of consecutive connections whose Logon(A) was not accepted.
     refusals: u32,
-    /// Attempts in a row that have found nobody.
+    /// The number of consecutive failed connection attempts.
     unconnected: u32,
-    /// Further addresses of the name that is tried.
+    /// The remaining addresses of the name being tried.
     addresses: VecDeque<SocketAddr>,
     state: State,
 }
 
 enum State {
-    /// Try again at this moment.
+    /// The next attempt begins at this time.
     At(u64),
-    /// It was tried often enough: [`Connector::hurry`] begins anew.
+    /// The maximum number of attempts was reached. [`Connector::hurry`] begins again.
     GivenUp,
-    /// The name is looked up, until this moment.
+    /// The name is being resolved, until this time.
     Resolving(Arc<Lookup>, u64),
-    /// Until this moment.
+    /// A connection is being established, until this time.
     Connecting(Box<dyn Connecting>, u64),
-    /// Connected to a proxy, which is to put the connection through until this moment.
+    /// Connected to a proxy, which must relay the connection by this time.
     Tunnelling(Tunnel, u64),
-    /// Connected, and shaking hands until this moment.
+    /// Connected; the TLS handshake must end by this time.
     Securing(Box<Shaking>, u64),
     Connected,
 }
 
-/// How a connection, or an attempt at one, ended.
+/// The end of a connection, or of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// Nobody was there, and no number was used.
+    /// No connection was established, and no number was used.
     Unconnected,
     /// The Logon(A) was not accepted.
     Refused,
-    /// The session had been logged on.
+    /// The session had logged on.
     AfterLogon,
 }
 
@@ -95,11 +95,11 @@ impl Connector {
         Self { routes, pauses, refusals, unconnected, addresses, state: State::At(0) }
     }
 
-    /// Moves on: begins to connect if it is time to and `may_begin`, or finds the connection
-    /// established and returns it, registered nowhere.
+    /// Advances: begins to connect if an attempt is due and `may_begin`, or returns the established
+    /// connection, deregistered.
     ///
     /// # Errors
-    /// If the attempt has failed; [`Connector::down`] plans the next one.
+    /// If the attempt has failed. [`Connector::down`] plans the next one.
     pub(crate) fn advance(
         &mut self,
         now_ns: u64,
@@ -107,7 +107,7 @@ impl Connector {
         may_begin: bool,
         at: (Registry<'_>, Token),
     ) -> io::Result<Option<Box<dyn Stream>>> {
-        // A failure on the way to a proxy is no fault of the destination.
+        // A failure on the way to a proxy does not count against the destination.
         let is_before_proxy =
             matches!(self.state, State::At(_) | State::Resolving(..) | State::Connecting(..));
         let advanced = self.step(now_ns, shared, may_begin, at);
@@ -169,7 +169,8 @@ impl Connector {
                     }
                     false => return Ok(None),
                 },
-                // No Logon(A) uses a number before it is known who is there.
+                // The handshake comes first, so that no Logon(A) uses a number before the
+                // counterparty is authenticated.
                 State::Securing(shaking, until) => match shaking.advance()? {
                     true => {
                         let State::Securing(shaking, _) = self.take() else { return Ok(None) };
@@ -188,7 +189,7 @@ impl Connector {
         }
     }
 
-    /// An attempt begins: with a name, or with an address.
+    /// Begins an attempt, with a name or an address.
     fn begin(&mut self, now_ns: u64, shared: &Shared, at: (Registry<'_>, Token)) -> io::Result<()> {
         shared.destination.store(self.routes.current(), Ordering::Release);
         let hop = self.routes.first_hop();
@@ -222,7 +223,7 @@ impl Connector {
         Err(last)
     }
 
-    /// The other end of TCP is there: the counterparty, or a proxy.
+    /// Continues after TCP is connected, to the counterparty or a proxy.
     fn connected(
         &mut self,
         mut stream: Box<dyn Stream>,
@@ -242,7 +243,7 @@ impl Connector {
         Ok(None)
     }
 
-    /// The counterparty is there: TLS begins, if it is wanted.
+    /// Continues after the counterparty is connected: begins TLS, if configured.
     fn secure(
         &mut self,
         mut stream: Box<dyn Stream>,
@@ -258,12 +259,12 @@ impl Connector {
         Ok(None)
     }
 
-    /// The result of the attempt, which is over.
+    /// Takes the state of an attempt that has ended.
     const fn take(&mut self) -> State {
         std::mem::replace(&mut self.state, State::Connected)
     }
 
-    /// When it has something to do; `may_begin` as for [`Connector::advance`].
+    /// Returns the time of the next step. `may_begin` is as for [`Connector::advance`].
     pub(crate) const fn deadline(&self, may_begin: bool) -> Option<u64> {
         match &self.state {
             State::At(at) if may_begin => Some(*at),
@@ -275,12 +276,12 @@ impl Connector {
         }
     }
 
-    /// Returns true if it was tried often enough.
+    /// Returns true if the maximum number of attempts was reached.
     pub(crate) const fn has_given_up(&self) -> bool {
         matches!(self.state, State::GivenUp)
     }
 
-    /// An operator wants the connection now, or a new window lets it begin anew.
+    /// Begins an attempt now, because an operator requests it or a new window has begun.
     pub(crate) fn hurry(&mut self, now_ns: u64) {
         if matches!(self.state, State::At(_) | State::GivenUp) {
             self.state = State::At(now_ns);
@@ -288,7 +289,7 @@ impl Connector {
         }
     }
 
-    /// An operator wants this destination, at once.
+    /// Begins an attempt at this destination now, because an operator requests it.
     pub(crate) fn turn_to(&mut self, now_ns: u64, route: usize) {
         self.routes.turn_to(route);
         if !matches!(self.state, State::Connected) {
@@ -297,7 +298,7 @@ impl Connector {
         }
     }
 
-    /// An attempt that is due waits until the schedule is looked at again.
+    /// Postpones a due attempt until the next check of the schedule.
     pub(crate) const fn put_off(&mut self, now_ns: u64, look_at: Option<u64>) {
         match (&mut self.state, look_at) {
             (State::At(at), Some(later)) if now_ns >= *at => *at = later,
@@ -305,13 +306,13 @@ impl Connector {
         }
     }
 
-    /// The connection was not wanted any more.
+    /// Plans another attempt, because the connection was no longer wanted.
     pub(crate) fn again(&mut self, now_ns: u64) {
         self.state = State::At(now_ns + self.pauses.interval_ns);
     }
 
-    /// The connection, or the attempt, has ended: plans the next one. Returns after how many
-    /// attempts it has given up.
+    /// Plans the next attempt after the end of a connection or attempt. Returns the number of
+    /// attempts if the connector gives up.
     pub(crate) fn down(&mut self, now_ns: u64, ended: Ended) -> Option<u32> {
         match ended {
             Ended::Refused => self.refusals = self.refusals.saturating_add(1),
@@ -329,11 +330,11 @@ impl Connector {
         None
     }
 
-    /// Time before the next attempt.
+    /// Returns the time before the next attempt.
     fn wait_ns(&mut self) -> u64 {
         let rounds = match self.pauses.backoff {
             Backoff::Constant => 0,
-            // The first round of all destinations has the first interval.
+            // The first round of all destinations uses the first interval.
             Backoff::Exponential => self.unconnected / self.routes.count() as u32,
         };
         let doublings = self.refusals.saturating_add(rounds).min(32);
@@ -342,7 +343,7 @@ impl Connector {
         match self.pauses.jitter_percent {
             0 => wait,
             percent => {
-                // In thousandths of what may be left to chance.
+                // The random part, in thousandths.
                 let less = u64::from(percent) * self.routes.any(1_001) as u64;
                 wait - (u128::from(wait) * u128::from(less) / 100_000) as u64
             }
@@ -350,7 +351,7 @@ impl Connector {
     }
 }
 
-/// From here on the link registers it, if it is to wait at all.
+/// Deregisters the stream. The link registers it again, if its worker waits.
 fn freed(mut stream: Box<dyn Stream>, at: (Registry<'_>, Token)) -> io::Result<Box<dyn Stream>> {
     stream.deregister(at.0)?;
     Ok(stream)

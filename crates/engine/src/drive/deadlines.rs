@@ -1,28 +1,28 @@
-//! When each session of a worker has something to do even if no byte comes.
+//! The times at which sessions of a worker have work without inbound bytes.
 //!
-//! Invariants: a session is found at its deadline, or earlier if that has moved since. A look costs
-//! in proportion to the sessions that are due. The memory is in proportion to the sessions, however
+//! Invariants: a session is found at its deadline, or earlier if the deadline has moved. A check
+//! costs in proportion to the due sessions. The memory is in proportion to the sessions, however
 //! often a deadline is noted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Stale entries are dropped when there are more than two for each session, and this many more.
+/// Stale entries are dropped when they exceed two per session by this number.
 const ROOM: usize = 64;
 
-/// The deadlines of sessions, which are known by their places in the worker.
+/// The deadlines of sessions, which are identified by their slots in the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    /// Moments and places, the earliest first. An entry that is not the session's noted one is
-    /// passed over: taking it out of the middle would cost more.
+    /// Times and slots, the earliest first. An entry that differs from the noted one is skipped,
+    /// because removing it from the middle would cost more.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
-    /// The earliest entry of each session that counts; `u64::MAX` for none.
+    /// The earliest valid entry of each session; `u64::MAX` for none.
     noted: Vec<u64>,
 }
 
 impl Deadlines {
-    /// The session has something to do at this moment. One that is later than what is noted is
-    /// looked up again then, so that a session which puts its deadline off costs nothing here.
+    /// Notes that the session has work at time `at`. A time later than the noted one is ignored,
+    /// because the session is asked again then. Postponing a deadline therefore costs nothing.
     pub(crate) fn note(&mut self, session: usize, at: u64) {
         if self.noted.len() <= session {
             self.noted.resize(session + 1, u64::MAX);
@@ -36,7 +36,7 @@ impl Deadlines {
         }
     }
 
-    /// Drops stale entries. A worker that spins leaves one at each look at a session.
+    /// Drops stale entries. A spinning worker adds one at each check of a session.
     #[cold]
     fn tidy(&mut self) {
         let mut entries = std::mem::take(&mut self.heap).into_vec();
@@ -46,12 +46,12 @@ impl Deadlines {
         self.heap = entries.into();
     }
 
-    /// The earliest moment at which a session may be due; `u64::MAX` for none.
+    /// Returns the earliest time at which a session may be due; `u64::MAX` for none.
     pub(crate) fn next(&self) -> u64 {
         self.heap.peek().map_or(u64::MAX, |Reverse((at, _))| *at)
     }
 
-    /// A session that is due, which has no deadline afterwards.
+    /// Takes a due session, which has no deadline afterwards.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Option<usize> {
         while self.next() <= now_ns {
             let Reverse((at, session)) = self.heap.pop()?;
@@ -92,7 +92,7 @@ mod tests {
         deadlines.note(0, 20);
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 20), [0]);
-        // Its worker asks it anew, and notes what it says.
+        // The worker asks the session again, and notes its deadline.
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 60), [0; 0], "the entry for 50 counts no more");
         assert_eq!(due(&mut deadlines, 90), [0]);
@@ -103,7 +103,7 @@ mod tests {
         let mut deadlines = Deadlines::default();
         deadlines.note(1, 7_000_000);
         for now in 1..100_000 {
-            // The heartbeat of a session that trades moves; that of a silent one does not.
+            // The heartbeat deadline moves in an active session, but not in a silent one.
             for at in [0, 30_000 + now] {
                 deadlines.note(0, at);
                 deadlines.note(2, if at == 0 { 0 } else { 8_000_000 });

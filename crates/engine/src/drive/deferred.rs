@@ -1,7 +1,7 @@
-//! The store of a session that could not be opened at the start: one that is damaged, locked or not
-//! to be read. The others go on; this one is opened as a store that has failed is opened again.
+//! A store that could not be opened at the start: damaged, locked or unreadable. The other sessions
+//! continue. This store is opened in the same way as a failed store is reopened.
 //!
-//! Invariant: until the store is open, writing to it fails and reading from it finds nothing.
+//! Invariant: until the store is open, writes fail and reads find nothing.
 
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 

@@ -1,7 +1,7 @@
-//! Open files: how many the process may have, and how many strangers may take of them.
+//! The limit on open files, and the share of it for connections that have not logged on.
 //!
-//! Invariants: connections that have not logged on never use up what stores, logs and sessions
-//! need; the limit is raised before the first of these is opened.
+//! Invariants: connections that have not logged on never use up the files needed by stores, logs
+//! and sessions. The limit is raised before the first file is opened.
 
 use rustix::process::{Resource, getrlimit, setrlimit};
 use transfix_observe::event;
@@ -13,29 +13,28 @@ use crate::error::EngineError;
 
 /// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;
-/// One in so many sessions has two at a time: the connection that ends, and the one that takes its
-/// place.
+/// A session in this number has two connections: the ending one, and its replacement.
 const REPLACED_ONE_IN: u64 = 16;
-/// The descriptors of a thread that waits in epoll: of the pool, or of a session.
+/// The descriptors of a thread that waits in epoll, of the pool or of a session.
 const OF_A_THREAD: u64 = 2;
-/// The descriptors that a store of the user's own may need.
+/// The descriptors that a custom store may need.
 const OF_AN_OWN_STORE: u64 = 5;
-/// The descriptors of a store while it archives: many may do so at the same moment.
+/// The descriptors of a store while it archives. Many stores may archive at once.
 const OF_AN_ARCHIVE: u64 = 3;
-/// The descriptors of its protocol log, with the file that comes next.
+/// The descriptors of a protocol log, including its next file.
 const OF_A_LOG: u64 = 3;
-/// The other descriptors of the engine and the program around it.
+/// The other descriptors of the engine and its program.
 const OF_THE_ENGINE: u64 = 64;
-/// So many connections may wait at least: with fewer, a handful of strangers would keep all others
-/// out.
+/// The minimum number of waiting connections. A handful of unknown peers would otherwise keep all
+/// others out.
 const WAITING_MIN: u64 = 16;
 
-/// Raises the limit as far as it goes, and says how many connections may wait for their Logon(A).
-/// They are as many as in the settings, or as the limit leaves beside the sessions, also those made
-/// from templates.
+/// Raises the limit as far as possible, and returns the number of connections that may wait for
+/// their Logon(A). The settings give the number. A low limit reduces the number to the files that
+/// all sessions leave, including sessions from templates.
 ///
 /// # Errors
-/// If the limit does not do for the sessions of the settings.
+/// If the limit is too low for the sessions of the settings.
 pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize, EngineError> {
     let files_of = |session: &SessionSettings| files_of(session, has_own_stores);
     let (sessions, all) = (&settings.sessions, &settings.engine);
@@ -51,7 +50,7 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // Where that is forbidden the present limit stays, and is what counts.
+        // If raising is forbidden, the present limit applies.
         let _ = setrlimit(Resource::Nofile, limit);
     }
     match getrlimit(Resource::Nofile).current {
@@ -60,7 +59,8 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
     }
 }
 
-/// `has_own_stores`: the user's, which may be in files whatever the settings say.
+/// Returns the descriptors of a session. `has_own_stores` is true for custom stores, which may use
+/// files whatever the settings.
 fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
     let is_in_files = session.store.durability != Durability::Memory;
     let of_store = match () {
@@ -77,7 +77,8 @@ fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
     OF_A_CONNECTION + of_thread + of_store + of_log
 }
 
-/// `needed`: by so many sessions and the engine; `created`: by all that templates may make.
+/// Returns the number of connections that may wait. `needed` are the files of the sessions and the
+/// engine, `created` the files of sessions from templates.
 fn within(
     files: u64,
     (sessions, needed): (usize, u64),
@@ -92,11 +93,11 @@ fn within(
              the limit (ulimit -n, LimitNOFILE= of systemd)"
         )));
     };
-    // Sessions made from templates come one by one: strangers leave them most of what is left.
+    // Sessions from templates are made one by one, so most of the rest is reserved for them.
     let reserved = created.min(room / 4 * 3);
     let left = room - reserved;
     if left < wanted {
-        // Once: at the start.
+        // The line is logged once, at the start.
         event!(warn, FewFilesForLogons, limit = files, wanted, left);
     }
     Ok(usize::try_from(left.min(wanted).max(waiting_min)).unwrap_or(usize::MAX))

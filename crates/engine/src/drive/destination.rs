@@ -1,4 +1,4 @@
-//! Where connections come in, and to which session they go.
+//! Listeners, and the sessions to which their connections go.
 
 use std::sync::Arc;
 
@@ -13,27 +13,27 @@ use crate::drive::tls::TlsListener;
 use crate::io::Listener;
 use crate::link::failed_logons::LogonRecord;
 
-/// Where it came in (the group of the listener), and BeginString(8), TargetCompID(56) and
-/// SenderCompID(49) of the Logon(A).
+/// The group of the listener, and BeginString(8), TargetCompID(56) and SenderCompID(49) of the
+/// Logon(A).
 pub(crate) type Key = (usize, BeginString, String, String);
 
-/// Where the connections of one acceptor session go.
+/// The destination of an acceptor session's connections.
 pub(crate) struct Destination {
-    /// Leads to the session's worker.
+    /// The waker of the session's worker.
     pub(crate) session_waker: Arc<SessionWaker>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
-    /// The treatment of CheckSum(10) in its messages, the first one too.
+    /// The treatment of CheckSum(10) in the session's messages, including the first.
     pub(crate) check_sum: CheckSumPolicy,
-    /// Certificates of which the counterparty must show one; empty for any.
+    /// Accepted certificates of the counterparty; empty for any.
     pub(crate) tls_peers: Arc<[String]>,
-    /// Where the counterparty may come from; empty for everywhere.
+    /// Allowed addresses of the counterparty; empty for all.
     pub(crate) allowed: Arc<[Subnet]>,
-    /// The hash of the counterparty's password, if the settings have it.
+    /// The hash of the counterparty's password, if configured.
     pub(crate) password_hash: Option<Secret>,
-    /// Its failed logons.
+    /// The session's failed logons.
     pub(crate) record: Arc<LogonRecord>,
-    /// Where refused ones are counted.
+    /// The counters of refused connections.
     pub(crate) published: Arc<Published>,
 }
 
@@ -57,8 +57,8 @@ impl Destination {
         }
     }
 
-    /// How well the SubIDs and LocationIDs of a Logon(A) fit: one more for each that is the same,
-    /// `None` if one is another. A value that either side does not name fits anything.
+    /// Returns how well the SubIDs and LocationIDs of a Logon(A) fit: the number of equal values,
+    /// or `None` if one differs. A value missing on either side fits anything.
     pub(crate) fn fit(&self, message: &Message<'_>) -> Option<usize> {
         let ids = &self.sub_ids;
         let pairs = [
@@ -79,14 +79,14 @@ impl Destination {
     }
 }
 
-/// A listening socket with the settings of its sessions; one address may need several sockets.
+/// A listening socket with the settings of its sessions. One address may need several sockets.
 pub(crate) struct ListenSocket {
     pub(crate) group: usize,
     pub(crate) listener: Box<dyn Listener>,
-    /// How long a connection may wait for its first message.
+    /// The maximum time that a connection waits for its first message.
     pub(crate) wait_ns: u64,
-    /// If its connections are encrypted.
+    /// The TLS settings, if connections are encrypted.
     pub(crate) tls: Option<Arc<TlsListener>>,
-    /// Proxies that say for whom they connect.
+    /// Proxies that send the client's address.
     pub(crate) proxies: Arc<[Subnet]>,
 }

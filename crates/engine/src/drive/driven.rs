@@ -1,4 +1,4 @@
-//! One session in its worker: the link behind its lock, and for an initiator the way to connect.
+//! One session in its worker: the link behind its lock, and the connector of an initiator.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -18,17 +18,19 @@ use crate::link::event::Event;
 use crate::link::{Arrival, Down, INTEREST, Link, Turn};
 
 const MS: u64 = 1_000_000;
-/// A step of the wall clock after which the schedule is looked at again at once.
+/// A step of the wall clock after which the schedule is checked at once.
 const CLOCK_JUMP_NS: u64 = 1_000 * MS;
 
-/// Turns of a spinning worker that it leaves to others at most: some ten microseconds.
+/// The maximum number of turns that a spinning worker leaves to other threads: some ten
+/// microseconds.
 const GIVEN_WAY_MAX: u32 = 1_000;
 
-/// Reads before a connection is closed, so that a counterparty that never stops cannot hold us up.
+/// The maximum number of reads before a connection is closed, so that a counterparty that never
+/// stops sending cannot delay the worker.
 const DRAIN_READS: usize = 64;
 
-/// Reads away what has come: a socket closed with unread bytes is reset, and the Logout(5) that was
-/// written last would be lost with it.
+/// Reads and discards arrived bytes. A socket closed with unread bytes is reset, and the last
+/// Logout(5) would be lost.
 pub(crate) fn drain(stream: &mut dyn Stream) {
     let mut buffer = [0; 4096];
     for _ in 0..DRAIN_READS {
@@ -38,7 +40,7 @@ pub(crate) fn drain(stream: &mut dyn Stream) {
     }
 }
 
-/// An operator may want another destination.
+/// Switches to another destination, if an operator requests it.
 fn turn_to_wanted(shared: &Shared, connector: &mut Connector, now: Now) {
     let wanted = shared.wanted_destination.swap(NO_WISH, Ordering::AcqRel);
     if wanted != NO_WISH {
@@ -51,40 +53,42 @@ pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
     connector: Option<Connector>,
     pub(crate) up: bool,
-    /// The counterparty sends nothing more: what has come is still to be read.
+    /// True once the counterparty sends nothing more. Arrived bytes are still to be read.
     pub(crate) read_closed: bool,
-    /// An event has said so, and no turn has had it as its reason yet.
+    /// True if an event has reported the end, and no turn has handled it yet.
     pub(crate) end_is_due: bool,
-    /// It is in the worker's list for the next round.
+    /// True if the session is in the worker's list for the next round.
     pub(crate) due: bool,
-    /// Other sessions of the thread have had turns since its last one.
+    /// True if other sessions of the thread have had turns since this session's last one.
     was_away: bool,
     pub(crate) failed: bool,
-    /// Turns in a row that it has left to others.
+    /// The number of consecutive turns left to other threads.
     given_way: u32,
     ended: Option<Disconnect>,
-    /// The destinations, by bits, whose failure has been told since the last connection that stood.
+    /// A bit for each destination whose failure was logged since the last established connection.
     warned: u64,
-    /// When the schedule is looked at again, on the monotonic clock; never without one.
+    /// The time of the next check of the schedule, on the monotonic clock; `None` without a
+    /// schedule.
     look_at: Option<u64>,
-    /// The window has closed, and the session was told.
+    /// True if the window has closed, and the session's logout has begun.
     closing: bool,
-    /// The window in which the connection came up, or in which the last attempt was given up.
+    /// The window in which the connection was established, or in which the last attempt was given
+    /// up.
     window: Option<Interval>,
-    /// When the messages that wait without a connection are looked at again, on the monotonic
-    /// clock: the first one expires, or not all of them had their turn.
+    /// The next check of messages queued without a connection, on the monotonic clock. The first
+    /// one expires then, or some had no turn yet.
     expires_at: Option<u64>,
-    /// When lines that were left out are told while there is no connection.
+    /// The time at which omitted log lines are reported while there is no connection.
     untold_at: Option<u64>,
-    /// An initiator whose application, or whose store if it has two, is not done with the last
+    /// True for an initiator whose application, or second store, has not finished with the last
     /// connection.
     is_behind: bool,
     reopening: Reopening,
-    /// Logons of the session when the connection came up.
+    /// The session's logon count when the connection was established.
     logons: u64,
-    /// When the link has something to do even if no byte comes, as its last turn left it.
+    /// The link's next deadline without inbound bytes, as of its last turn.
     next_ns: Option<u64>,
-    /// How far the wall clock was from the monotonic one at the last look at the schedule.
+    /// The difference between wall clock and monotonic clock at the last check of the schedule.
     clocks_ns: i64,
 }
 
@@ -120,16 +124,16 @@ impl DrivenSession {
         drop(link);
         slot.look_at = has_schedule.then_some(0);
         if has_failed {
-            // Its store could not be opened at the start.
+            // The store could not be opened at the start.
             slot.failed = true;
             slot.reopening.plan(slot.shared.io.monotonic_ns());
         }
         slot
     }
 
-    /// Looks at the schedule if it is time to; a session that is connected outside of it logs out.
+    /// Checks the schedule if a check is due. A session connected outside its window logs out.
     fn look_at_schedule(&mut self, now: Now) -> Result<(), Down> {
-        // A clock that was set, or a machine that has slept: the window may be another one.
+        // If the clock was set or the machine has slept, another window may apply.
         let clocks_ns = now.utc.0.wrapping_sub(now.monotonic_ns as i64);
         let jumped = self.clocks_ns.abs_diff(clocks_ns) > CLOCK_JUMP_NS;
         if self.look_at.is_none_or(|at| now.monotonic_ns < at && !jumped) {
@@ -138,7 +142,7 @@ impl DrivenSession {
         self.clocks_ns = clocks_ns;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let Some(hours) = &mut link.executor().hours else { return Ok(()) };
-        // Where windows touch, the next one is open at the end of this one.
+        // Where windows touch, the next window is open at the end of this one.
         let same = hours.stays() || hours.at(now.utc) == self.window;
         let may_stay = hours.may_connect(now.utc) && same;
         self.look_at = Some(hours.look_again(now));
@@ -149,7 +153,7 @@ impl DrivenSession {
         if std::mem::replace(&mut self.closing, true) {
             return Ok(());
         }
-        // Once a window: outside of it no connection is taken.
+        // The line is logged once per window, because no connection is taken outside it.
         event!(info, WindowClosed, session = %self.shared.id);
         link.executor().send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
@@ -158,7 +162,7 @@ impl DrivenSession {
         Err(Down::Session(Disconnect::Schedule))
     }
 
-    /// Sees to the store, and to the messages that wait, while there is no connection.
+    /// Handles the store and the queued messages while there is no connection.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.executor().sinks.event_log.tell_untold(now);
@@ -176,7 +180,7 @@ impl DrivenSession {
         let looked = match self.shared.offline {
             Offline::Store => {
                 link.executor().send_some(now, &self.shared.queue, &mut left);
-                // Some may be left.
+                // Some messages may be left.
                 self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
@@ -190,13 +194,14 @@ impl DrivenSession {
         };
         link.make_calls(now);
         self.untold_at = link.deadline_at_rest();
-        // Last: it may have been told what is not sent.
+        // This step must come last, because the steps before may report unsent messages to the
+        // application.
         let is_done = link.core_mut().delivery.ask_for_idle() && link.executor().may_change_store();
         self.is_behind = self.connector.is_some() && !is_done;
         looked
     }
 
-    /// The window of the schedule, if there is one now.
+    /// Returns the current window of the schedule, if any.
     fn window_at(&self, now: Now) -> Option<Interval> {
         self.lock().executor().hours.as_mut().and_then(|hours| hours.at(now.utc))
     }
@@ -215,16 +220,15 @@ impl DrivenSession {
         self.shared.lock()
     }
 
-    /// Returns true if a worker that spins leaves the session to who waits for its lock; not for
-    /// ever.
+    /// Returns true if a spinning worker should leave the session to a thread that waits for its
+    /// lock. The number of consecutive turns is limited.
     pub(crate) fn gives_way(&mut self) -> bool {
         let gives_way = self.shared.is_wanted() && self.given_way < GIVEN_WAY_MAX;
         self.given_way = if gives_way { self.given_way + 1 } else { 0 };
         gives_way
     }
 
-    /// Other sessions have had their turns: asks the processor for what the next one of this
-    /// session begins with.
+    /// Prefetches the memory that the next turn uses first, after other sessions had their turns.
     #[inline]
     pub(crate) fn prefetch(&mut self) {
         self.was_away = true;
@@ -232,7 +236,7 @@ impl DrivenSession {
     }
 
     pub(crate) fn turn(&mut self, is_alone: bool) -> Result<Turn, Down> {
-        // A panic in the middle of a turn or of a send may have left half a message in the outbox.
+        // A panic within a turn or a send may have left half a message in the outbox.
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
         if shared.waiting.must_close() {
@@ -241,7 +245,7 @@ impl DrivenSession {
         link.core_mut().was_away = std::mem::take(&mut self.was_away);
         let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
-            // Under the lock that is taken anyway.
+            // The lock is already held, so the deadline costs nothing more.
             self.next_ns = link.next_deadline();
         }
         if !turn.progress || !shared.waiting.note(link.waiting_bytes(&shared.queue)) {
@@ -262,7 +266,7 @@ impl DrivenSession {
         }
     }
 
-    /// Does what is due. Returns whether a turn is to follow at once.
+    /// Does the work that is due. Returns true if a turn must follow at once.
     pub(crate) fn tick(&mut self, now: Now) -> Result<bool, Down> {
         self.look_at_schedule(now)?;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
@@ -270,12 +274,13 @@ impl DrivenSession {
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
-    /// As [`DrivenSession::deadline`], after a turn that got on, and without the lock of the link.
+    /// Returns the same as [`DrivenSession::deadline`] after a turn with progress, without the
+    /// link's lock.
     pub(crate) fn deadline_after_turn(&self) -> Option<u64> {
         self.next_ns.into_iter().chain(self.look_at).min()
     }
 
-    /// When this session has something to do even if no byte comes.
+    /// Returns the time at which this session has work without inbound bytes.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let to_connect = match &self.connector {
             _ if self.failed => return self.reopening.deadline(),
@@ -283,9 +288,9 @@ impl DrivenSession {
                 let link = self.lock();
                 return link.next_deadline().into_iter().chain(self.look_at).min();
             }
-            // The worker is called when the application is done with the last connection.
+            // The worker is called when the application has finished with the last connection.
             Some(_) if self.is_behind => None,
-            // It begins anew in the next window.
+            // The connector begins again in the next window.
             Some(connector) if connector.has_given_up() => self.look_at,
             Some(connector) => connector.deadline(self.is_enabled()),
             None => None,
@@ -293,7 +298,7 @@ impl DrivenSession {
         [to_connect, self.expires_at, self.untold_at].into_iter().flatten().min()
     }
 
-    /// Takes a connection that is established; `registry` is that of a worker that waits.
+    /// Takes an established connection. `registry` is given by a worker that waits.
     pub(crate) fn attach(
         &mut self,
         now: Now,
@@ -323,7 +328,7 @@ impl DrivenSession {
             self.untold_at = untold_at;
             return Ok(());
         }
-        // Another thread's send may have told the application something since the look at it.
+        // Another thread's send may have queued a notification since the last check.
         if self.connector.is_some() && !link.core_mut().delivery.ask_for_idle() {
             drop(link);
             self.is_behind = true;
@@ -346,15 +351,15 @@ impl DrivenSession {
         attached
     }
 
-    /// Leaves its worker in the middle of its connection. Returns whether it may: one that has
-    /// none, or has failed, stays.
+    /// Leaves the worker with an established connection. Returns false if the session has none or
+    /// has failed; it then stays.
     pub(crate) fn leave(&mut self, registry: Registry<'_>) -> bool {
         self.up
             && !self.failed
             && self.shared.sound_link().is_ok_and(|mut link| link.leave(registry))
     }
 
-    /// Comes to a worker that waits, with its connection if it has one.
+    /// Enters a worker that waits, with the connection if there is one.
     pub(crate) fn enter(&mut self, registry: Registry<'_>, token: Token) -> Result<(), Down> {
         if !self.up {
             return Ok(());
@@ -362,7 +367,7 @@ impl DrivenSession {
         self.shared.sound_link().map_err(|_| Down::Panicked)?.enter(registry, token)
     }
 
-    /// Moves an initiator on: begins to connect, or finds the connection established.
+    /// Advances an initiator: begins to connect, or takes the established connection.
     pub(crate) fn connect(
         &mut self,
         now: Now,
@@ -375,7 +380,7 @@ impl DrivenSession {
             self.reopening.hurry(now.monotonic_ns);
         }
         if self.failed && !self.reopening.advance(now, &self.shared) {
-            // Without a look at the link: its lock may be held while the store is read.
+            // The link's lock may be held while the store is read, so it is not taken here.
             return Ok(());
         }
         self.failed = false;
@@ -410,17 +415,17 @@ impl DrivenSession {
         }
         self.attach(now, Arrival::fresh(stream), waits.then_some((registry, token)))?;
         if let Some(connector) = self.connector.as_mut().filter(|_| !self.up) {
-            // Not wanted any more: logged out while the connection was under way.
+            // The session was logged out while the connection was being established.
             connector.again(now.monotonic_ns);
         }
         Ok(())
     }
 
-    /// The link is down: closes it and plans the next attempt.
+    /// Closes the link, and plans the next attempt.
     pub(crate) fn down(&mut self, why: &Down, now: Now, registry: Registry<'_>) {
         match why {
             Down::Session(_) => {}
-            // Once in a row of attempts at a destination: who waits sees why, not how often.
+            // The failure is logged once for a series of attempts at a destination.
             Down::Io(error) if self.up => {
                 self.lock().executor().tell(now, &Event::ConnectionBroke(error))
             }
@@ -441,7 +446,7 @@ impl DrivenSession {
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
             self.failed = true;
-            // An earlier wish of an operator was about something else.
+            // An earlier request of an operator was for another cause.
             self.shared.hurry.store(false, Ordering::Release);
         }
         match why {
@@ -468,13 +473,13 @@ impl DrivenSession {
             self.window = self.window_at(now);
             self.lock().executor().tell(now, &Event::AttemptsGivenUp { attempts });
         }
-        // Last: it calls the application, which may panic.
+        // Closing the link comes last, because the application is called and may panic.
         let mut link = self.lock();
-        // Under the lock: a sender notes nothing once the link is down.
+        // Under the lock: a sender adds nothing once the link is down.
         self.shared.waiting.note(0);
         if let Some(mut stream) = link.close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
-            // Not registered where the worker spins.
+            // A spinning worker has not registered the stream.
             stream.deregister(registry).ok();
         }
         if matches!(why, Down::Panicked) {
@@ -484,12 +489,12 @@ impl DrivenSession {
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
-            // With the last that it was given.
+            // The store failed on its last records.
             self.reopening.plan(now.monotonic_ns);
         }
     }
 
-    /// The end of the connection panicked too: nothing in memory is trusted any more.
+    /// Gives up the session after closing it panicked too. Its memory is no longer trusted.
     pub(crate) fn abandon(&mut self, now: Now) {
         self.lock().executor().abandon();
         self.up = false;
@@ -499,12 +504,12 @@ impl DrivenSession {
         }
     }
 
-    /// Begins the stop: Logout(5) if logged on, no further attempt to connect.
+    /// Begins the stop: sends Logout(5) if logged on, and never connects again.
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.connector = None;
         self.shared.closed.store(true, Ordering::Release);
         if self.reopening.is_under_way() {
-            // It has failed, and has no connection; its lock may never be free.
+            // The session has failed and has no connection. Its lock may never be free.
             return Ok(());
         }
         let mut link = self.lock();
@@ -513,29 +518,29 @@ impl DrivenSession {
         if !self.up || link.logout(now, text)? {
             return Ok(());
         }
-        // Connected, but not logged on: nothing to wait for.
+        // Connected but not logged on, so there is nothing to wait for.
         Err(Down::Session(Disconnect::Operator))
     }
 
-    /// The engine ends: see [`Link::finish`].
+    /// Finishes the session at the end of the engine; see [`Link::finish`].
     pub(crate) fn finish(&mut self, until_ns: u64) {
         self.lock().finish(&*self.shared.io, &self.shared.queue, until_ns);
     }
 
-    /// The engine ends: waits for a `store-reopen` thread that still runs. Returns whether the
+    /// Waits at the end of the engine for a running `store-reopen` thread. Returns true if the
     /// session is free.
     pub(crate) fn settle(&mut self, until_ns: u64) -> bool {
         self.reopening.settle(&*self.shared.io, until_ns);
         !self.reopening.is_left()
     }
 
-    /// Returns true if the store has made safe all that it was given, or has failed.
+    /// Returns true if the store has made all records safe, or has failed.
     pub(crate) fn is_settled(&mut self) -> bool {
         let now = self.shared.io.now();
         !self.reopening.is_under_way() && self.lock().is_settled(now)
     }
 
-    /// How much [`DrivenSession::finish`] has left to do; less from one message to the next.
+    /// Returns the remaining work of [`DrivenSession::finish`], which decreases with each message.
     pub(crate) fn unsettled(&self) -> usize {
         self.lock().core().unsettled() + self.shared.queue.len()
     }
@@ -549,14 +554,14 @@ impl DrivenSession {
         }
     }
 
-    /// The session has ended, and others may open its store, whoever still has a handle.
+    /// Closes the ended session's store, so that others may open it even if a handle remains.
     pub(crate) fn retire(&self) {
         if !self.reopening.is_left() {
             drop(self.lock().executor().journal.retire());
         }
     }
 
-    /// With the numbers with which a later process goes on.
+    /// Adds the numbers with which a later process continues.
     pub(crate) fn with_numbers(&self, outcome: Outcome) -> SessionOutcome {
         let id = self.shared.id.clone();
         if self.reopening.is_left() {

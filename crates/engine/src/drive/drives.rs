@@ -1,4 +1,4 @@
-//! Which threads drive sessions.
+//! The mark of threads that drive sessions.
 
 use std::cell::Cell;
 
@@ -6,17 +6,18 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if this thread drives sessions: it may be in a callback now, with the lock of one.
+/// Returns true if this thread drives sessions. The thread may be in a callback that holds a
+/// session's lock.
 pub(crate) fn drives() -> bool {
     DRIVES.get()
 }
 
-/// This thread drives sessions from now on.
+/// Marks this thread as driving sessions from now on.
 pub(crate) fn begin() {
     DRIVES.set(true);
 }
 
-/// This thread drives sessions for so long.
+/// Marks this thread as driving sessions while `drive` runs.
 pub(crate) fn during<T>(drive: impl FnOnce() -> T) -> T {
     let drove = DRIVES.replace(true);
     let result = drive();

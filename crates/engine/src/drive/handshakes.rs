@@ -1,32 +1,34 @@
-//! How much of the accepting thread's time the TLS handshakes of one source may take.
+//! Limits the time of the accepting thread that the TLS handshakes of one source may take.
 //!
-//! The first bytes of a handshake cost their sender nothing, and the thread a signature and more.
-//! Invariants: a source that has had its share waits for the next, and its connections take almost
-//! nothing meanwhile. Each source has a share of its own, so one takes nothing from another.
+//! The first bytes of a handshake cost their sender nothing, but cost the thread a signature and
+//! more.
+//! Invariants: a source that has used its share waits for the next, and its connections cost almost
+//! nothing meanwhile. Each source has its own share, so none takes time from another.
 
 use std::collections::HashMap;
 
 use crate::link::failed_logons::Source;
 
-/// One source may take one part in so many of the thread's time.
+/// One source may take one part in this number of the thread's time.
 const PARTS: u64 = 4;
-/// Time that one source may take at once: that of some hundred handshakes.
+/// The time that one source may take at once: some hundred handshakes.
 const AT_ONCE_NS: u64 = 50_000_000;
-/// A connection that waits for its source's share is looked at again so much later, or later.
+/// The minimum rest of a connection that waits for its source's share.
 const REST_NS: u64 = 20_000_000;
-/// Sources that are counted one by one; further ones are counted together.
+/// The maximum number of sources counted individually; further ones are counted together.
 const SOURCES_MAX: usize = 1_000;
 
 /// The time that each source has taken.
 #[derive(Default)]
 pub(crate) struct Handshakes {
-    /// When each has all of its share again.
+    /// The time at which each source has its full share again.
     full_at: HashMap<Source, u64>,
     others_full_at: u64,
 }
 
 impl Handshakes {
-    /// Until when a connection of this source is to rest, if its source has had its share.
+    /// Returns the time until which a connection of this source must rest, if the source has used
+    /// its share.
     pub(crate) fn rest(&self, source: Source, now_ns: u64) -> Option<u64> {
         let full_at = self.full_at.get(&source).copied();
         let full_at = full_at.unwrap_or(if self.is_full() { self.others_full_at } else { 0 });
@@ -34,7 +36,7 @@ impl Handshakes {
         (again_at > now_ns).then(|| again_at.max(now_ns + REST_NS))
     }
 
-    /// It has taken so much time.
+    /// Records that a handshake of this source took `ns` nanoseconds.
     pub(crate) fn took(&mut self, source: Source, now_ns: u64, ns: u64) {
         if self.is_full() {
             self.full_at.retain(|_, full_at| *full_at > now_ns);

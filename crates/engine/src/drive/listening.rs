@@ -1,4 +1,4 @@
-//! Addresses of acceptors: resolved once, listened at, and which session listens where.
+//! Addresses of acceptors: resolved once, their listeners, and the sessions at each.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,8 +16,8 @@ use crate::drive::tls::TlsListener;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
 
-/// The settings that all sessions at one address share: the owner of a connection is unknown before
-/// its first message.
+/// The settings that all sessions at one address share, because a connection's session is unknown
+/// before its first message.
 struct Common {
     tls: Option<TlsSettings>,
     proxies: Vec<String>,
@@ -29,7 +29,7 @@ impl Common {
         Self { tls: enabled_tls(settings).cloned(), proxies }
     }
 
-    /// Checks that this session may come in there too.
+    /// Checks that this session may share the address.
     fn check(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let (id, address) = (settings.id(), &settings.address);
         let is_same = match (&self.tls, enabled_tls(settings)) {
@@ -58,16 +58,16 @@ impl Common {
 /// The listeners of an engine. Sessions with the same address share them.
 #[derive(Default)]
 pub(crate) struct Listening {
-    /// The address as the settings have it: its place is the group of the listeners.
+    /// The addresses as in the settings; the index is the group of the listeners.
     addresses: Vec<String>,
-    /// The first session at each of them.
+    /// The shared settings of each address, from its first session.
     firsts: Vec<Common>,
     pub(crate) listeners: Vec<ListenSocket>,
     group_of: HashMap<SessionId, usize>,
 }
 
 impl Listening {
-    /// Listens at an acceptor's address, unless another session does already. Returns the group of
+    /// Listens at an acceptor's address, unless another session already does. Returns the group of
     /// its listeners.
     pub(crate) fn add(
         &mut self,
@@ -80,7 +80,7 @@ impl Listening {
         let wait_ns = nanos(settings.protocol.logon_timeout);
         if let Some(at) = known {
             self.firsts[at].check(settings)?;
-            // Whose Logon(A) it will be nobody knows yet: the most patient session's time counts.
+            // The session of a Logon(A) is unknown beforehand, so the longest timeout applies.
             for listener in self.listeners.iter_mut().filter(|listener| listener.group == group) {
                 listener.wait_ns = listener.wait_ns.max(wait_ns);
             }
@@ -91,8 +91,8 @@ impl Listening {
             (TlsListener::of(settings, own)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
-        // A name such as localhost stands for several addresses. With port 0 the system picks a
-        // port for each, so only the first one is bound.
+        // A name such as localhost has several addresses. The system replaces port 0 by another
+        // port for each address, so only the first is bound.
         let mut found = resolve(settings)?;
         let options = socket_options(settings, found[0], None)?;
         if found.iter().any(|address| address.port() == 0) {
@@ -110,20 +110,20 @@ impl Listening {
         Ok(group)
     }
 
-    /// The session has gone. Returns the group of its listeners if it was their last one, so that
-    /// they are to be closed.
+    /// Removes a session. Returns the group of its listeners if they have no other session and must
+    /// be closed.
     pub(crate) fn remove(&mut self, id: &SessionId) -> Option<usize> {
         let group = self.group_of.remove(id)?;
         if self.group_of.values().any(|other| *other == group) {
             return None;
         }
-        // The numbers of the others stay as they are.
+        // The other groups keep their numbers.
         self.addresses[group].clear();
         Some(group)
     }
 
-    /// Gives a session the settings that all sessions at its address share. After a failed reload
-    /// the other sessions may have new ones.
+    /// Gives a session the settings shared at its address. After a failed reload the other sessions
+    /// may have new ones.
     pub(crate) fn adopt_listener(&self, settings: &mut SessionSettings) {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let Some(first) = known.map(|at| &self.firsts[at]) else { return };
@@ -135,7 +135,7 @@ impl Listening {
         settings.proxy_protocol_from.clone_from(&first.proxies);
     }
 
-    /// Returns true if somebody listens at this address, as the settings have it.
+    /// Returns true if there is a listener at this address, as written in the settings.
     pub(crate) fn listens_at(&self, address: &str) -> bool {
         self.addresses.iter().any(|known| known == address)
     }
@@ -145,25 +145,25 @@ impl Listening {
         self.firsts.get(group).is_some_and(|first| first.tls.is_some())
     }
 
-    /// Returns true if this session, or template, comes in here.
+    /// Returns true if this session or template has a listener here.
     pub(crate) fn has(&self, id: &SessionId) -> bool {
         self.group_of.contains_key(id)
     }
 
-    /// The values of a Logon(A), and the address, that lead to this session.
+    /// Returns the listener group and Logon(A) values that lead to this session.
     pub(crate) fn key(&self, id: &SessionId) -> Option<Key> {
         let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
         Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
     }
 
-    /// The values of a Logon(A), and the address, that lead to each session.
+    /// Returns the listener group and Logon(A) values that lead to each session.
     pub(crate) fn keys(
         &self,
         destinations: Vec<(SessionId, Destination)>,
     ) -> HashMap<Key, Vec<Destination>> {
         let mut keys: HashMap<Key, Vec<Destination>> = HashMap::new();
         for (id, to) in destinations {
-            // Initiators are reached by nobody.
+            // Initiators accept no connections.
             if let Some(key) = self.key(&id) {
                 keys.entry(key).or_default().push(to);
             }
@@ -172,7 +172,7 @@ impl Listening {
     }
 }
 
-/// The session's TLS, if it has any.
+/// Returns the session's TLS settings, if enabled.
 fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
     settings.tls.as_ref().filter(|tls| tls.enabled)
 }
@@ -185,17 +185,17 @@ pub(crate) fn check_same_listener(
     Common::of(first).check(settings)
 }
 
-/// The addresses at which an acceptor would listen.
+/// Returns the addresses at which an acceptor would listen.
 ///
 /// # Errors
-/// If its name stands for none, or the system does not take the options of its sockets.
+/// If its name has no address, or the system refuses its socket options.
 pub(crate) fn check_address(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let found = resolve(settings)?;
     socket_options(settings, found[0], None)?;
     Ok(found)
 }
 
-/// How the session's sockets are set up; the system has been asked whether it takes all of it.
+/// Returns the session's socket options, after the system has accepted all of them.
 pub(super) fn socket_options(
     settings: &SessionSettings,
     address: SocketAddr,
@@ -204,7 +204,7 @@ pub(super) fn socket_options(
     let socket = &settings.socket;
     let size = |bytes: usize| (bytes > 0).then_some(bytes);
     let some = |time: Duration| (!time.is_zero()).then_some(time);
-    // The system has no parts of a second here.
+    // The system takes only whole seconds here.
     let seconds = |time: Duration| some(Duration::from_secs(Secs::count(time)));
     let options = SocketOptions {
         nodelay: socket.tcp_nodelay,
@@ -222,7 +222,7 @@ pub(super) fn socket_options(
         reuse_port: socket.reuse_port,
         ..SocketOptions::default()
     };
-    // A session as most are needs no socket to find out.
+    // Default options need no trial socket.
     if options != SocketOptions::default() {
         let what = format!("{}{}: socket options", settings.place("address"), settings.id());
         options.check(address).map_err(io_error(what))?;
@@ -230,7 +230,7 @@ pub(super) fn socket_options(
     Ok(options)
 }
 
-/// The addresses of an acceptor, once: a worker never waits for a name server.
+/// Resolves the address of an acceptor once, so that a worker never waits for a name server.
 fn resolve(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("address");
     let what = || format!("{place}{}: address {}", settings.id(), settings.address);
@@ -292,7 +292,7 @@ mod tests {
         settings.socket.tcp_keepalive = Duration::from_millis(29_001);
         settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
         assert_eq!(of(&settings).unwrap(), expected);
-        // The system says if this process may raise it, and is asked at the start.
+        // The system decides at the start whether this process may raise the value.
         settings.socket.busy_poll = Duration::from_micros(50);
         let of_busy_poll = of(&settings).map(|options| options.busy_poll);
         let options = SocketOptions { busy_poll: Some(Duration::from_micros(50)), ..expected };

@@ -1,21 +1,21 @@
-//! Memory mappings: how many of those that the process may have the stores leave.
+//! Checks how many of the process's memory mappings the stores leave.
 //!
-//! Each segment of a store is one, its lock is another, and one that is synced or made ahead is cut
-//! in parts. Linux allows 65,530 unless it is told otherwise.
+//! Each segment of a store is a mapping, and so is its lock. A segment being synced or made in
+//! advance is split into parts. Linux allows 65,530 by default.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use transfix_observe::event;
 
-/// With fewer stores nobody comes near the limit.
+/// Fewer stores stay far below the limit.
 const STORES_MIN: usize = 1_000;
 
-/// Warns if more than half of the mappings are used, once, at the start: stores grow.
+/// Warns once, at the start, if more than half of the mappings are used, because stores grow.
 pub(crate) fn check(stores: usize) {
     if stores < STORES_MIN {
         return;
     }
-    // Where the system tells neither, it has no such limit.
+    // A system that reports neither value has no such limit.
     let (Some(used), Some(limit)) = (used(), limit()) else { return };
     if is_near(used, limit) {
         event!(warn, FewMappings, used, limit);
@@ -26,13 +26,13 @@ const fn is_near(used: usize, limit: usize) -> bool {
     used > limit / 2
 }
 
-/// How many mappings this process has.
+/// Returns the number of mappings of this process.
 fn used() -> Option<usize> {
     let maps = File::open("/proc/self/maps").ok()?;
     Some(BufReader::new(maps).lines().map_while(Result::ok).count())
 }
 
-/// How many a process may have.
+/// Returns the maximum number of mappings of a process.
 fn limit() -> Option<usize> {
     fs::read_to_string("/proc/sys/vm/max_map_count").ok()?.trim().parse().ok()
 }

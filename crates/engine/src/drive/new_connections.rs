@@ -1,9 +1,9 @@
-//! Connections that have not sent a whole message yet.
+//! Connections that have not sent a complete message yet.
 //!
-//! Invariants: at most so many wait in all and from one source, which is an address, or the /64
-//! network of an IPv6 address. A new one always finds room: the oldest of the source with the most
-//! makes it, whatever that one has sent. A stranger takes room from itself alone as long as
-//! somebody else has fewer connections waiting.
+//! Invariants: the number of waiting connections is limited, in total and per source. A source is
+//! an address, or the /64 network of an IPv6 address. A new connection always finds room: the
+//! oldest connection of the source with the most is removed, whatever it has sent. A source
+//! therefore displaces only its own connections while another source has fewer.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, Ipv6Addr};
@@ -19,23 +19,23 @@ use crate::link::failed_logons::Source;
 pub(crate) struct NewConnection {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: Option<IpAddr>,
-    /// The place where it came in.
+    /// The group of the listener.
     pub(crate) group: usize,
     pub(crate) read: Vec<u8>,
     pub(crate) until_ns: u64,
-    /// If it comes from a proxy, which has not yet said for whom it connects.
+    /// Set while a proxy has not yet sent the client's address.
     pub(crate) header: Option<ProxyHeader>,
-    /// If its first message waits for its turn: since when, and when it is looked at.
+    /// If the first message is held: the time since when, and the time of the next check.
     pub(crate) held: Option<(u64, u64)>,
-    /// True if its password has the hash of the settings, once that is known.
+    /// `Some(true)` if the password matches the hash in the settings; `None` while unchecked.
     pub(crate) password_proof: Option<bool>,
-    /// It waits until the password of another one of its source is checked.
+    /// True while another connection of its source has its password checked.
     pub(crate) in_line: bool,
-    /// How TLS begins here, if it is to and has not yet.
+    /// The TLS settings, while TLS must still begin.
     pub(crate) tls: Option<Arc<TlsListener>>,
-    /// It speaks TLS, or is to.
+    /// True if the connection uses TLS, or must.
     pub(crate) is_tls: bool,
-    /// Until when it rests, since its source has had its share of the thread's time.
+    /// The end of the connection's rest, after its source has used its share of the thread's time.
     pub(crate) rests_until: Option<u64>,
 }
 
@@ -65,12 +65,12 @@ impl NewConnection {
         }
     }
 
-    /// Returns true if the next bytes of it are those of a handshake.
+    /// Returns true if the next bytes belong to a handshake.
     pub(crate) fn shakes_hands(&self) -> bool {
         self.is_tls && self.read.is_empty()
     }
 
-    /// It waits for something else than a moment.
+    /// Cancels the next check, because the connection waits for an event.
     pub(crate) fn no_more_looks(&mut self) {
         self.held = self.held.map(|(since_ns, _)| (since_ns, u64::MAX));
     }
@@ -80,14 +80,14 @@ impl NewConnection {
     }
 }
 
-/// How many may wait.
+/// The limits of waiting connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoomLimits {
     pub(crate) max: usize,
     pub(crate) per_address_max: usize,
 }
 
-/// Whose address it is, as far as can be told: a host has a whole /64 network of IPv6 for itself.
+/// Returns the source of an address. A host usually has a whole /64 network of IPv6.
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -98,10 +98,10 @@ pub(crate) fn source(address: IpAddr) -> IpAddr {
     }
 }
 
-/// All that wait, the oldest first.
+/// All waiting connections, the oldest first.
 pub(crate) struct NewConnections {
     waiting: BTreeMap<usize, NewConnection>,
-    /// How many each source has.
+    /// The number of connections of each source.
     from: HashMap<Option<IpAddr>, usize>,
     limits: RoomLimits,
 }
@@ -111,7 +111,7 @@ impl NewConnections {
         Self { waiting: BTreeMap::new(), from: HashMap::new(), limits }
     }
 
-    /// Takes a connection in. Returns the one that had to make room for it, if any.
+    /// Adds a connection. Returns the connection removed to make room, if any.
     pub(crate) fn add(&mut self, token: usize, waiting: NewConnection) -> Option<NewConnection> {
         let source = waiting.source();
         let crowded = self.from.get(&source).is_some_and(|n| *n >= self.limits.per_address_max);
@@ -125,7 +125,7 @@ impl NewConnections {
         gone
     }
 
-    /// One that is still waiting after a look at it.
+    /// Returns a connection that still waits after a check.
     pub(crate) fn put_back(&mut self, token: usize, waiting: NewConnection) {
         *self.from.entry(waiting.source()).or_default() += 1;
         self.waiting.insert(token, waiting);
@@ -148,20 +148,20 @@ impl NewConnections {
         all.find(|(_, waiting)| waiting.source() == source).map(|(token, _)| *token)
     }
 
-    /// The oldest of the source with the most connections; of all such sources if these are equal.
+    /// Returns the oldest connection among the sources with the most connections.
     fn victim(&self) -> Option<usize> {
         let most = self.from.values().max()?;
         let has_most = |waiting: &NewConnection| self.from.get(&waiting.source()) == Some(most);
         self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
-    /// The oldest of this source that waits until the password of another one is checked.
+    /// Returns the oldest connection of this source that waits for another one's password check.
     pub(crate) fn first_in_line(&self, source: Source) -> Option<usize> {
         let is_next = |waiting: &NewConnection| waiting.in_line && waiting.source() == source;
         self.waiting.iter().find(|(_, waiting)| is_next(waiting)).map(|(token, _)| *token)
     }
 
-    /// When the first one has waited long enough.
+    /// Returns the earliest deadline of a connection.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let next = |waiting: &NewConnection| {
             let looks = waiting.held.map(|(_, at_ns)| at_ns).into_iter().chain(waiting.rests_until);
@@ -170,7 +170,7 @@ impl NewConnections {
         self.waiting.values().map(next).min()
     }
 
-    /// Those whose turn it is, the oldest first.
+    /// Returns held connections that are due, the oldest first.
     pub(crate) fn due(&self, now_ns: u64) -> Vec<usize> {
         let is_due =
             |waiting: &NewConnection| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
@@ -178,7 +178,7 @@ impl NewConnections {
         due.map(|(token, _)| *token).collect()
     }
 
-    /// Those that have rested, the oldest first.
+    /// Returns connections whose rest is over, the oldest first.
     pub(crate) fn rested(&self, now_ns: u64) -> Vec<usize> {
         let has_rested =
             |waiting: &NewConnection| waiting.rests_until.is_some_and(|at| at <= now_ns);
@@ -186,7 +186,7 @@ impl NewConnections {
         rested.map(|(token, _)| *token).collect()
     }
 
-    /// Takes out those that have waited long enough.
+    /// Removes connections that have waited too long.
     pub(crate) fn expire(&mut self, now_ns: u64) {
         let late = self.waiting.iter().filter(|(_, waiting)| waiting.until_ns <= now_ns);
         let late: Vec<usize> = late.map(|(token, _)| *token).collect();
@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// A room of 20 in all and 10 from one source, and what goes into it.
+    /// Room for 20 connections in total and 10 per source, and a listener to fill it.
     struct Rig {
         room: NewConnections,
         listener: Listener,
@@ -217,7 +217,7 @@ mod tests {
             Self { room: NewConnections::new(limits), listener, next: 0 }
         }
 
-        /// A connection that has sent a byte comes from this address. Returns its token.
+        /// Adds a connection from this address that has sent a byte. Returns its token.
         fn comes(&mut self, from: &str) -> usize {
             let to = self.listener.local_addr().unwrap();
             let stream = std::net::TcpStream::connect(to).unwrap();

@@ -10,11 +10,11 @@ use transfix_session::{Disconnect, SessionId};
 pub enum Outcome {
     /// Not connected when the stop began.
     NotConnected,
-    /// The link went down during the stop; [`Disconnect::LoggedOut`] is the orderly end.
+    /// The link went down during the stop. [`Disconnect::LoggedOut`] is the orderly end.
     Ended(Disconnect),
     /// The counterparty had not answered our Logout(5) at the deadline.
     DeadlinePassed,
-    /// The store failed or the application panicked, now or earlier; the log says more.
+    /// The store failed or the application panicked, now or earlier. The log has the details.
     Failed,
 }
 
@@ -43,16 +43,16 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The end of one session at the stop of the engine.
+/// The end of one session when the engine stops.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionOutcome {
     /// The session.
     pub id: SessionId,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Next number expected from the counterparty.
+    /// The next number expected from the counterparty.
     pub next_num_in: u64,
-    /// Next number of our own messages.
+    /// The next number of our own messages.
     pub next_num_out: u64,
 }

@@ -1,11 +1,14 @@
-//! Checks passwords by their hashes, in a thread of its own: for the Logon(A) of counterparties
+//! Checks passwords against their hashes in a separate thread: for the Logon(A) of counterparties,
 //! and for the administration.
 //!
-//! Invariants: one check runs at a time, and the next one uses its memory again. The thread has a
-//! low priority, and rests after a wrong password, so guesses take a bounded part of one CPU. A
-//! counterparty that has logged on before does not wait for strangers. Each source of strangers has
-//! its turn, however many others wait there. The thread ends when nobody waits. A check that panics
-//! finds the password wrong.
+//! Invariants:
+//! - One check runs at a time, and the next one reuses its memory.
+//! - The thread has a low priority and rests after a wrong password, so guesses take a bounded part
+//!   of one CPU.
+//! - A counterparty that has logged on before does not wait for unknown sources.
+//! - Unknown sources take turns, however many connections each has.
+//! - The thread ends when nothing waits.
+//! - A check that panics counts the password as wrong.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -21,36 +24,37 @@ use transfix_settings::HashMemory;
 use crate::io::Io;
 use crate::link::failed_logons::Source;
 
-/// After a wrong password the thread rests for so many times what the check has taken: guesses take
-/// a quarter of a CPU.
+/// After a wrong password the thread rests for this multiple of the check's time. Guesses take a
+/// quarter of a CPU.
 const REST: u32 = 3;
 
-/// A password, and the hash that it should have.
+/// A password, and the hash that it should match.
 pub(crate) struct Guess {
     pub(crate) hash: Secret,
     pub(crate) password: Vec<u8>,
-    /// From where it comes.
+    /// The source of the connection.
     pub(crate) source: Source,
-    /// It comes from where this session has logged on before.
+    /// True if this session has logged on from the source before.
     pub(crate) is_known: bool,
 }
 
-/// A guess, and who is told whether it is right.
+/// A guess, and the callback for its result.
 type Check = (Guess, Box<dyn FnOnce(bool) + Send>);
 
 #[derive(Default)]
 struct Line {
-    /// From where sessions have logged on before: these are first.
+    /// Guesses from known sources, which are checked first.
     known: VecDeque<Check>,
     strangers: VecDeque<Check>,
-    /// When each source had its last turn, counted by turns; forgotten when nobody waits.
+    /// The last turn of each source, counted in turns. Cleared when nothing waits.
     turns: HashMap<Source, u64>,
     is_running: bool,
     memory: HashMemory,
 }
 
 impl Line {
-    /// Whose turn it is: of strangers the source whose last turn is the longest ago.
+    /// Takes the next check: a known source first, else the source whose last turn is the longest
+    /// ago.
     fn next(&mut self) -> Option<Check> {
         if let Some(known) = self.known.pop_front() {
             return Some(known);
@@ -67,7 +71,7 @@ impl Line {
     }
 }
 
-/// Where the passwords of one engine are checked.
+/// The password checks of one engine.
 #[derive(Default)]
 pub(crate) struct Passwords(Mutex<Line>);
 
@@ -76,10 +80,10 @@ impl Passwords {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a password checked; `answer` is called with what comes of it, in another thread.
+    /// Queues a password check. `answer` is called with the result, in another thread.
     ///
     /// # Errors
-    /// If the system has no further thread: nothing is checked.
+    /// If the system has no further thread; nothing is checked then.
     pub(crate) fn check(
         self: &Arc<Self>,
         guess: Guess,
@@ -98,18 +102,18 @@ impl Passwords {
         Ok(())
     }
 
-    /// Checks a password, and waits for what comes of it.
+    /// Checks a password, and waits for the result.
     ///
     /// # Errors
-    /// If the system has no further thread: nothing is checked.
+    /// If the system has no further thread; nothing is checked then.
     pub(crate) fn wait(self: &Arc<Self>, guess: Guess, io: &Arc<dyn Io>) -> io::Result<bool> {
         let (answer, answered) = channel();
         self.check(guess, io, move |is_right| _ = answer.send(is_right))?;
-        // The thread answers each of them.
+        // The thread answers every check.
         Ok(answered.recv().unwrap_or(false))
     }
 
-    /// Checks what waits, and ends when nothing does.
+    /// Runs queued checks, and ends when none is left.
     fn work(&self, io: &dyn Io) {
         lower_priority();
         loop {
@@ -125,7 +129,7 @@ impl Passwords {
             let is_right = catch_unwind(AssertUnwindSafe(check)).unwrap_or(false);
             let took_ns = io.monotonic_ns().saturating_sub(begun_ns);
             self.line().memory = memory;
-            // A panic there is the caller's, and must not end this thread.
+            // A panic of the callback must not end this thread.
             let _ = catch_unwind(AssertUnwindSafe(|| answer(is_right)));
             if !is_right {
                 io.sleep(Duration::from_nanos(took_ns) * REST);
@@ -140,7 +144,7 @@ mod tests {
     use crate::io::System;
     use transfix_settings::hash_password;
 
-    /// Many threads ask at once; the memory is that of one check.
+    /// Many threads ask at once, but only one check uses memory.
     #[test]
     fn many_checks_take_the_memory_of_one() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
@@ -165,7 +169,7 @@ mod tests {
     fn a_known_counterparty_is_first_and_each_source_has_its_turn() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
         let hash = hash_password("sesame").unwrap();
-        // As if the thread were busy.
+        // The flag simulates a busy thread.
         passwords.line().is_running = true;
         let (told, order) = channel();
         for (who, host, is_known) in

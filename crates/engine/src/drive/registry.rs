@@ -1,4 +1,4 @@
-//! All sessions of an engine, found by what they are.
+//! All sessions of an engine, found by identity or counterparty.
 
 use std::collections::HashMap;
 use std::io;
@@ -27,23 +27,23 @@ use crate::io::{Io, System};
 use crate::link::failed_logons::Source;
 use crate::link::rule_book::RuleBook;
 
-/// Opens the store of a session; `None` leaves that to the session's settings. The number is the
-/// time, in UTC nanoseconds since 1970.
+/// Opens the store of a session. `None` leaves the store to the session's settings. The number is
+/// the time, in UTC nanoseconds since 1970.
 pub(crate) type OpenStore =
     Box<dyn Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
 
 /// Version and CompID of a counterparty.
 type Counterparty = (BeginString, Arc<str>);
 
-/// Sessions that came after the start, found in both ways.
+/// Sessions added after the start, by identity and by counterparty.
 #[derive(Default)]
 struct Created {
-    /// Each with whether it was made from a template.
+    /// Each session, and whether it was made from a template.
     sessions: HashMap<SessionId, (Weak<Shared>, bool)>,
     counterparties: HashMap<Counterparty, Weak<Shared>>,
 }
 
-/// All sessions of an engine. It does not keep them alive: links hold the registry.
+/// All sessions of an engine. The references are weak, because links hold the registry.
 pub(crate) struct Registry {
     pub(crate) io: Arc<dyn Io>,
     pub(crate) rule_book: Arc<RuleBook>,
@@ -51,13 +51,13 @@ pub(crate) struct Registry {
     /// Threads that help the stores.
     pub(crate) helpers: Arc<Helpers>,
     pub(crate) waiting: Arc<WaitingTotal>,
-    /// Looks for callbacks that do not return.
+    /// Detects callbacks that do not return.
     pub(crate) watch: Arc<Watch>,
-    /// Looks for times that are unusual.
+    /// Detects unusual latencies.
     pub(crate) usual_times: UsualTimes,
-    /// Threads in which applications are called, if there are any.
+    /// The threads that call applications, if any.
     pub(crate) run_queue: Option<Arc<RunQueue>>,
-    /// Looks up the names of counterparties.
+    /// Resolves the host names of counterparties.
     pub(crate) names: Arc<Resolver>,
     /// Checks passwords by their hashes.
     pub(crate) passwords: Arc<Passwords>,
@@ -65,20 +65,20 @@ pub(crate) struct Registry {
     pub(crate) reasons: Arc<LiveReasons>,
     /// True if the thread `tfx-accept` runs.
     pub(crate) accepts: AtomicBool,
-    /// Where the engine listens now; held for a copy.
+    /// The addresses where the engine listens now. The lock is held only for a copy.
     pub(crate) listening: Mutex<Vec<SocketAddr>>,
-    /// Certificates of our own.
+    /// The engine's own certificates.
     pub(crate) certificates: Arc<OwnCertificates>,
-    /// Where the actions of operators are written, if they are.
+    /// The file that records the actions of operators, if configured.
     pub(crate) audit: Option<AuditFile>,
     /// The requests of operators to the program.
     pub(crate) requests: Requests,
-    /// Opens stores of the user's own.
+    /// Opens custom stores.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
-    /// Those that came since: made from templates, or added.
+    /// Sessions added since the start, or made from templates.
     created: RwLock<Created>,
-    /// The first ones by version and counterparty, for messages to third parties.
+    /// The first session of each version and counterparty, for messages to third parties.
     counterparties: OnceLock<HashMap<Counterparty, Weak<Shared>>>,
 }
 
@@ -110,8 +110,7 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// Returns true if it is the Argon2 hash of this password; waits for those who have asked
-    /// before.
+    /// Returns true if `hash` is the Argon2 hash of `password`. Waits for earlier checks.
     ///
     /// # Errors
     /// If the system has no further thread.
@@ -125,7 +124,7 @@ impl Registry {
         self.passwords.wait(Guess { hash, password, source, is_known: false }, &self.io)
     }
 
-    /// Without sessions, over rules that others may share.
+    /// Returns an empty registry over rules that others may share.
     pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
         Self { rule_book, ..Self::default() }
     }
@@ -133,13 +132,13 @@ impl Registry {
     pub(crate) fn fill(&self, sessions: &[Arc<Shared>]) {
         let map = sessions.iter().map(|s| (s.id.clone(), Arc::downgrade(s))).collect();
         assert!(self.sessions.set(map).is_ok(), "the registry is filled once, at the start");
-        // The first session of the settings counts, if several have the same counterparty.
+        // If several sessions have the same counterparty, the first in the settings counts.
         let map = sessions.iter().rev().map(|s| (counterparty(s), Arc::downgrade(s))).collect();
         assert!(self.counterparties.set(map).is_ok(), "filled together");
     }
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Shared>> {
-        // One that was removed may have come back.
+        // A removed session may have been added again.
         let of_start = self.sessions.get()?.get(id).and_then(found);
         of_start.or_else(|| self.created().sessions.get(id)?.0.upgrade())
     }
@@ -148,19 +147,19 @@ impl Registry {
         self.created.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// One more session.
+    /// Adds a session.
     pub(crate) fn add(&self, shared: &Arc<Shared>, is_made: bool) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         created.sessions.insert(shared.id.clone(), (Arc::downgrade(shared), is_made));
-        // As with those of the settings: the first one counts.
+        // As with sessions of the settings, the first one counts.
         let first = created.counterparties.entry(counterparty(shared)).or_default();
         if found(first).is_none() {
             *first = Arc::downgrade(shared);
         }
     }
 
-    /// The session with this session waker has ended. Another one of this identity may be there
-    /// already.
+    /// Removes the session with this waker, which has ended. Another session of the same identity
+    /// may already exist.
     pub(crate) fn remove(&self, id: &SessionId, session_waker: &Arc<SessionWaker>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         let known = created.sessions.get(id).and_then(|(shared, _)| shared.upgrade());
@@ -170,7 +169,7 @@ impl Registry {
         created.counterparties.retain(|_, shared| found(shared).is_some());
     }
 
-    /// Sessions made from templates.
+    /// Returns the sessions made from templates.
     pub(crate) fn made(&self) -> Vec<Arc<Shared>> {
         let created = self.created();
         let made = created.sessions.values().filter(|(_, is_made)| *is_made);
@@ -179,7 +178,7 @@ impl Registry {
         all
     }
 
-    /// All sessions, in the order of their identities.
+    /// Returns all sessions, ordered by identity.
     pub(crate) fn all(&self) -> Vec<Arc<Shared>> {
         let mut all: Vec<_> = {
             let created = self.created();
@@ -191,7 +190,7 @@ impl Registry {
         all
     }
 
-    /// The connected session in which most bytes wait.
+    /// Returns the connected session with the most waiting bytes.
     pub(crate) fn heaviest(&self) -> Option<Arc<Shared>> {
         let created = self.created();
         let later = created.sessions.values().map(|(shared, _)| shared);
@@ -201,7 +200,7 @@ impl Registry {
         (heaviest.waiting.bytes() > 0).then_some(heaviest)
     }
 
-    /// The session of this version with that counterparty.
+    /// Returns the session of this version with that counterparty.
     pub(crate) fn with(
         &self,
         begin_string: BeginString,
@@ -213,7 +212,7 @@ impl Registry {
     }
 }
 
-/// The session, if it is there and was not removed.
+/// Returns the session, if it exists and was not removed.
 fn found(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
     shared.upgrade().filter(|shared| !shared.removed.load(Ordering::Acquire))
 }

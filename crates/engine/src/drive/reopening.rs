@@ -1,7 +1,7 @@
-//! Brings back a session whose store has failed, or which has panicked, in a thread of its own.
-//! Reading a large store takes time, and the other sessions of the worker must not wait for it.
+//! Restores a session whose store has failed, or which has panicked, in a separate thread. Reading
+//! a large store takes time, and the other sessions of the worker must not wait.
 //!
-//! Invariant: as long as the thread runs, it has the lock of the session, and nobody else has the
+//! Invariant: while the thread runs, it holds the session's lock, and no other thread uses the
 //! store.
 
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::drive::shared::Shared;
 use crate::io::{Io, Job};
 use crate::link::event::Event;
 
-/// Time before the first attempt; each further one waits twice as long as the one before.
+/// The time before the first attempt, in nanoseconds. The time doubles for each further attempt.
 const FIRST_NS: u64 = 1_000_000_000;
 const LAST_NS: u64 = 64 * FIRST_NS;
-/// Time between two looks at an attempt.
+/// The interval of checks whether an attempt has ended.
 const LOOK_NS: u64 = 10_000_000;
 
-/// How a session that has failed comes back.
+/// The restoration of a failed session.
 pub(crate) struct Reopening {
     step: Step,
     wait_ns: u64,
@@ -28,11 +28,11 @@ pub(crate) struct Reopening {
 
 enum Step {
     Nothing,
-    /// Try at this moment of the monotonic clock.
+    /// Begin an attempt at this monotonic time.
     At(u64),
-    /// Look at this moment whether it is done.
+    /// An attempt runs; check it at this time.
     Runs(Job<Result<(), StoreError>>, u64),
-    /// The engine has ended, and the attempt has not.
+    /// The engine has ended before the attempt.
     Left,
 }
 
@@ -43,25 +43,25 @@ impl Default for Reopening {
 }
 
 impl Reopening {
-    /// The session has failed.
+    /// Plans an attempt, because the session has failed.
     pub(crate) fn plan(&mut self, now_ns: u64) {
         self.step = Step::At(now_ns + self.wait_ns);
         self.wait_ns = (2 * self.wait_ns).min(LAST_NS);
     }
 
-    /// An operator wants it back now.
+    /// Begins the next attempt now, because an operator requests it.
     pub(crate) fn hurry(&mut self, now_ns: u64) {
         if !matches!(self.step, Step::Runs(..)) {
             self.step = Step::At(now_ns);
         }
     }
 
-    /// The store has served a connection to its end.
+    /// Resets the pause, because the store has served a whole connection.
     pub(crate) const fn forget(&mut self) {
         self.wait_ns = FIRST_NS;
     }
 
-    /// When [`Reopening::advance`] must be called at the latest, on the monotonic clock.
+    /// Returns the latest time for the next [`Reopening::advance`], on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self.step {
             Step::Nothing | Step::Left => None,
@@ -69,8 +69,8 @@ impl Reopening {
         }
     }
 
-    /// The engine ends: waits until this moment of the monotonic clock for an attempt that is under
-    /// way. One that is not over then is left to itself.
+    /// Waits for a running attempt at the end of the engine, until this monotonic time. A later
+    /// attempt is abandoned.
     pub(crate) fn settle(&mut self, io: &dyn Io, until_ns: u64) {
         let Step::Runs(thread, _) = std::mem::replace(&mut self.step, Step::Nothing) else {
             return;
@@ -85,17 +85,17 @@ impl Reopening {
         }
     }
 
-    /// Returns true if an attempt is under way, which has the lock of the session.
+    /// Returns true if an attempt is running, which holds the session's lock.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(&self.step, Step::Runs(thread, _) if !thread.is_finished())
     }
 
-    /// Returns true if an attempt was left to itself, which has the lock of the session.
+    /// Returns true if an attempt was abandoned, which still holds the session's lock.
     pub(crate) const fn is_left(&self) -> bool {
         matches!(self.step, Step::Left)
     }
 
-    /// Does what is due. Returns whether the store is open again.
+    /// Does the work that is due. Returns true if the store is open again.
     pub(crate) fn advance(&mut self, now: Now, shared: &Arc<Shared>) -> bool {
         let now_ns = now.monotonic_ns;
         if self.deadline().is_none_or(|at| now_ns < at) {
@@ -134,7 +134,7 @@ fn reopen(shared: &Shared) -> Result<(), StoreError> {
     shared.registry.helpers.begin();
     let mut link = shared.lock();
     link.reopen(&*shared.io, &shared.queue)?;
-    // State that a panic may have left half done is made anew.
+    // State that a panic may have left inconsistent has been created again.
     shared.link.clear_poison();
     Ok(())
 }

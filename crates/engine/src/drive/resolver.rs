@@ -1,8 +1,8 @@
-//! Looks names up for initiators, in threads of its own: a name server may take half a minute to
-//! say that it knows nothing, and a worker has other sessions.
+//! Resolves host names for initiators in separate threads. A name server may take half a minute to
+//! fail, and a worker has other sessions.
 //!
-//! Invariants: a name is looked up by one thread at a time, however many sessions wait for it;
-//! there are [`THREADS_MAX`] threads at most, and none when nobody waits.
+//! Invariants: one thread at a time resolves a name, however many sessions wait for it. At most
+//! [`THREADS_MAX`] threads run, and none without work.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::drive::session_waker::SessionWaker;
 use crate::io::Io;
 
-/// Names that are looked up at the same time; further ones wait.
+/// The maximum number of names resolved at once; further ones wait.
 const THREADS_MAX: usize = 16;
 
 /// The result for a name.
 type Found = Result<Vec<SocketAddr>, (io::ErrorKind, String)>;
 
-/// A name that is looked up, or was.
+/// The look-up of a name, running or finished.
 pub(crate) struct Lookup {
     found: OnceLock<Found>,
 }
 
 impl Lookup {
-    /// The addresses, once they are known.
+    /// Returns the addresses, once they are known.
     pub(crate) fn found(&self) -> Option<io::Result<Vec<SocketAddr>>> {
         let found = self.found.get()?.clone();
         Some(found.map_err(|(kind, why)| io::Error::new(kind, why)))
     }
 }
 
-/// The waiters for the end of a look-up, which is under way or in the queue.
+/// A look-up that is running or queued, and the sessions waiting for it.
 struct Asked {
     lookup: Arc<Lookup>,
     bells: Vec<Arc<SessionWaker>>,
@@ -69,7 +69,7 @@ impl Resolver {
     ) -> io::Result<Arc<Lookup>> {
         let mut state = self.state();
         if let Some(asked) = state.asked.get_mut(name) {
-            // A session that gave up and asks again is there already.
+            // A session that gave up and asks again is already in the list.
             if !asked.bells.iter().any(|known| Arc::ptr_eq(known, session_waker)) {
                 asked.bells.push(Arc::clone(session_waker));
             }
@@ -87,7 +87,7 @@ impl Resolver {
         Ok(lookup)
     }
 
-    /// Looks up what waits, until nothing does.
+    /// Resolves queued names until none is left.
     fn serve(&self, io: &dyn Io) {
         while let Some(name) = self.next() {
             let found = match io.resolve(&name) {
@@ -106,7 +106,7 @@ impl Resolver {
         }
     }
 
-    /// `None` ends the thread.
+    /// Takes the next name. `None` ends the thread.
     fn next(&self) -> Option<Arc<str>> {
         let mut state = self.state();
         let next = state.queue.pop_front();
@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::io::{Connecting, Listener, Poll, System, Thread};
 
-    /// The machine, but that a look-up ends when the test says so.
+    /// An `Io` whose look-ups end when the test allows it.
     struct Slow {
         answers: Mutex<Receiver<()>>,
         asked: Sender<String>,

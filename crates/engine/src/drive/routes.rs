@@ -1,4 +1,4 @@
-//! Where an initiator connects to: its destinations, and which of them is tried next.
+//! The destinations of an initiator, and the selection of the next one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -18,38 +18,39 @@ use crate::error::{EngineError, io_error};
 pub(crate) struct Route {
     /// `host:port`.
     pub(crate) address: Arc<str>,
-    /// Around each connection.
+    /// The TLS settings of its connections.
     pub(crate) tls: Option<Way>,
 }
 
 /// The destinations of one session.
 pub(crate) struct Routes {
-    /// The primary one first.
+    /// All destinations, the primary first.
     all: Vec<Route>,
     order: FailoverOrder,
-    /// Attempts at one destination; 0 for any number.
+    /// The number of attempts per destination; 0 for no limit.
     attempts: u32,
     current: usize,
-    /// Where the session was logged on last.
+    /// The destination of the last logon.
     served: Option<usize>,
     reset_on_backup: bool,
     reset_on_primary: bool,
-    /// Attempts in a row at the current one that have failed.
+    /// The number of consecutive failed attempts at the current destination.
     failed: u32,
-    /// Makes choices that look like chance and are the same each time: of the session's own, and
-    /// one further on each time.
+    /// The state of a pseudorandom generator. Its seed depends only on the session, so its choices
+    /// are reproducible.
     seed: u64,
     pub(crate) proxy: Option<(ProxySettings, Arc<str>)>,
-    /// Where it connects from: an address of each family, or none for the system's choice.
+    /// The local addresses, at most one per family; empty for the system's choice.
     local: Vec<SocketAddr>,
     options: SocketOptions,
 }
 
 impl Routes {
-    /// As the settings have it. Names are looked up at each attempt, but for one of our own.
+    /// Returns the destinations of the settings. Names are resolved at each attempt, except local
+    /// ones.
     ///
     /// # Errors
-    /// If the system refuses what the settings want of a socket, or a file of TLS cannot be used.
+    /// If the system refuses a socket option, or a TLS file cannot be used.
     pub(crate) fn of(
         settings: &SessionSettings,
         own: &Arc<OwnCertificates>,
@@ -66,7 +67,7 @@ impl Routes {
         let mut seed = DefaultHasher::new();
         settings.id().hash(&mut seed);
         let local = local(settings)?;
-        // A socket of either family: the system allows the same.
+        // The family does not matter: the system allows the same options for both.
         let any = local.first().map_or(IpAddr::from([127, 0, 0, 1]), SocketAddr::ip);
         let options = socket_options(settings, (any, 1).into(), local.first().copied())?;
         Ok(Self {
@@ -88,17 +89,17 @@ impl Routes {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of destinations.
     pub(crate) const fn count(&self) -> usize {
         self.all.len()
     }
 
-    /// Which one is tried now.
+    /// Returns the index of the current destination.
     pub(crate) const fn current(&self) -> usize {
         self.current
     }
 
-    /// Returns true if the numbers begin again with a logon at the current one.
+    /// Returns true if a logon at the current destination resets the numbers.
     pub(crate) fn resets(&self) -> bool {
         let is_wanted =
             if self.current == 0 { self.reset_on_primary } else { self.reset_on_backup };
@@ -109,7 +110,7 @@ impl Routes {
         &self.all[self.current]
     }
 
-    /// The current one in words: its address as in the settings, and which of several it is.
+    /// Describes the current destination: its address in the settings, and its place among several.
     pub(crate) fn name(&self) -> String {
         let address = &self.route().address;
         match (self.current, self.all.len() - 1) {
@@ -120,15 +121,15 @@ impl Routes {
         }
     }
 
-    /// Whose name is looked up, and connected to: the proxy's if there is one.
+    /// Returns the name to resolve and connect to: the proxy's, or else the destination's.
     pub(crate) fn first_hop(&self) -> &Arc<str> {
         self.proxy.as_ref().map_or(&self.route().address, |(_, address)| address)
     }
 
-    /// How the socket to this address is set up.
+    /// Returns the socket options for a connection to this address.
     ///
     /// # Errors
-    /// If it is of a family that we do not connect from.
+    /// If no local address has the same family.
     pub(crate) fn options(&self, to: SocketAddr) -> io::Result<SocketOptions> {
         let fits = |from: &&SocketAddr| from.is_ipv4() == to.is_ipv4();
         let local = self.local.iter().find(fits).copied();
@@ -139,14 +140,14 @@ impl Routes {
         Ok(SocketOptions { local, ..self.options.clone() })
     }
 
-    /// An operator wants this one.
+    /// Switches to another destination, because an operator requests it.
     pub(crate) const fn turn_to(&mut self, to: usize) {
         if to < self.all.len() {
             (self.current, self.failed) = (to, 0);
         }
     }
 
-    /// A connection, or an attempt, has ended: which one is tried next.
+    /// Selects the next destination after the end of a connection or attempt.
     pub(crate) fn ended(&mut self, ended: Ended) {
         let next = (self.current + 1) % self.all.len();
         if ended == Ended::AfterLogon {
@@ -163,7 +164,7 @@ impl Routes {
         if self.attempts > 0 && self.failed >= self.attempts {
             self.failed = 0;
             self.current = match self.order {
-                // Another one, if there is one.
+                // Select a different destination, if there is one.
                 FailoverOrder::Random if self.all.len() > 1 => {
                     (self.current + 1 + self.any(self.all.len() - 1)) % self.all.len()
                 }
@@ -172,9 +173,9 @@ impl Routes {
         }
     }
 
-    /// Any number below `below`, which is not 0.
+    /// Returns a pseudorandom number below `below`, which is not 0.
     pub(crate) fn any(&mut self, below: usize) -> usize {
-        // SplitMix64: each number once in a period.
+        // SplitMix64 returns each number once per period.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -183,7 +184,7 @@ impl Routes {
     }
 }
 
-/// Checks that an initiator can connect from where its settings say.
+/// Checks that an initiator can use its local address.
 ///
 /// # Errors
 /// If it cannot.
@@ -191,7 +192,7 @@ pub(crate) fn check_sockets(settings: &SessionSettings) -> Result<(), EngineErro
     local(settings).map(drop)
 }
 
-/// Where it connects from.
+/// Returns the local addresses of an initiator.
 fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let text = &*settings.socket.local_address;
     if text.is_empty() {
@@ -200,19 +201,19 @@ fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("local_address");
     let what = || format!("{place}{}: local_address {text}", settings.id());
     let found: io::Result<Vec<_>> = match text.parse::<IpAddr>() {
-        // IPv6 too: the digits behind its last colon are no port.
+        // The branch includes IPv6, where the digits after the last colon are not a port.
         Ok(address) => Ok(vec![SocketAddr::new(address, 0)]),
         Err(_) => {
             text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()).map(Iterator::collect)
         }
     };
     let found = found.map_err(io_error(what()))?;
-    // The system's error about the options of a socket names no key.
+    // The system's own error about socket options would not name the key.
     let bound = found.iter().map(|from| TcpListener::bind((from.ip(), 0)).map(drop));
     if let Some(refused) = bound.reduce(io::Result::or) {
         refused.map_err(io_error(what()))?;
     }
-    // If it is clear already that no destination is of that family.
+    // Fails early if no destination can have the same family.
     let to = settings.proxy.as_ref().map_or(&settings.address, |proxy| &proxy.address);
     let is_reached = |to: SocketAddr| found.iter().any(|from| from.is_ipv4() == to.is_ipv4());
     if found.is_empty() || to.parse().is_ok_and(|to| !is_reached(to)) {
@@ -239,7 +240,7 @@ mod tests {
         let v4 = ([127, 0, 0, 1], 1).into();
         let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 1));
         for (local, expected) in [("127.0.0.2", "127.0.0.2:0"), ("127.0.0.2:5", "127.0.0.2:5")] {
-            // A name of both families, on most hosts.
+            // On most hosts this name has addresses of both families.
             let routes = routes("localhost:1", local).unwrap();
             assert_eq!(routes.options(v4).unwrap().local, expected.parse().ok());
             let error = routes.options(v6).unwrap_err().to_string();

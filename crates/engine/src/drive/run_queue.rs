@@ -1,6 +1,6 @@
 //! The threads that call applications, and the run queue of applications with calls.
 //!
-//! Invariants: each application is in the run queue at most once; a thread without work sleeps.
+//! Invariants: each application is in the run queue at most once. A thread without work sleeps.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,27 +18,26 @@ use transfix_transport::Token;
 use crate::io::{Io, Job, Poll, Waker};
 
 const WAKE: Token = Token(usize::MAX);
-/// Time between two looks at threads that are to end.
+/// The interval of checks whether threads have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// An application that may stand in the run queue.
+/// An application that can be queued in the run queue.
 pub(crate) trait Runnable: Send + Sync {
-    /// Calls the application for what there is, in a thread of this line. Returns whether there is
-    /// more.
+    /// Calls the application, in a thread of this run queue. Returns true if it has more calls.
     fn visit(&self, line: &RunQueue) -> bool;
 }
 
 /// The run queue, and the threads that serve it.
 pub(crate) struct RunQueue {
     state: Mutex<State>,
-    /// How many stand in the run queue: looked at without the lock.
+    /// The number of queued applications, which can be read without the lock.
     len: AtomicUsize,
     wakers: OnceLock<Vec<Waker>>,
     spin_ns: u64,
     threads: Mutex<Vec<Job<()>>>,
 }
 
-/// An application in the run queue, and the session that is to stay as long as it is.
+/// A queued application, and its session, which is kept alive meanwhile.
 type Place = (Arc<dyn Runnable>, Arc<dyn Any + Send + Sync>);
 
 #[derive(Default)]
@@ -50,10 +49,10 @@ struct State {
 }
 
 impl RunQueue {
-    /// Starts the threads, as many as the settings want; `None` for none.
+    /// Starts the threads of the settings. Returns `None` if there are none.
     ///
     /// # Errors
-    /// If the system has no further ones.
+    /// If the system has no further threads.
     pub(crate) fn start(
         settings: &EngineSettings,
         io: &Arc<dyn Io>,
@@ -108,7 +107,7 @@ impl RunQueue {
         }
     }
 
-    /// One more has something to do. Its session stays as long as it stands in the run queue.
+    /// Queues an application with calls. Its session is kept alive meanwhile.
     pub(crate) fn push(&self, place: Place) {
         let mut state = self.lock();
         state.places.push_back(place);
@@ -118,8 +117,8 @@ impl RunQueue {
         self.wake(asleep);
     }
 
-    /// The next application in the run queue. Without anybody the n-th thread is one that sleeps;
-    /// `Err` if it is to end.
+    /// Takes the next queued application. If there is none, records that thread `n` sleeps. Returns
+    /// `Err` if the thread must end.
     fn next(&self, n: usize) -> Result<Option<Place>, ()> {
         let mut state = self.lock();
         let next = state.places.pop_front();
@@ -134,7 +133,7 @@ impl RunQueue {
         Ok(next)
     }
 
-    /// Returns true if somebody has something to do that no thread has begun.
+    /// Returns true if an application waits for a thread.
     pub(crate) fn is_waited_in(&self) -> bool {
         self.len.load(Ordering::Acquire) > 0
     }
@@ -158,7 +157,7 @@ impl RunQueue {
         }
     }
 
-    /// Looks for work for a while before the thread sleeps.
+    /// Checks for work for a while before the thread sleeps.
     fn spin(&self, io: &dyn Io) {
         if self.spin_ns == 0 {
             return;
@@ -169,7 +168,7 @@ impl RunQueue {
         }
     }
 
-    /// The threads end when nobody stands in the run queue any more.
+    /// Makes the threads end once the run queue is empty.
     fn end(&self) {
         self.lock().stops = true;
         for n in 0..self.wakers.get().map_or(0, Vec::len) {
@@ -177,8 +176,8 @@ impl RunQueue {
         }
     }
 
-    /// Ends the threads, and waits for them until this moment of the monotonic clock. One whose
-    /// application does not return is left to it.
+    /// Ends the threads, and waits for them until this monotonic time. A thread whose application
+    /// does not return is abandoned.
     pub(crate) fn stop(&self, io: &dyn Io, until_ns: u64) {
         self.end();
         let threads = std::mem::take(&mut *self.threads());

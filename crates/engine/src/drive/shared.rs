@@ -1,4 +1,4 @@
-//! The state that the worker of a session shares with the threads that send into it.
+//! The state that a session's worker shares with the threads that send through the session.
 
 use std::hint;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,26 +21,26 @@ use crate::link::failed_logons::LogonRecord;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 
-/// Time between two looks of a sender that waits for room.
+/// The interval of checks by a sender that waits for room.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
-/// Bytes of the queue that a direct send takes over at most, since they go out before it.
+/// The maximum bytes of the queue that a direct send writes, because they must precede its message.
 const TAKEN_OVER_BYTES_MAX: usize = 64 << 10;
 
-/// Looks at a lock before a thread sleeps until it is free: about as long as a turn takes.
+/// The number of attempts to lock before a thread sleeps: about the duration of a turn.
 const LOCK_LOOKS: u32 = 300;
 
-/// How often a thread that wants a lock yields to the worker that waits for it: far longer than a
-/// woken thread needs to take it.
+/// The maximum number of yields of a thread that wants a lock, to a worker that waits for it. The
+/// number lasts far longer than a woken thread needs.
 const YIELDS_MAX: u32 = 1_000;
 
-/// A thread waits for the lock of a session, until this is dropped.
+/// The wait of a thread for a session's lock, until dropped.
 struct Wish<'a> {
     wishes: &'a AtomicUsize,
     weight: usize,
 }
 
-/// How much the wish of a worker weighs in [`Shared::wishes`]; that of another thread weighs 1.
+/// The weight of a worker's wait in [`Shared::wishes`]; another thread's weight is 1.
 const WORKER: usize = 1 << 16;
 
 impl<'a> Wish<'a> {
@@ -59,80 +59,81 @@ impl Drop for Wish<'_> {
 
 /// An application that is called in threads of its own.
 pub(crate) trait ThreadedApplication: Send + Sync {
-    /// Its session is whole, and has a worker: the application is called from here on.
+    /// Sets the session, which is complete and has a worker. The application is called from now on.
     fn belongs_to(&self, session: Weak<Shared>);
 
-    /// How many messages and frames wait for it, and their bytes.
+    /// Returns the number of messages and frames that wait for the application, and their bytes.
     fn waiting(&self) -> (usize, usize);
 }
 
 /// The state that handle and worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
-    /// The settings that it was made with.
+    /// The settings of the session.
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) link: Mutex<Link>,
-    /// How many threads wait for that lock: workers above [`WORKER`], others below.
+    /// The number of threads that wait for the link's lock: workers in units of [`WORKER`], others
+    /// below.
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
-    /// Messages pass here before they are sent, if anything is done there.
+    /// The filter of outbound messages, if any.
     pub(crate) filter: Option<Arc<OutboundFilter>>,
     pub(crate) send_mode: SendMode,
     pub(crate) session_waker: Arc<SessionWaker>,
     pub(crate) offline: Offline,
     pub(crate) queue_when_full: QueueWhenFull,
-    /// How long a send waits for room, if it does.
+    /// The maximum time that a send waits for room, if it waits.
     pub(crate) queue_wait_ns: u64,
-    /// For how long its worker looks at its sockets before it sleeps.
+    /// The time for which its worker checks its sockets before it sleeps.
     pub(crate) spin_ns: u64,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
     /// The application, if it is called in threads of its own.
     pub(crate) application: Option<Arc<dyn ThreadedApplication>>,
-    /// The engine has been stopped, or the session is removed.
+    /// True once the engine is stopped, or the session is removed.
     pub(crate) closed: AtomicBool,
-    /// It was removed, and is found no more, whoever still has a handle.
+    /// True once the session is removed. The session is no longer found, even if a handle remains.
     pub(crate) removed: AtomicBool,
-    /// True if the session may be connected; the operator's wish.
+    /// True if the session may be connected, as set by the operator.
     pub(crate) enabled: AtomicBool,
-    /// True if an operator holds back what the application sends.
+    /// True if an operator holds the application's messages back.
     pub(crate) holds_sending: AtomicBool,
-    /// An operator wants the session back, or connected, without a further wait.
+    /// True if an operator wants the session restored or connected without delay.
     pub(crate) hurry: AtomicBool,
-    /// Where an initiator connects to, each as `host:port`, the primary one first.
+    /// The destinations of an initiator as `host:port`, the primary first.
     pub(crate) destinations: Arc<[String]>,
-    /// Which of them was tried last.
+    /// The index of the destination tried last.
     pub(crate) destination: AtomicUsize,
-    /// True if that is a backup: which of two stores counts from the next connection on.
+    /// True if that destination is a backup, which selects the store from the next connection on.
     pub(crate) is_at_backup: Arc<AtomicBool>,
-    /// Which of them an operator wants; [`NO_WISH`] for none.
+    /// The destination that an operator requests; [`NO_WISH`] for none.
     pub(crate) wanted_destination: AtomicUsize,
     pub(crate) after_panic: AfterPanic,
-    /// Certificates of which the counterparty must show one; empty for any.
+    /// Accepted certificates of the counterparty; empty for any.
     pub(crate) tls_peers: Arc<[String]>,
-    /// Where the counterparty may come from; empty for everywhere.
+    /// Allowed addresses of the counterparty; empty for all.
     pub(crate) allowed: Arc<[Subnet]>,
-    /// The hash of the counterparty's password, if the settings have it.
+    /// The hash of the counterparty's password, if configured.
     pub(crate) password_hash: Option<Secret>,
-    /// Its failed logons.
+    /// The session's failed logons.
     pub(crate) record: Arc<LogonRecord>,
     pub(crate) io: Arc<dyn Io>,
-    /// All sessions of the engine, to find the one in which most waits.
+    /// All sessions of the engine, for finding the one with the most waiting bytes.
     pub(crate) registry: Arc<Registry>,
 }
 
-/// No operator wants another destination.
+/// No operator requests another destination.
 pub(crate) const NO_WISH: usize = usize::MAX;
 
 impl Shared {
-    /// The lock of the session. A thread that panicked with it may have left half a turn behind:
-    /// the worker finds that out for itself.
+    /// Locks the session, even if a thread panicked with the lock. Half a turn may be left, which
+    /// the worker detects itself.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Link> {
         self.sound_link().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The lock of the session, unless a thread has panicked with it. A worker that waits for it is
-    /// next: a thread that takes it in a loop would otherwise keep the worker from it.
+    /// Locks the session, unless a thread panicked with the lock. A waiting worker comes first,
+    /// because a thread that locks in a loop would otherwise keep the worker out.
     pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
         let mut yields = 0;
         while yields < YIELDS_MAX && self.wishes.load(Ordering::Relaxed) >= WORKER && !drives() {
@@ -160,17 +161,19 @@ impl Shared {
         }
     }
 
-    /// Returns true if a thread waits for the lock of the session. A thread that takes the lock
-    /// again and again leaves it to the waiting one, which would else never find it free.
+    /// Returns true if a thread waits for the session's lock. A thread that locks again and again
+    /// must yield, or the waiting thread never finds the lock free.
     #[inline]
     pub(crate) fn is_wanted(&self) -> bool {
         self.wishes.load(Ordering::Relaxed) > 0
     }
 
-    /// The lock for a send in the thread of the caller. `None` if the message is to be handed over
-    /// to the worker. The lock is taken or wanted, or the caller would work for the many messages
-    /// that wait before it. Or nothing can be committed before the answer of the application is
-    /// whole, or before the store is refreshed.
+    /// Locks the session for a send in the caller's thread. Returns `None` if the worker must send
+    /// the message:
+    /// - The lock is taken, or another thread waits for it.
+    /// - The caller would have to send many queued messages first.
+    /// - No commit is possible before the application's answer is complete, or the store is
+    ///   refreshed.
     pub(crate) fn link_to_send(&self) -> Result<Option<MutexGuard<'_, Link>>, SendError> {
         if self.is_wanted() || self.queue.len() > TAKEN_OVER_BYTES_MAX {
             return Ok(None);
@@ -183,7 +186,7 @@ impl Shared {
         }
     }
 
-    /// The session has a worker, in which it is in this slot: another thread or the store may call.
+    /// Records the session's worker and slot, so that other threads and the store may call it.
     pub(crate) fn belongs_to(self: &Arc<Self>, worker: Arc<dyn WorkerHandle>, slot: usize) {
         self.session_waker.set(worker, slot);
         let session_waker = Arc::clone(&self.session_waker);
@@ -193,12 +196,12 @@ impl Shared {
         }
     }
 
-    /// Calls the worker for something other than a message.
+    /// Calls the worker for work other than a message.
     pub(crate) fn call_worker(&self) {
         self.session_waker.wake();
     }
 
-    /// Does what the settings say when as much waits to be sent as may. `again` sends once more.
+    /// Reacts to a full queue as configured. `again` sends once more.
     #[cold]
     pub(crate) fn when_full<T>(
         &self,
@@ -206,10 +209,10 @@ impl Shared {
         mut again: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         match self.queue_when_full {
-            // A thread that drives sessions may have the lock of one, and others wait for it in any
-            // case.
+            // A thread that drives sessions may hold a session's lock, and its other sessions would
+            // wait.
             QueueWhenFull::Wait if !drives() => {
-                // Messages that a callback in a thread of its own has sent may not be written yet.
+                // Messages sent by a callback in its own thread may not be written yet.
                 self.call_worker();
                 let until_ns = self.io.monotonic_ns().saturating_add(self.queue_wait_ns);
                 while self.io.monotonic_ns() < until_ns {
@@ -236,12 +239,12 @@ impl Shared {
         Err(full)
     }
 
-    /// The treatment of CheckSum(10) in messages that it receives.
+    /// Returns the treatment of CheckSum(10) in inbound messages.
     pub(crate) fn check_sum(&self) -> CheckSumPolicy {
         self.with_core(|core| core.options.check_sum)
     }
 
-    /// Uses the core for something that queues no call of the application and no event.
+    /// Calls `call` with the core. `call` must queue neither application calls nor events.
     pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
         call(self.lock().core_mut())
     }

@@ -1,4 +1,4 @@
-//! Opens the store that the settings of a session ask for.
+//! Opens the store that a session's settings ask for.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,10 +10,10 @@ use transfix_store::{
     file_system,
 };
 
-/// Largest store segment, unless the first one is larger.
+/// The maximum segment length, unless the first segment is longer.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// The same choice in the words of the store.
+/// Converts the setting to the store's type.
 const fn when_full(choice: BeyondLimit) -> WhenFull {
     match choice {
         BeyondLimit::Forget => WhenFull::Forget,
@@ -39,7 +39,7 @@ pub(crate) fn open(
         Durability::Process => transfix_store::Durability::Process,
         Durability::Power => transfix_store::Durability::Power,
     };
-    // Forgetting goes by whole segments.
+    // A store forgets whole segments.
     let segment_max = match usize::try_from(keep.bytes_max) {
         Ok(bytes) if bytes > 0 => bytes / 4,
         _ => usize::MAX,
@@ -54,23 +54,23 @@ pub(crate) fn open(
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
     if let Some(why) = doubt {
-        // The lines about a store come once it is open: a store that fails to open is tried again
-        // and again.
+        // Warnings come after the store is open, because a failing store is tried repeatedly.
         let store = path.display();
         event!(warn, StoreOnNetwork, %store, why);
     }
     store.help_by(helpers);
-    // At most once a segment, which has some thousand messages where many come.
+    // The line is logged at most once per segment, which has some thousand messages in a busy
+    // store.
     store.report_to(|error| {
         event!(warn, SegmentNotPrepared, %error);
     });
     if recovered.cut_bytes > 0 {
-        // Once: it is cut now.
+        // The line is logged once, because the batch is now removed.
         let cut_bytes = recovered.cut_bytes;
         event!(warn, BatchCut, path = %path.display(), cut_bytes);
     }
     if recovered.note_damaged {
-        // Once: it is written anew.
+        // The line is logged once, because the note is written again.
         let lock = path.join("lock");
         event!(error, LockDamaged, lock = %lock.display());
     }
@@ -84,7 +84,7 @@ pub(crate) fn open(
             bytes_max: keep.bytes_max,
             when_full: when_full(keep.when_full),
         };
-        // At most once a segment, as above.
+        // The line is logged at most once per segment, as above.
         store.retain(retention, now_ns, |error| {
             event!(error, SegmentsStay, %error);
         });
@@ -92,7 +92,7 @@ pub(crate) fn open(
     Ok(Box::new(store))
 }
 
-/// Reports a store whose numbers are behind those that it was closed with.
+/// Reports a store whose numbers are lower than when it was closed.
 fn tell_older(store: &mut FileStore, path: &Path) {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".numbers");

@@ -1,7 +1,7 @@
-//! Bounds the lines of the log about strangers.
+//! Limits the log lines about unknown peers.
 //!
-//! Invariants: each address has a bound of its own, so one that floods the log hides no other. All
-//! together have one too, so many addresses are no way around it.
+//! Invariants: each address has its own limit, so one that floods the log hides no other. All
+//! addresses together have a limit too, which many addresses cannot evade.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,31 +10,31 @@ use transfix_observe::repeats::{Cause, Repeats};
 
 use crate::drive::new_connections::source;
 
-/// Addresses whose lines are counted one by one; those of further ones are counted together.
+/// The maximum number of addresses counted individually; further ones are counted together.
 const ADDRESSES_MAX: usize = 1_000;
-/// Lines of all addresses that are written at once.
+/// The maximum number of lines of all addresses in a burst.
 const AT_ONCE: u64 = 100;
-/// Time after which one more line may be written.
+/// The time after which one more line may be written.
 const ONE_MORE_NS: u64 = 100_000_000;
-/// Time after which a line tells what was left out, if no other line has.
+/// The time after which omitted lines are reported, if no other line has reported them.
 const UNTOLD_NS: u64 = 10_000_000_000;
 
-/// Lines about strangers: by address, or /64 network of IPv6.
+/// Lines about unknown peers, by address or /64 network of IPv6.
 #[derive(Default)]
 pub(crate) struct Lines {
     of: HashMap<IpAddr, Repeats>,
     others: Repeats,
-    /// When as many lines as ever may be written again.
+    /// The time at which a whole burst may be written again.
     full_at_ns: u64,
-    /// Lines left out for the bound of all, since the last one.
+    /// Lines omitted because of the common limit, since the last line.
     left_out: u64,
-    /// When [`Lines::take_untold`] is to be called, on the monotonic clock.
+    /// The time of the next [`Lines::take_untold`], on the monotonic clock.
     untold_at_ns: Option<u64>,
 }
 
 impl Lines {
-    /// Returns how many lines about this address were left out before, if one may be written at
-    /// this moment.
+    /// Returns the number of earlier omitted lines about this address, if a line may be written
+    /// now.
     pub(crate) fn tell(
         &mut self,
         (now_ns, address): (u64, Option<IpAddr>),
@@ -47,13 +47,13 @@ impl Lines {
         told
     }
 
-    /// When what was left out is to be told, on the monotonic clock.
+    /// Returns the time for reporting omitted lines, on the monotonic clock.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         self.untold_at_ns
     }
 
-    /// The lines that were left out and no line has told yet, as (cause, count): those of all
-    /// addresses together, so their number makes no more lines.
+    /// Takes the unreported omitted lines as (cause, count). The counts are of all addresses
+    /// together, so that their report stays short.
     pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let mut counts = BTreeMap::new();
@@ -98,7 +98,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Lines that a thousand new addresses make at this moment.
+    /// Returns the number of lines that a thousand new addresses cause now.
     fn flood(lines: &mut Lines, now_ns: u64, from: u32) -> usize {
         let address = |i: u32| Some(IpAddr::V4(Ipv4Addr::from(from + i)));
         let told = (0..1_000).map(|i| lines.tell((now_ns, address(i)), Cause::Garbled));

@@ -1,10 +1,11 @@
-//! Sessions that are made when a counterparty logs on for the first time.
+//! Sessions made when a counterparty logs on for the first time.
 //!
-//! An acceptor with `target_comp_id = "*"` is a template: it has no session of its own. The thread
-//! that accepts connections finds the template and counts; [`Maker`] asks the application and opens
-//! the store, in a thread of its own. Invariants: the application has judged the Logon(A) before
-//! anything is made that lasts. No more than the configured number is made. A Logon(A) that is
-//! still judged, or is refused, takes no place of a session.
+//! An acceptor with `target_comp_id = "*"` is a template, without a session of its own. The thread
+//! that accepts connections finds the template and counts. [`Maker`] asks the application and opens
+//! the store, in a separate thread.
+//! Invariants: the application judges the Logon(A) before anything permanent is made. No more than
+//! the configured number of sessions is made. A Logon(A) that is being judged, or is refused, does
+//! not count as a session.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -28,28 +29,28 @@ use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
 
-/// Looks at a session that was made, in the time that it may be without a connection.
+/// The number of checks of a session within its allowed time without a connection.
 const LOOKS: u64 = 8;
-/// Time between looks at sessions that are about to go.
+/// The interval of checks of sessions that are leaving.
 const LEAVING_LOOK_NS: u64 = 10_000_000;
 
-/// Says which application a counterparty gets that no settings name; `None` to send it away.
+/// Returns the application of a counterparty without settings, or `None` to refuse it.
 pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// Lets session layer and application judge a Logon(A) before anything is made for it.
+/// Lets the session layer and the application judge a Logon(A) before anything is made for it.
 pub(crate) type Judge = Box<
     dyn Fn(&SessionSettings, &mut dyn Callbacks, Applicant<'_>) -> Result<Offer, Refusal>
         + Send
         + Sync,
 >;
 
-/// Whose Logon(A) is judged before anything is made for it.
+/// The counterparty whose Logon(A) is judged.
 pub(crate) struct Applicant<'a> {
     /// The whole message.
     pub(crate) logon: &'a [u8],
-    /// True if its Password(554) has the hash of the settings.
+    /// True if its Password(554) matches the hash in the settings.
     pub(crate) password_proof: bool,
-    /// The other end of the connection.
+    /// The address of the peer.
     pub(crate) peer: Option<SocketAddr>,
 }
 
@@ -57,24 +58,24 @@ pub(crate) struct Applicant<'a> {
 pub(crate) type Open =
     Box<dyn Fn(&SessionSettings, Box<dyn Callbacks>) -> Result<Shared, EngineError> + Send + Sync>;
 
-/// Somebody whom a template fits.
+/// A counterparty that fits a template.
 pub(crate) struct Candidate {
     settings: SessionSettings,
     /// The whole Logon(A).
     logon: Vec<u8>,
-    /// True if its Password(554) has the hash of the settings.
+    /// True if its Password(554) matches the hash in the settings.
     password_proof: bool,
     peer: Option<SocketAddr>,
 }
 
 impl Candidate {
-    /// How long the application may take to judge it.
+    /// Returns the time that the application has to judge the Logon(A).
     pub(crate) fn answer_ns(&self) -> u64 {
         nanos(self.settings.logon_answer)
     }
 }
 
-/// Places of sessions that are made from templates.
+/// The number of sessions made from templates, and its limit.
 pub(crate) struct CreatedPlaces {
     taken: AtomicUsize,
     pub(crate) max: usize,
@@ -89,7 +90,7 @@ impl CreatedPlaces {
         self.taken.load(Ordering::Relaxed) >= self.max
     }
 
-    /// Takes one, if there is one.
+    /// Reserves a session. Returns false at the limit.
     fn take(&self) -> bool {
         let more = |taken: usize| (taken < self.max).then_some(taken + 1);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -109,8 +110,8 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Makes the session, if the application wants it and `is_over` does not forbid it. Its
-    /// Logon(A) is accepted then, and not judged once more.
+    /// Makes the session if the application accepts it and `is_over` returns false. Its Logon(A) is
+    /// then accepted, and not judged again.
     pub(crate) fn make(
         &self,
         candidate: Candidate,
@@ -127,7 +128,7 @@ impl Maker {
         if !self.places.take() {
             return Err(Refusal::silent("no further session is made: created_sessions_max"));
         }
-        // A panic of the store gives the place back, too.
+        // A panic of the store must release the reservation too.
         let shared = catch_unwind(AssertUnwindSafe(|| (self.open)(&settings, application)));
         match shared {
             Ok(Ok(shared)) => Ok((shared, offer)),
@@ -143,20 +144,20 @@ impl Maker {
     }
 }
 
-/// Finds templates, and gives the sessions that were made to their workers.
+/// Finds templates, and assigns the sessions made to workers.
 pub(crate) struct Creator {
-    /// Each with the place where its counterparties come in.
+    /// Each template with the group of its listeners.
     pub(crate) templates: Vec<(usize, SessionSettings)>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Pool,
-    /// How busy these are.
+    /// The load of the workers.
     pub(crate) shares: Shares,
-    /// Places of those that are made.
+    /// The number of sessions made, and its limit.
     pub(crate) places: Arc<CreatedPlaces>,
-    /// How long one may be without a connection; 0 for any time.
+    /// The maximum time that a session may be without a connection; 0 for no limit.
     pub(crate) idle_ns: u64,
     pub(crate) made: Vec<Made>,
-    /// When these are looked at again.
+    /// The time of the next check of these sessions.
     pub(crate) look_ns: u64,
 }
 
@@ -165,15 +166,15 @@ pub(crate) struct Made {
     pub(crate) id: SessionId,
     pub(crate) session_waker: Arc<SessionWaker>,
     shared: Weak<Shared>,
-    /// Since when it has been without a connection, and its logons until then.
+    /// The time since which it has no connection, and its logon count then.
     idle: Option<(u64, u64)>,
-    /// It is to go, and this tells when it has gone.
+    /// Set once the session is leaving; receives its end.
     leaving: Option<Receiver<SessionOutcome>>,
 }
 
 impl Made {
-    /// Returns true if it has gone by itself, or was without a connection for so long that it is to
-    /// go.
+    /// Returns true if the session has ended. Begins its release if it was without a connection for
+    /// too long.
     fn is_over(&mut self, now_ns: u64, idle_ns: u64) -> bool {
         if let Some(leaving) = &self.leaving {
             return leaving.try_recv() != Err(TryRecvError::Empty);
@@ -198,13 +199,13 @@ impl Made {
 }
 
 impl Creator {
-    /// When those that were made are looked at, if they may go.
+    /// Returns the time of the next check of the sessions made, if they may be released.
     pub(crate) fn looks_at(&self) -> Option<u64> {
         (self.idle_ns > 0 && !self.made.is_empty()).then_some(self.look_ns)
     }
 
-    /// Lets those go that have been without a connection for long enough; returns those that have
-    /// gone. Their numbers are in their stores.
+    /// Releases sessions that were without a connection for too long. Returns the sessions that
+    /// have ended; their numbers are in their stores.
     pub(crate) fn look(&mut self, now_ns: u64) -> Vec<Made> {
         if self.looks_at().is_none_or(|at| now_ns < at) {
             return Vec::new();
@@ -217,10 +218,10 @@ impl Creator {
         gone
     }
 
-    /// The one whose Logon(A) this is, if a template fits and there is room.
+    /// Returns the candidate of a Logon(A), if a template fits and the limit allows it.
     ///
     /// # Errors
-    /// `true` if a template fits and there is no room.
+    /// `true` if a template fits but the limit is reached.
     pub(crate) fn candidate(
         &mut self,
         key: &Key,
@@ -238,8 +239,9 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
-    /// Sessions that were made from this template before it came in here. One of another address
-    /// comes in here only if that asks for no other TLS: its counterparty is as well known then.
+    /// Returns the sessions made from this template at an earlier address. A session made at
+    /// another address counts only if both TLS settings are equal, so that its counterparty is
+    /// authenticated equally.
     pub(crate) fn made_from(
         &self,
         group: usize,
@@ -262,7 +264,7 @@ impl Creator {
         with_key.collect()
     }
 
-    /// The template that fits.
+    /// Returns the template that fits.
     pub(crate) fn template(
         &self,
         (group, begin_string, ours, _): &Key,
@@ -275,13 +277,13 @@ impl Creator {
         self.templates.iter().find(fits).map(|(_, settings)| settings)
     }
 
-    /// A session that was made has gone.
+    /// Records that a session made from a template has ended.
     pub(crate) fn forget(&self) {
         self.places.give_back();
     }
 
-    /// Gives a session that was made to the worker that has the fewest, of those that have not too
-    /// much to do if there are any. `None` if all are to stop.
+    /// Assigns a session to the worker with the fewest sessions, preferably one that is not
+    /// overloaded. Returns `None` if all workers are to stop.
     pub(crate) fn place(&mut self, shared: Shared) -> Option<Destination> {
         let shared = Arc::new(shared);
         let pool = self.workers.get()?;
@@ -292,7 +294,7 @@ impl Creator {
         let (_, worker) = pool.iter().enumerate().min_by_key(key)?;
         shared.belongs_to(worker.handle(), UNDER_WAY);
         self.registry.add(&shared, true);
-        // At most `created_sessions_max` times.
+        // The line is logged at most `created_sessions_max` times.
         event!(info, MadeFromTemplate, session = %shared.id);
         let destination = Destination::of(&shared);
         if self.idle_ns > 0 {

@@ -1,8 +1,7 @@
-//! TLS around a session's connections: certificates are read here, renewed, and watched until they
-//! expire.
+//! TLS of a session's connections: its certificates are loaded, reloaded, and checked for expiry.
 //!
-//! Invariant: without the cargo feature `tls` nothing of this can be made, as settings that want it
-//! are refused.
+//! Invariant: without the cargo feature `tls` these types cannot be constructed, because settings
+//! with TLS are refused.
 
 #[cfg(not(feature = "tls"))]
 mod off;
@@ -14,12 +13,12 @@ pub(crate) use off::{PeerCertificate, Shaking, TlsListener, Way, certificate_of,
 #[cfg(feature = "tls")]
 pub(crate) use on::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, inspect, review};
 
-/// The warnings about a certificate of ours.
-// Without the feature `tls` there is none.
+/// A warning about one of the engine's certificates.
+// No warning exists without the feature `tls`.
 #[cfg_attr(not(feature = "tls"), expect(dead_code))]
 pub(crate) enum Doubt {
-    /// No counterparty takes it.
+    /// Counterparties refuse it.
     Error(String),
-    /// Some may not, or soon.
+    /// Some counterparties may refuse it, now or soon.
     Warning(String),
 }

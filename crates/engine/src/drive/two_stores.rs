@@ -1,8 +1,9 @@
-//! Two stores of one session: one for its connections to the primary destination, one for those to
-//! the backups.
+//! Two stores of one session: one for connections to the primary destination, one for connections
+//! to the backups.
 //!
-//! Invariant: the one that counts changes in [`Store::refresh`] alone, before a connection, when
-//! all of the other one is safe and none is being refreshed. So tickets of the two never meet.
+//! Invariant: the active store changes only in [`Store::refresh`], before a connection, when all
+//! batches of the other store are safe and neither store is being refreshed. Tickets of the two
+//! stores therefore never mix.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake
 pub(crate) struct TwoStores {
     primary: Box<dyn Store>,
     backups: Box<dyn Store>,
-    /// Which one the next connection wants.
+    /// The store that the next connection needs.
     wants_backups: Arc<AtomicBool>,
     is_backups: bool,
 }

@@ -1,6 +1,6 @@
-//! Bytes that wait in memory, in each session and in all of them together.
+//! Bytes that wait in memory, per session and in total.
 //!
-//! Invariant: only connected sessions count, since only they can be closed.
+//! Invariant: only connected sessions count, because only these can be closed.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,20 +18,19 @@ impl WaitingTotal {
         Self { bytes: AtomicUsize::new(0), max }
     }
 
-    /// Returns true if all sessions together hold too much, with `more` bytes that are not noted
-    /// yet.
+    /// Returns true if all sessions together, with `more` bytes not counted yet, exceed the limit.
     fn is_over(&self, more: usize) -> bool {
         self.max > 0 && self.bytes.load(Ordering::Relaxed).saturating_add(more) > self.max
     }
 }
 
-/// Marks, beside the bytes, a session that must be closed.
+/// The flag, next to the bytes, of a session that must be closed.
 const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 
-/// Bytes that wait in one session, as known after its last turn.
+/// The waiting bytes of one session, as of its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingBytes {
-    /// Bytes that wait; the highest bit marks the session that must close to free memory.
+    /// The waiting bytes. The highest bit marks a session that must close to free memory.
     bytes: AtomicUsize,
     total: Arc<WaitingTotal>,
 }
@@ -45,9 +44,10 @@ impl WaitingBytes {
         self.bytes.load(Ordering::Relaxed) & !MUST_CLOSE
     }
 
-    /// So many bytes wait in this session. Returns whether all sessions hold more than they may.
+    /// Records the waiting bytes of this session. Returns true if all sessions together exceed the
+    /// limit.
     pub(crate) fn note(&self, bytes: usize) -> bool {
-        // In the steady state nothing waits behind a turn, and no counter is written.
+        // In the steady state nothing waits after a turn, so no counter is written.
         if bytes != self.bytes() {
             let noted = |known| if bytes == 0 { 0 } else { bytes | known & MUST_CLOSE };
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -59,19 +59,18 @@ impl WaitingBytes {
         self.total.is_over(0)
     }
 
-    /// Returns true if so many bytes in the queue, which the last turn may not have seen, are too
-    /// many.
+    /// Returns true if the queue's bytes, which the last turn may not have seen, exceed the limit.
     pub(crate) fn may_be_over(&self, queued: usize) -> bool {
         self.total.is_over(queued)
     }
 
-    /// Marks this session as the one that must be closed; without effect if it has no connection.
+    /// Marks this session as one that must be closed. Has no effect without a connection.
     pub(crate) fn close(&self) {
         let marked = |known| (known > 0).then_some(known | MUST_CLOSE);
         let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, marked);
     }
 
-    /// Returns true if the session must be closed: until nothing waits in it.
+    /// Returns true if the session must be closed, until nothing waits in it.
     pub(crate) fn must_close(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) & MUST_CLOSE != 0
     }

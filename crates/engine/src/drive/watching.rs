@@ -1,5 +1,5 @@
-//! The thread `tfx-watch`, which tells of callbacks that do not return, of latencies that are
-//! unusual, and of certificates of ours that end.
+//! The thread `tfx-watch`, which reports callbacks that do not return, unusual latencies, and
+//! certificates that expire.
 
 use std::io;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::io::{Job, Waker};
 
 const WAKE: Token = Token(usize::MAX);
 
-/// The thread, until it is ended.
+/// The running thread.
 pub(crate) struct Watching {
     ends: Arc<AtomicBool>,
     waker: Waker,
@@ -23,10 +23,10 @@ pub(crate) struct Watching {
 }
 
 impl Watching {
-    /// Starts the thread, if anybody is to look.
+    /// Starts the thread, if there is anything to watch.
     ///
     /// # Errors
-    /// If the system has no further one.
+    /// If the system has no further thread.
     pub(crate) fn start(registry: &Arc<Registry>, lost: ThreadLost) -> io::Result<Option<Self>> {
         let io = &registry.io;
         let interval_ns = registry.watch.interval_ns();
@@ -58,7 +58,7 @@ impl Watching {
                     let Some(session) = registry.find(id) else { return };
                     session.published.note_held_up(callback);
                     if callback.is_some() {
-                        // Messages that its application has had and sent before may still wait for
+                        // Messages that the application handled and sent before may still wait for
                         // a thread.
                         session.call_worker();
                     }

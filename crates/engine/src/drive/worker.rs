@@ -1,8 +1,8 @@
-//! A thread that drives sessions: waits in epoll or spins, and takes each through its turns.
+//! A thread that drives sessions: it waits in epoll or spins, and gives each session its turns.
 //!
-//! Invariants: an idle worker that waits uses no CPU. It sleeps until bytes, a command or a timer,
-//! though it may look at its sockets for `spin` before it goes to sleep. The cost of a round goes
-//! by the sessions that have something to do, but for a worker that spins, which has few.
+//! Invariants: an idle worker that waits uses no CPU. The worker sleeps until bytes, a command or a
+//! timer, but may check its sockets for `spin` first. The cost of a round depends on the number of
+//! sessions with work. A spinning worker, which has few sessions, checks all.
 
 mod ending;
 
@@ -31,55 +31,55 @@ use crate::io::{Io, Poll, Ready};
 use crate::link::{Arrival, Down, Turn};
 
 const WAKE: Token = Token(usize::MAX);
-/// Turns of a spinning worker between two looks at the timers.
+/// The number of turns of a spinning worker between two checks of its timers.
 const TURNS_PER_TICK: u32 = 64;
 
-/// Time between two looks at the timers of a polled worker.
+/// The interval of timer checks of a polled worker.
 const TICK_NS: u64 = 1_000_000;
-/// More looks than a machine can take in a microsecond: in a world whose clock stands still, they
+/// More checks than a machine can do in a microsecond. In a simulation with a stopped clock they
 /// end a spin.
 const LOOKS_PER_US: u64 = 64;
-/// Time between two looks at stores that have something to do at the end.
+/// The interval of checks of stores at the end.
 const LOOK: Duration = Duration::from_millis(1);
 
 /// The sessions of one thread.
 pub(crate) struct Worker {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
-    /// Memory for what is ready.
+    /// A reused buffer for readiness events.
     ready: Vec<Ready>,
     command_queue: Arc<CommandQueue>,
     slots: Slab<DrivenSession>,
-    /// Its knowledge of the other workers of its pool, if sessions may go from one to another.
+    /// The load of the pool, if sessions may move between workers.
     balance: Option<Balance>,
     spins: bool,
-    /// For how long it looks at its sockets after the last thing that happened, before it sleeps.
+    /// The time for which the worker checks its sockets after the last event, before it sleeps.
     spin_ns: u64,
-    /// When that time is over.
+    /// The end of that time.
     spin_until: u64,
-    /// Something has happened since the last look at the clock.
+    /// True if something has happened since the last reading of the clock.
     has_progress: bool,
     turns: u32,
-    /// When a polled worker looks at its timers again.
+    /// The time of a polled worker's next timer check.
     tick_at: u64,
     deadlines: Deadlines,
-    /// Memory for those that are due.
+    /// A reused buffer for due sessions.
     due: Vec<usize>,
-    /// Memory for those that were called.
+    /// A reused buffer for called sessions.
     called: Vec<usize>,
-    /// Slots whose sockets may hold more, each once: they are `due`.
+    /// Slots whose sockets may have more bytes, without duplicates; each is marked `due`.
     again: Vec<usize>,
-    /// The slot that had the last turn: what it needs is in the processor's cache.
+    /// The slot of the last turn, whose data are in the processor's cache.
     last: usize,
-    /// Taken from the command queue and not carried out yet: a panic loses none.
+    /// Commands taken from the command queue but not executed yet, so that a panic loses none.
     orders: VecDeque<Command>,
     stop: Option<Stop>,
-    /// Sessions that are to go.
+    /// Sessions that are logging out to leave.
     leaving: Vec<Leaving>,
     left: Vec<Left>,
-    /// It ends with its last session.
+    /// True if the worker ends with its last session.
     is_its_own: bool,
-    /// Why the last wait for sockets was none.
+    /// The reason why the last wait for sockets failed.
     failed: Option<io::Error>,
 }
 
@@ -121,7 +121,7 @@ impl Worker {
         Ok(worker)
     }
 
-    /// It is one of a pool, in which sessions may go from one worker to another.
+    /// Makes the worker part of a pool, where sessions may move between workers.
     pub(crate) fn share(&mut self, balance: Balance) {
         self.balance = Some(balance);
     }
@@ -130,15 +130,15 @@ impl Worker {
         &self.command_queue
     }
 
-    /// It is the thread of one session, and ends with it.
+    /// Makes the worker the thread of one session, which ends with that session.
     pub(crate) const fn ends_with_its_session(&mut self) {
         self.is_its_own = true;
     }
 
-    /// Runs until told to stop.
+    /// Runs until it is told to stop.
     ///
     /// # Errors
-    /// If the system has failed at the wait. It may go on all the same.
+    /// If the system's wait fails. The caller may run the worker again.
     pub(crate) fn run(&mut self) -> io::Result<Vec<SessionOutcome>> {
         drives::begin();
         self.begin();
@@ -151,7 +151,7 @@ impl Worker {
         Ok(self.finish())
     }
 
-    /// Looks at everything first. After a panic in this thread: what was ready then is not reported
+    /// Checks every session first. After a panic in this thread, earlier events are not reported
     /// again.
     fn begin(&mut self) {
         self.ready.clear();
@@ -167,31 +167,31 @@ impl Worker {
         self.look_at_all();
     }
 
-    /// All sessions are due.
+    /// Makes all sessions due.
     fn look_at_all(&mut self) {
         for (i, _) in &self.slots {
             self.deadlines.note(i, 0);
         }
     }
 
-    /// The slot has its turn in the next round: one, however often it is called.
+    /// Gives the slot one turn in the next round, however often it is called.
     fn call(&mut self, i: usize) {
         if !std::mem::replace(&mut self.slots[i].due, true) {
             self.again.push(i);
         }
     }
 
-    /// The descriptor that is readable while a socket is ready or another thread has called;
-    /// `None` if the worker spins.
+    /// Returns the descriptor that is readable while a socket is ready or another thread has
+    /// called; `None` if the worker spins.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.poll.fd().filter(|_| !self.spins)
     }
 
-    /// When the next round is due though nothing is ready, on the monotonic clock; 0 for at once,
+    /// Returns the time of the next round without any event, on the monotonic clock: 0 for at once,
     /// `u64::MAX` for never.
     pub(crate) fn due_ns(&self) -> u64 {
-        // A command that came while the round looked at the sockets has woken that round: the
-        // descriptor is not readable any more.
+        // A command that arrived during the last round's wait has already woken that round, so the
+        // descriptor is no longer readable.
         if !self.again.is_empty() || !self.orders.is_empty() || self.command_queue.has_commands() {
             return 0;
         }
@@ -200,17 +200,17 @@ impl Worker {
         if self.lets_none_go() { until } else { until.min(self.leaving_at()) }
     }
 
-    /// One round over commands, ready sockets and timers; returns whether anything happened.
+    /// Runs one round over commands, ready sockets and timers. Returns true if anything happened.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
         if may_wait {
             return self.round(true);
         }
-        // The application's own thread, for so long.
+        // The thread is the application's own, and drives sessions only during the round.
         drives::during(|| self.round(false))
     }
 
-    /// The same in the application's own thread. A worker that does not spin waits until something
-    /// is ready.
+    /// Runs one round in the application's own thread. A worker that does not spin waits until
+    /// something is ready.
     pub(crate) fn wait_once(&mut self) {
         drives::during(|| self.round(!self.spins));
     }
@@ -223,13 +223,13 @@ impl Worker {
         let spinning = self.spins && (!may_wait || self.slots.iter().any(|(_, slot)| slot.up));
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
-        // A polled worker may be called seldom: it goes by the time, not by its turns.
+        // A polled worker may be called seldom, so the time counts and not its turns.
         let due = !may_wait && self.io.monotonic_ns() >= self.tick_at;
         if !spinning || due || self.turns.is_multiple_of(TURNS_PER_TICK) {
             self.tick_at = self.io.monotonic_ns() + TICK_NS;
             if spinning {
                 self.handed_over();
-                // No turn notes deadlines while it spins: all are looked at.
+                // Turns of a spinning worker note no deadlines, so all sessions are checked.
                 self.look_at_all();
             }
             self.timers();
@@ -243,7 +243,7 @@ impl Worker {
     fn spin(&mut self) -> bool {
         let mut progress = false;
         let is_alone = self.slots.len() == 1;
-        // A session that was removed leaves its place empty.
+        // A removed session leaves its slot empty.
         for i in 0..self.slots.capacity() {
             if self.slots.get_mut(i).is_some_and(|slot| !slot.gives_way()) {
                 progress |= self.turn(i, is_alone).progress;
@@ -274,7 +274,7 @@ impl Worker {
                 continue;
             }
             let i = event.token.0;
-            // It may have left with what was reported.
+            // The session may have left during this round.
             let Some(slot) = self.slots.get_mut(i) else { continue };
             slot.read_closed |= event.is_read_closed;
             slot.end_is_due |= event.is_read_closed;
@@ -287,7 +287,7 @@ impl Worker {
             self.slots[first].prefetch();
         }
         for (n, &i) in ready.iter().enumerate() {
-            // Memory has the time of this turn for the next one.
+            // The next session's memory is loaded during this turn.
             if let Some(next) = ready.get(n + 1) {
                 self.slots[*next].prefetch();
             }
@@ -300,7 +300,7 @@ impl Worker {
             }
         }
         let progress = woken || !ready.is_empty();
-        // The list goes back with its memory, and with what the turns have added to it.
+        // The list keeps its memory, and takes the slots that the turns have added.
         ready.clear();
         ready.append(&mut self.again);
         self.again = ready;
@@ -310,8 +310,7 @@ impl Worker {
         progress
     }
 
-    /// Nothing is left to do now. A worker of a pool that has had too much to do gives sessions
-    /// away.
+    /// Records that no work is left. An overloaded worker of a pool gives sessions away.
     fn rest(&mut self, now: u64) {
         let Some(balance) = &mut self.balance else { return };
         self.command_queue.rests(now);
@@ -322,7 +321,7 @@ impl Worker {
         }
     }
 
-    /// There is something to do; returns the time, if somebody wants it.
+    /// Records that there is work. Returns the time, if it is needed.
     fn work(&self) -> u64 {
         if self.balance.is_none() {
             return 0;
@@ -332,7 +331,7 @@ impl Worker {
         now
     }
 
-    /// Gives the session in this slot to another worker, in the middle of its connection.
+    /// Gives the session in this slot to another worker, with its established connection.
     fn give(&mut self, i: usize, to: &Arc<CommandQueue>) {
         if self.leaving.iter().any(|leaving| leaving.slot == i) {
             return;
@@ -352,19 +351,19 @@ impl Worker {
                 to.wake();
                 event!(info, GivenToOtherWorker, session = %id);
             }
-            // That one is to stop, and so is this one.
+            // The other worker is to stop, and so is this one.
             Err(session) => self.take_in(*session),
         }
     }
 
-    /// One more session, a new one or one that is in the middle of its connection.
+    /// Takes in a session, either new or with an established connection.
     fn take_in(&mut self, mut session: DrivenSession) {
         self.spin_ns = self.spin_ns.max(session.shared.spin_ns);
         session.due = false;
         let i = self.slots.insert(session);
         let slot = &mut self.slots[i];
         let entered = slot.enter(self.poll.registry(), Token(i));
-        // Behind this, who calls it calls here; who has called it elsewhere is answered now.
+        // Later calls reach this worker; earlier calls to the other worker are handled now.
         slot.shared.session_waker.set(self.command_queue.handle(), i);
         if slot.up {
             self.call(i);
@@ -376,8 +375,8 @@ impl Worker {
         }
     }
 
-    /// Waits until something is ready, or until this moment; looks without waiting first, for as
-    /// long as the settings say.
+    /// Waits until something is ready, or until `until`. Checks without waiting first, for the
+    /// configured time.
     fn wait_for_sockets(
         &mut self,
         events: &mut Vec<Ready>,
@@ -400,19 +399,20 @@ impl Worker {
         }
         let timeout = match until.saturating_sub(now) {
             _ if until == u64::MAX => None,
-            // Rounded up to the kernel's milliseconds, or the last of them would be spun away.
+            // The timeout is rounded up to the kernel's milliseconds, or the last part would be
+            // spent spinning.
             ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
         };
         self.poll.wait(events, timeout)
     }
 
-    /// `is_alone`: nothing waits behind its turn.
+    /// Gives the session its turn. `is_alone` is true if nothing waits after it.
     fn ready(&mut self, i: usize, is_alone: bool) {
         self.last = i;
         if self.slots[i].up {
             let turn = self.turn(i, is_alone);
-            // Edge-triggered: an end comes with the last bytes, and there is no other event for it.
-            // The last bytes may be of no use to the turn, such as part of a record of TLS.
+            // Events are edge-triggered: an end arrives with the last bytes, and no other event
+            // follows. The last bytes may be useless to the turn, such as part of a TLS record.
             let slot = &mut self.slots[i];
             let is_due = std::mem::take(&mut slot.end_is_due);
             let ends = slot.read_closed && (turn.progress || is_due);
@@ -424,7 +424,8 @@ impl Worker {
         }
     }
 
-    /// Sessions whose queues other threads have filled, or of which an operator wants something.
+    /// Gives turns to sessions whose queues other threads have filled, or which an operator has
+    /// called.
     fn handed_over(&mut self) {
         let mut called = std::mem::take(&mut self.called);
         match self.spins {
@@ -432,10 +433,11 @@ impl Worker {
             false => self.command_queue.exchange_called(&mut called),
         }
         for i in called.drain(..) {
-            // It may be on its way to this worker, which looks at it when it comes, or have left.
+            // The session may be moving to this worker, which checks it on arrival, or may have
+            // left.
             let Some(slot) = self.slots.get(i) else { continue };
             let shared = &slot.shared;
-            // First: whoever calls from here on calls again.
+            // The acknowledgement must come first: later callers call again.
             let called = shared.session_waker.answer();
             let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
@@ -491,7 +493,7 @@ impl Worker {
 
     fn timers(&mut self) {
         let now = self.io.now();
-        // Those that are due now: what a session notes meanwhile is for the next round.
+        // Only sessions due now are checked; deadlines noted meanwhile are for the next round.
         let mut due = std::mem::take(&mut self.due);
         due.extend(std::iter::from_fn(|| self.deadlines.take_due(now.monotonic_ns)));
         for i in due.drain(..) {
@@ -524,12 +526,12 @@ impl Worker {
         }
     }
 
-    /// A counterparty that has lost a connection comes again at once: its end may be in the socket,
-    /// unseen.
+    /// Checks for the end of the present connection. A counterparty that lost its connection
+    /// reconnects at once, and the end may still be unread.
     fn look_for_end(&mut self, i: usize) {
         let mut in_vain = 0;
         for _ in 0..LAST_TURNS_MAX {
-            // The first may find bytes that are of no use, such as part of a record of TLS.
+            // The first turn may find useless bytes, such as part of a TLS record.
             if !self.slots[i].up || in_vain == 2 {
                 return;
             }
@@ -548,7 +550,7 @@ impl Worker {
             .get(i)
             .is_some_and(|slot| Arc::ptr_eq(&slot.shared.session_waker, session_waker))
         {
-            // It has gone to another worker, or is on its way to this one, behind this command.
+            // The session has moved to another worker, or will arrive after this command.
             return pending.hand_over(arrival);
         }
         drop(pending);
@@ -558,7 +560,8 @@ impl Worker {
         let was_up = self.slots[i].up;
         let attach = |slot: &mut DrivenSession| slot.attach(now, arrival, registry);
         match guarded(&mut self.slots[i], attach) {
-            // It was refused, and the line about it may be left out and told later.
+            // The connection was refused, and the log line about it may be omitted and reported
+            // later.
             Ok(()) if was_up => self.note_deadline(i),
             Ok(()) => {
                 self.note_deadline(i);
@@ -569,15 +572,15 @@ impl Worker {
     }
 }
 
-/// Turns that a connection has to come to its end before another one is refused because of it.
+/// The maximum number of turns that a connection has to end before another one is refused.
 const LAST_TURNS_MAX: usize = 8;
 
-/// For how long a worker of these sessions looks at its sockets before it sleeps.
+/// Returns the time for which a worker of these sessions checks its sockets before it sleeps.
 fn spin_ns<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u64 {
     slots.map(|slot| slot.shared.spin_ns).max().unwrap_or(0)
 }
 
-/// A bug of ours or of the application ends its session; the others of the worker go on.
+/// Calls `act`. A panic of the engine or the application ends only its session.
 fn guarded<T>(
     slot: &mut DrivenSession,
     act: impl FnOnce(&mut DrivenSession) -> Result<T, Down>,
@@ -586,7 +589,7 @@ fn guarded<T>(
 }
 
 fn down(slot: &mut DrivenSession, why: &Down, now: Now, registry: Registry<'_>) {
-    // The application hears of the end, and may panic once more.
+    // The application is notified of the end, and may panic again.
     let told = guarded(slot, |slot| {
         slot.down(why, now, registry);
         Ok(())

@@ -1,7 +1,6 @@
-//! Faults that would keep an engine, or the program around it, from its start: addresses, folders,
-//! files.
+//! Faults that would prevent the start of an engine or its program: addresses, folders, files.
 //!
-//! Invariant: no folder or file is made, and no port of the settings is listened at.
+//! Invariant: no folder or file is created, and no port of the settings is used.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,7 +16,7 @@ use transfix_settings::{AdminSettings, Durability, SessionSettings, Settings, Tl
 use crate::drive::listening::{check_address, check_same_listener};
 use crate::drive::{descriptors, routes, tls};
 
-/// The faults that keep a session from its start.
+/// Adds the faults that prevent the start of a session.
 pub(super) fn of_session<'s>(
     session: &'s SessionSettings,
     doors: &mut HashMap<&'s str, &'s SessionSettings>,
@@ -25,7 +24,7 @@ pub(super) fn of_session<'s>(
 ) {
     let checked = match session.role {
         Role::Initiator => routes::check_sockets(session),
-        // A session without sockets.
+        // This session has no sockets.
         Role::Acceptor if session.address.is_empty() => Ok(()),
         Role::Acceptor => match doors.get(&*session.address) {
             Some(first) => check_same_listener(first, session),
@@ -59,7 +58,7 @@ fn folder(session: &SessionSettings, key: &str, dir: &Path, errors: &mut Finding
     }
 }
 
-/// The faults that keep the program from its start.
+/// Returns the faults that prevent the start of the program.
 pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut add = |what: &str, why: Option<String>| {
@@ -77,7 +76,7 @@ pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// The faults that keep the administration from its start.
+/// Returns the faults that prevent the start of the administration.
 pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     let Some(admin) = &settings.admin else { return Vec::new() };
     let mut wrong = of_certificate(admin);
@@ -104,7 +103,7 @@ pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// The fault of the files of the certificate of `[admin]`.
+/// Returns the faults of the certificate files of `[admin]`.
 fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     let AdminSettings { certificate, key, .. } = admin;
     let mut wrong = Vec::new();
@@ -115,7 +114,7 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     if !wrong.is_empty() || certificate.as_os_str().is_empty() || key.as_os_str().is_empty() {
         return wrong;
     }
-    // A session that shows this certificate loads the same files in the same way.
+    // A session with this certificate loads the same files in the same way.
     let id = SessionId::new(BeginString::Fix44, "ADMIN", "*");
     let mut session = SessionSettings::new(Role::Acceptor, &id, &admin.address);
     let (certificate, key) = (Some(certificate.clone()), Some(key.clone()));
@@ -128,15 +127,16 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     wrong
 }
 
-/// Returns true if only one of two listeners can have its address.
+/// Returns true if two listeners cannot both have their addresses.
 fn is_same_listener(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }
 
-/// Why nobody can listen there: not whether somebody does, which changes.
+/// Returns the reason why this machine cannot listen there. A port in use is not a reason, because
+/// that changes.
 fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
-    // Any port of the address does: that of the settings may be in use by the engine that runs.
+    // Any port of the address suffices: a running engine may use the port of the settings.
     if let Err(error) = TcpListener::bind((ip, 0)) {
         return Some(format!("this machine cannot listen at {ip}: {error}"));
     }
@@ -150,7 +150,7 @@ fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
     })
 }
 
-/// CAP_NET_BIND_SERVICE among the capabilities of the process.
+/// Returns true if the process has the capability CAP_NET_BIND_SERVICE.
 fn may_take_any_port() -> bool {
     const NET_BIND_SERVICE: u64 = 1 << 10;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Two sessions linked in memory, an initiator and an acceptor, in virtual time.
 //!
-//! Invariant: nothing moves but by a call: bytes by [`Pair::step`] and what calls it, time by
+//! Invariant: bytes move only in [`Pair::step`] and its callers, and time only in
 //! [`Pair::advance`].
 
 use transfix_session::{BeginString, Now, Role, SessionId, State};
@@ -10,26 +10,26 @@ use super::{SimulatedSession, Simulation};
 use crate::api::application::Application;
 use crate::error::EngineError;
 
-/// Rounds of messages after which two applications that answer each other never end.
+/// The number of rounds after which two applications are considered to answer each other forever.
 const ROUNDS_MAX: usize = 10_000;
-/// Where the wall clock begins: Monday, 2026-01-05 12:00:00 UTC.
+/// The initial time of the wall clock: Monday, 2026-01-05 12:00:00 UTC.
 const BEGIN: Now =
     Now { utc: transfix_codec::Timestamp(1_767_614_400_000_000_000), monotonic_ns: 0 };
-/// A deadline that is over already is looked at again after this time.
+/// The minimum step of time, for a deadline that has already passed.
 const LEAST_NS: u64 = 1_000_000;
 
-/// An initiator and an acceptor, linked without sockets, threads and clocks: for tests of the
+/// An initiator and an acceptor, linked without sockets, threads and clocks, for tests of the
 /// applications on both sides.
 ///
-/// A sent message is under way until [`run`](Self::run) or [`step`](Self::step) delivers it, and
-/// lost if the link is cut before.
+/// A sent message is under way until [`run`](Self::run) or [`step`](Self::step) delivers it. The
+/// message is lost if the link is cut before.
 ///
 /// ```
 /// use std::sync::mpsc::{Sender, channel};
 /// use transfix::simulated::Pair;
 /// use transfix::{Application, BusinessReject, Message, SessionRef, msg_type, tag};
 ///
-/// /// Hands on the text of each News(B).
+/// /// Passes the text of each News(B) to the test.
 /// struct Reader(Sender<String>);
 ///
 /// impl Application for Reader {
@@ -48,7 +48,7 @@ const LEAST_NS: u64 = 1_000_000;
 /// pair.connect();
 /// assert!(pair.is_logged_on());
 ///
-/// // The first message is lost with the link, and comes again after the next logon.
+/// // The first message is lost with the link, and is resent after the next logon.
 /// let now = pair.now();
 /// let news = |text| move |body: &mut transfix::Body<'_>| {
 ///     body.str(transfix::Tag(148), "h").uint(transfix::Tag(33), 1).str(tag::TEXT, text);
@@ -71,8 +71,8 @@ pub struct Pair {
 }
 
 impl Pair {
-    /// Links a session of FIX 4.4 between CLIENT, which connects, and VENUE. Nothing is kept on a
-    /// disk.
+    /// Links a FIX 4.4 session between the initiator CLIENT and the acceptor VENUE, with stores in
+    /// memory.
     ///
     /// # Errors
     /// [`EngineError`], as at the start of an engine.
@@ -91,11 +91,11 @@ impl Pair {
         Self::new((&client, initiator), (&venue, acceptor))
     }
 
-    /// Links these two sessions. Each goes on where its store ends.
+    /// Links these two sessions. Each continues from its store.
     ///
     /// # Errors
-    /// [`EngineError`], as at the start of an engine, and if the settings do not belong to an
-    /// initiator and the acceptor that it connects to.
+    /// [`EngineError`], as at the start of an engine, or if the settings are not of an initiator
+    /// and its acceptor.
     pub fn new(
         initiator: (&SessionSettings, Box<dyn Application>),
         acceptor: (&SessionSettings, Box<dyn Application>),
@@ -125,7 +125,7 @@ impl Pair {
         })
     }
 
-    /// The time on both sides. It begins on Monday, 2026-01-05, at 12:00 UTC.
+    /// Returns the time on both sides. The time begins on Monday, 2026-01-05, at 12:00 UTC.
     #[must_use]
     pub const fn now(&self) -> Now {
         self.now
@@ -139,8 +139,8 @@ impl Pair {
             .all(|side| side.link().core().session.state() == State::Active)
     }
 
-    /// Connects both sides, and delivers messages until none is under way: both are logged on then,
-    /// unless one refuses. A connection that is there is cut before.
+    /// Connects both sides, and delivers messages until none is under way. Both sides are then
+    /// logged on, unless one refuses. An existing connection is cut before.
     pub fn connect(&mut self) {
         self.cut();
         self.is_silent = false;
@@ -149,7 +149,7 @@ impl Pair {
         self.run();
     }
 
-    /// Cuts the link: what is under way is lost, and both sides see that the connection is closed.
+    /// Cuts the link. Messages under way are lost, and both sides see a closed connection.
     pub fn cut(&mut self) {
         for side in [&mut self.initiator, &mut self.acceptor] {
             drop(side.take_output());
@@ -158,14 +158,14 @@ impl Pair {
         }
     }
 
-    /// Loses all that is sent from now on, until [`connect`](Self::connect), and tells neither
-    /// side: heartbeats have to find out.
+    /// Loses all messages from now on, until [`connect`](Self::connect), without closing the
+    /// connection. The sides notice only by their heartbeats.
     pub fn silence(&mut self) {
         self.is_silent = true;
     }
 
-    /// Delivers what each side has sent so far, and not what it answers. Returns whether anything
-    /// was delivered.
+    /// Delivers the messages that each side has sent so far, but not the answers. Returns true if
+    /// anything was delivered.
     pub fn step(&mut self) -> bool {
         let (sent, answered) = (self.initiator.take_output(), self.acceptor.take_output());
         if self.is_silent {
@@ -174,7 +174,7 @@ impl Pair {
         self.acceptor.receive(self.now, &sent);
         self.initiator.receive(self.now, &answered);
         let sides = [&mut self.initiator, &mut self.acceptor];
-        // The end of a connection arrives behind its last bytes.
+        // The end of a connection arrives after its last bytes.
         let has_closed = match sides {
             [one, other] if one.far.is_none() && one.output.is_empty() => {
                 other.close_if_up(self.now)
@@ -196,8 +196,8 @@ impl Pair {
         assert!(rounds < ROUNDS_MAX, "after {rounds} rounds the two applications still answer");
     }
 
-    /// Lets time pass on both sides, and delivers at its time what the sessions send by
-    /// themselves: heartbeats, ends of waits.
+    /// Advances the time on both sides, and delivers the sessions' own messages in time, such as
+    /// heartbeats.
     ///
     /// # Panics
     /// As [`run`](Self::run).

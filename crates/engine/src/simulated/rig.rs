@@ -1,7 +1,7 @@
-//! One link over any store and any stream, each step by hand: for simulated worlds.
+//! One link over any store and any stream, driven step by step, for simulations.
 //!
-//! Invariant: session, store, replay, application and schedule are put together as in an engine;
-//! only the worker and the acceptor are missing, whose part the caller plays.
+//! Invariant: session, store, replay, application and schedule are assembled as in an engine. Only
+//! worker and acceptor are missing; the caller acts for them.
 
 use std::io;
 use std::net::IpAddr;
@@ -25,35 +25,35 @@ use crate::drive::driven::DrivenSession;
 use crate::drive::registry::Registry;
 use crate::link::{Arrival, Down, Link};
 
-/// The header of a proxy in front of a connection, as an acceptor with `proxy_protocol_from` reads
-/// it.
+/// Reads the header of a proxy before a connection, as an acceptor with `proxy_protocol_from` does.
 #[derive(Default)]
 pub struct ProxyReader(ProxyHeader);
 
 impl ProxyReader {
-    /// Reads on, and never beyond the end of the header. `None` while more is to come; then the
-    /// address for which the proxy connects, `None` if it does so for itself or does not know.
+    /// Continues to read, but never beyond the header. Returns `None` while the header is
+    /// incomplete; then the client's address, or `None` if the proxy connects for itself or does
+    /// not know the address.
     ///
     /// # Errors
-    /// [`io::ErrorKind::InvalidData`] if it is no such header; others if the connection ends.
+    /// [`io::ErrorKind::InvalidData`] if the header is invalid; others if the connection ends.
     #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
     pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
         self.0.advance(stream)
     }
 }
 
-/// Rules compiled so far, shared by the rigs that are made with it.
+/// Compiled rules, shared by all rigs made with this value.
 #[derive(Clone, Default)]
 pub struct Rules(Arc<Registry>);
 
-/// Why the link must be closed.
+/// The reason why the link must be closed.
 #[derive(Debug)]
 pub enum Ended {
-    /// The session layer wants it, or the counterparty closed.
+    /// The session layer ends the connection, or the counterparty closed it.
     Session(Disconnect),
     /// The stream failed.
     Io(io::Error),
-    /// The store failed: nothing more is sent before it has been opened anew.
+    /// The store failed; nothing is sent until the store is reopened.
     Store(StoreError),
 }
 
@@ -68,50 +68,51 @@ impl From<Down> for Ended {
     }
 }
 
-/// The findings of a look at a rig.
+/// The observed state of a rig.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Seen {
-    /// Where the session stands.
+    /// The state of the session.
     pub state: State,
-    /// MsgSeqNum(34) expected next.
+    /// The MsgSeqNum(34) expected next.
     pub next_num_in: u64,
-    /// MsgSeqNum(34) of our next message.
+    /// The MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
-    /// The next numbers, inbound and outbound, with which a new process would go on: lower where
-    /// messages wait for their application, or a reset of ours for its answer.
+    /// The next inbound and outbound numbers with which a new process would continue. The numbers
+    /// are lower while messages wait for their application, or our reset for its answer.
     pub kept_numbers: (u64, u64),
-    /// When [`Rig::tick`] must be called at the latest, on the monotonic clock.
+    /// The latest time for the next [`Rig::tick`], on the monotonic clock.
     pub next_deadline: Option<u64>,
     /// True if there is a connection.
     pub is_up: bool,
-    /// True if it reads what comes: not while its application judges a Logon(A), nor while the end
-    /// of the connection waits for the store.
+    /// True if the session reads inbound bytes. False while its application judges a Logon(A), or
+    /// while the end of the connection waits for the store.
     pub reads: bool,
-    /// True if something waits to be written, or the answer to a Logon(A) to be carried out.
+    /// True if bytes wait to be written, or the answer to a Logon(A) waits to be applied.
     pub waits: bool,
-    /// True if something waits to be written until the store has made it safe.
+    /// True if bytes wait until the store has made them safe.
     pub waits_for_store: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
-    /// Messages that were handed over and wait for the session to take them: their bytes.
+    /// Bytes of queued messages that the session has not taken yet.
     pub queued_bytes: usize,
-    /// Messages above a gap that are kept: how many, and their bytes.
+    /// The number and bytes of messages kept above a gap.
     pub held: (usize, usize),
-    /// Counts since it was made.
+    /// The counters since the session was made.
     pub counters: Counters,
 }
 
-/// A session with its store and its application, driven by hand. Not for production.
+/// A session with its store and application, driven by its caller. Not for production.
 pub struct Rig {
     slot: DrivenSession,
 }
 
 impl Rig {
-    /// Goes on with what `store` holds. `adjust` changes what the session layer is told.
+    /// Returns a session that continues from `store`. `adjust` changes the session layer's
+    /// configuration.
     ///
     /// # Errors
-    /// If the dictionary or the schedule of the settings is none.
+    /// If the dictionary or the schedule of the settings is invalid.
     pub fn new(
         settings: &SessionSettings,
         adjust: impl FnOnce(&mut Config),
@@ -139,10 +140,10 @@ impl Rig {
         self.slot.shared.lock()
     }
 
-    /// Where it stands.
+    /// Returns the observed state.
     #[must_use]
     pub fn look(&self) -> Seen {
-        // Without a connection it is the worker that looks at the session.
+        // Without a connection, the worker checks the session.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
         let has_answer = link.core().is_judging() && link.executor().hears_answer();
@@ -164,14 +165,14 @@ impl Rig {
         }
     }
 
-    /// How long messages have taken on the machine, as [`crate::SessionHandle::latency`] says; what
-    /// is told as `now` has no part in it.
+    /// Returns the measured latency of messages, as [`crate::SessionHandle::latency`] does. The
+    /// machine's own clock counts, not `now`.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.slot.shared.published.latency()
     }
 
-    /// Takes a fresh connection, or drops it if the schedule allows none now.
+    /// Takes a new connection, or drops it if the schedule does not allow one now.
     ///
     /// # Errors
     /// [`Ended`], as all steps: the link must be closed.
@@ -179,8 +180,8 @@ impl Rig {
         Ok(self.slot.attach(now, Arrival::fresh(stream), None)?)
     }
 
-    /// One turn: at most one read, one commit, and the writes that the stream takes. Returns
-    /// whether another one is due at once.
+    /// Runs one turn: at most one read, one commit, and the writes that the stream takes. Returns
+    /// true if another turn is due at once.
     ///
     /// # Errors
     /// As [`Rig::attach`].
@@ -188,9 +189,9 @@ impl Rig {
         Ok(self.link().turn(&self.slot.shared.queue, true, || now)?.again)
     }
 
-    /// Does what is due, with at most as many messages as a turn takes. If some are left, a turn
-    /// goes on with those of the queue ([`Seen::waits`]), and another tick with those that wait for
-    /// the application ([`Seen::next_deadline`]).
+    /// Does the work that is due, for at most as many messages as a turn handles. A turn continues
+    /// with remaining messages of the queue ([`Seen::waits`]), another tick with those that wait
+    /// for the application ([`Seen::next_deadline`]).
     ///
     /// # Errors
     /// As [`Rig::attach`].
@@ -198,10 +199,10 @@ impl Rig {
         Ok(self.slot.tick(now).map(drop)?)
     }
 
-    /// Sends one application message, or puts it into the queue.
+    /// Sends one application message, or queues it.
     ///
     /// # Errors
-    /// Why it was not taken.
+    /// The reason why the message was not accepted.
     pub fn send(
         &self,
         now: Now,
@@ -212,14 +213,14 @@ impl Rig {
         link.send_or_queue(now, queue, msg_type.as_ref(), fill)
     }
 
-    /// The bodies of the messages that wait in the queue, oldest first.
+    /// Returns the bodies of the queued messages, oldest first.
     #[must_use]
     pub fn queued(&self) -> Vec<Vec<u8>> {
         let queued = self.link().queued(&self.slot.shared.queue);
         queued.into_iter().map(|(_, body)| body).collect()
     }
 
-    /// Does to the session what an operator does by hand, then stores and writes what it says.
+    /// Applies an operator's action to the session, then stores and writes its messages.
     ///
     /// # Errors
     /// As [`Rig::attach`].

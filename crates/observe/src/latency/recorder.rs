@@ -1,14 +1,14 @@
-//! The times of one session while they are measured: a count for each stage and bucket.
+//! The measured times of one session: a count for each stage and bucket.
 //!
-//! A bucket is the exponent of a time as a float and the first five bits behind it. A histogram of
-//! this kind asks for these, and the processor has them ready.
+//! A bucket is a time's exponent as a float and the first five bits after the exponent. A histogram
+//! needs exactly these bits, and the processor provides them.
 //!
-//! A turn keeps its [`Times`] and counts them together. Most of them fall where the last ones
-//! fell: the count is there and has room, and the loop over the stages calls nothing.
+//! A turn keeps its [`Times`] and counts them together. Most times have the bucket of earlier ones,
+//! whose count exists and has room. The loop over the stages then calls no function.
 //!
-//! Invariants: one writer at a time holds the session's lock. Memory is taken for the powers of two
-//! that times fall into, and never given back. A reader sees counts that only grow, also while one
-//! goes on beyond its 16 bits.
+//! Invariants: one writer at a time holds the session's lock. Memory is allocated for the powers of
+//! two in which times occur, and never freed. A reader sees counts that only grow, even while one
+//! exceeds its 16 bits.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -20,21 +20,21 @@ use crate::clock::Ticks;
 const STAGES: usize = LatencyStage::ALL.len();
 /// Powers of two from 1 ns to [`NS_MAX`].
 const GROUPS: usize = 40;
-/// Bits of a float behind those that make its bucket.
+/// Bits of a float after the bits that select its bucket.
 const REST_BITS: u32 = 52 - SLOTS.trailing_zeros();
-/// The bucket of 1.0, as the bits of the float have it.
+/// The bucket of 1.0, from the bits of the float.
 const FIRST: u64 = 1.0_f64.to_bits() >> REST_BITS;
 
 /// The buckets of all stages between two powers of two.
 type Stages<C> = [[C; SLOTS]; STAGES];
-/// Made for a power of two when a first time of it has to be noted.
+/// The groups of counts, each allocated at the first time in its power of two.
 type Groups<C> = [OnceLock<Box<Stages<C>>>; GROUPS];
 
-/// Times of a turn until they are counted: at most one of each stage, in ticks.
+/// The times of a turn, before they are counted: at most one for each stage, in ticks.
 #[derive(Debug, Default)]
 pub struct Times {
     ticks: [u64; STAGES],
-    /// The stages that have one, a bit each.
+    /// A bit for each stage with a time.
     stages: u32,
 }
 
@@ -53,8 +53,8 @@ impl Times {
         self.stages == 0
     }
 
-    /// Keeps the time between two readings. The counters of two processors may differ by a few
-    /// ticks: a time below 0 counts as the shortest one.
+    /// Records the time between two readings. The counters of two processors may differ by a few
+    /// ticks, so a negative time counts as the shortest.
     #[inline]
     pub const fn put(&mut self, stage: LatencyStage, from: u64, to: u64) {
         self.ticks[stage as usize] = to.wrapping_sub(from);
@@ -70,19 +70,19 @@ impl Times {
 
 /// The times of one session.
 ///
-/// A group of counts has 640 bytes. The times of one session lie in some ten groups; all of them
-/// would be 25 KiB.
+/// A group of counts has 640 bytes. The times of a session usually need some ten groups; all groups
+/// would need 25 KiB.
 #[derive(Debug)]
 pub struct Recorder {
     groups: Groups<AtomicU16>,
-    /// For counts that have begun again at 0: twice as often as they have, and one more while the
-    /// writer is between the two. Few sessions live long enough to need any.
+    /// Counts of 16-bit overflows: twice the number of overflows, plus one while the writer is
+    /// handling one. Few sessions live long enough to need any.
     carried: OnceLock<Box<Groups<AtomicU32>>>,
-    /// The longest times, as the bits of floats, whose order is that of the numbers.
+    /// The longest times, as the bits of floats, which sort like the numbers.
     max: [AtomicU64; STAGES],
 }
 
-/// A recorder without any memory for counts.
+/// Returns a recorder without memory for counts.
 impl Default for Recorder {
     fn default() -> Self {
         Self {
@@ -105,7 +105,7 @@ impl Recorder {
         }
     }
 
-    /// Counts the times from this stage on, wherever they fall.
+    /// Counts the times from stage `first` on, in any bucket.
     #[cold]
     #[inline(never)]
     fn record_from(&self, first: usize, times: &Times, ticks: Ticks) {
@@ -114,23 +114,23 @@ impl Recorder {
         }
     }
 
-    /// Counts a time, as the bits of a float, if its bucket has memory and room. Returns whether
-    /// the time is counted.
+    /// Counts a time, given as the bits of a float, if its bucket has memory and room. Returns true
+    /// if the time is counted.
     #[inline(always)]
     fn count_usual(&self, stage: usize, bits: u64) -> bool {
-        // The sign of a time below 0 is among the bits.
+        // The sign of a negative time is among the bits.
         let bucket = (bits >> REST_BITS).wrapping_sub(FIRST) as usize;
         if bucket >= GROUPS * SLOTS {
             return false;
         }
         let Some(group) = self.groups[bucket / SLOTS].get() else { return false };
-        // Before the count: no percentile that a reader finds is too short.
+        // The maximum is stored before the count, so that no percentile exceeds the maximum seen.
         let max = &self.max[stage];
         if bits > max.load(Ordering::Relaxed) {
             max.store(bits, Ordering::Relaxed);
         }
         let count = &group[stage][bucket % SLOTS];
-        // Nobody else writes: no instruction that locks the bus is needed.
+        // There is only one writer, so no locked instruction is needed.
         let more = count.load(Ordering::Relaxed).wrapping_add(1);
         if more == 0 {
             return false;
@@ -139,7 +139,7 @@ impl Recorder {
         true
     }
 
-    /// Counts a time, wherever it falls.
+    /// Counts a time in any bucket.
     fn count_any(&self, stage: usize, ns: f64) {
         let bits = ns.clamp(1.0, NS_MAX as f64).to_bits();
         let bucket = ((bits >> REST_BITS) - FIRST) as usize;
@@ -157,7 +157,7 @@ impl Recorder {
         self.record_all(&times, Ticks::NANOSECONDS);
     }
 
-    /// The count begins again at 0.
+    /// Handles an overflow: the count begins again at 0.
     #[cold]
     fn carry(&self, stage: usize, bucket: usize, count: &AtomicU16) {
         let carried = self.carried.get_or_init(|| Box::new(groups()));
@@ -165,7 +165,7 @@ impl Recorder {
         let carried = &carried[stage][bucket % SLOTS];
         let before = carried.load(Ordering::Relaxed);
         carried.store(before + 1, Ordering::Relaxed);
-        // A thread that sees a store behind a fence sees the stores before it.
+        // A thread that sees a store after a fence sees the stores before the fence.
         fence(Ordering::Release);
         count.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -173,7 +173,7 @@ impl Recorder {
         fence(Ordering::Release);
     }
 
-    /// The times so far. Those measured meanwhile may be in it or not.
+    /// Returns the times so far. Times measured meanwhile may or may not be included.
     pub fn now(&self) -> Latency {
         Latency::new(LatencyStage::ALL.map(|stage| self.histogram(stage)))
     }
@@ -185,7 +185,7 @@ impl Recorder {
             if count == 0 {
                 continue;
             }
-            // Times below 32 ns have buckets that are less than 1 ns wide.
+            // Times below 32 ns have buckets narrower than 1 ns.
             let bucket = bucket_of(lowest(bucket)) as u16;
             match counts.last_mut().filter(|last| last.0 == bucket) {
                 Some(last) => last.1 += count,
@@ -206,7 +206,7 @@ impl Recorder {
         let mut before = carried().unwrap_or(0);
         loop {
             let low = group[stage][slot].load(Ordering::Acquire);
-            // It changes once in 65,536 times: who finds it changed does so once.
+            // The value changes once in 65,536 times, so the loop repeats at most once.
             let after = carried().unwrap_or(0);
             if before == after {
                 return counted(after, low);
@@ -216,9 +216,9 @@ impl Recorder {
     }
 }
 
-/// All times of a bucket.
+/// Returns the whole count of a bucket.
 fn counted(carried: u32, low: u16) -> u64 {
-    // In the middle of a carry the count is still the highest one, or 0 already.
+    // During an overflow the low count is either the maximum or already 0.
     let is_over = carried % 2 == 1 && low == 0;
     (u64::from(carried / 2 + u32::from(is_over)) << u16::BITS) + u64::from(low)
 }
@@ -227,7 +227,7 @@ fn groups<C>() -> Groups<C> {
     std::array::from_fn(|_| OnceLock::new())
 }
 
-/// The least time of a bucket, in whole nanoseconds.
+/// Returns the lowest time of a bucket, in whole nanoseconds.
 const fn lowest(bucket: usize) -> u64 {
     (((SLOTS + bucket % SLOTS) as u64) << (bucket / SLOTS)) / SLOTS as u64
 }
@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts in a map what a recorder counts.
+    /// A model that counts in maps what a recorder counts.
     #[derive(Default)]
     struct Model([(BTreeMap<u16, u64>, u64); STAGES]);
 
@@ -263,7 +263,7 @@ mod tests {
         let time = prop_oneof![0..100_u64, 0..100_000_u64, any::<u64>().prop_map(|ns| ns >> 8)];
         let times = (0..STAGES, 1..1_000_u64, time, any::<bool>());
         times.prop_map(|(stage, from, time, is_usual)| {
-            // Two processors do not agree now and then.
+            // The counters of two processors sometimes disagree.
             let (from, to) =
                 if is_usual || time > 100 { (from, from + time) } else { (from + time, from) };
             (LatencyStage::ALL[stage], from, to)
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_carry_that_is_seen_in_the_middle_counts_right() {
-        // As many carries, twice; the count; the times so far.
+        // Twice the number of overflows; the low count; the number of times.
         for (carried, low, times) in [
             (0, 65_535, 65_535),
             (1, 65_535, 65_535),

@@ -1,7 +1,7 @@
-//! One file of a protocol log: lines appended, and from time to time a new file begun.
+//! One file of a protocol log: lines are appended, and a new file is begun at intervals.
 //!
-//! Invariants: earlier contents are kept. A line is in one file as a whole. An error costs the
-//! lines at hand, which are counted, and the next ones are tried again.
+//! Invariants: earlier contents are kept. A line is whole and in one file. An error loses the lines
+//! at hand, which are counted; later lines are tried again.
 
 use std::fmt::{Arguments, Write as _};
 use std::fs::{self, File};
@@ -18,29 +18,29 @@ use crate::event;
 use crate::repeats::Repeats;
 use crate::tell;
 
-/// Lines are handed to the system in pieces of about this size.
+/// The approximate size of each write to the system.
 const PIECE_BYTES: usize = 256 << 10;
-/// `YYYYMMDD-HH:MM:SS`, with which each line begins.
+/// The length of `YYYYMMDD-HH:MM:SS`, with which each line begins.
 const SECONDS_LEN: usize = 17;
-/// A log is for its owner alone.
+/// Only the owner may access a log.
 const MODE: u32 = 0o600;
-/// Digits that tell files of the same second apart.
+/// The number of digits that distinguish files of the same second.
 const SERIAL_DIGITS: usize = 3;
 
-/// When a file is closed, and what becomes of it.
+/// The rules for closing a file, and for the closed files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rolling {
-    /// 0 for any size.
+    /// The maximum bytes of a file; 0 for no limit.
     pub(super) bytes_max: u64,
-    /// 0 for any time.
+    /// The period of a file; 0 for no limit.
     pub(super) every_ns: i64,
-    /// 0 for all.
+    /// The number of closed files to keep; 0 for all.
     pub(super) kept_max: usize,
     pub(super) compresses: bool,
 }
 
 impl Rolling {
-    /// The stretch of time that a line belongs to.
+    /// Returns the period of a line.
     fn period(self, time: Timestamp) -> i64 {
         match self.every_ns {
             0 => 0,
@@ -49,7 +49,7 @@ impl Rolling {
     }
 }
 
-/// The file that is written to, with what waits for it.
+/// The file being written, with the lines that wait for it.
 #[derive(Debug)]
 pub(super) struct LogFile {
     /// The path without its ending `.log`.
@@ -57,24 +57,24 @@ pub(super) struct LogFile {
     rolling: Rolling,
     file: File,
     bytes: u64,
-    /// That of the last line.
+    /// The period of the last line.
     period: i64,
-    /// Whole lines that wait, and how many.
+    /// Complete lines that wait to be written, and their number.
     waiting: Vec<u8>,
     lines: u64,
-    /// Lines that could not be written and were not told yet.
+    /// Lines that could not be written and are not reported yet.
     lost: u64,
-    /// The last write failed.
+    /// True if the last write failed.
     ails: bool,
     compressing: Vec<JoinHandle<Result<(), NotCompressed>>>,
     repeats: Repeats,
 }
 
-/// A closed file that stays as it is, and why.
+/// A closed file that could not be compressed, and the error.
 type NotCompressed = (PathBuf, io::Error);
 
 impl LogFile {
-    /// Goes on with the file if there is one.
+    /// Opens the file, and continues an existing one.
     pub(super) fn open(base: PathBuf, rolling: Rolling) -> io::Result<Self> {
         let (file, bytes) = lines::open(&with(&base, "log"), MODE)?;
         let changed = file.metadata()?.modified().ok();
@@ -105,7 +105,7 @@ impl LogFile {
         if begun > 0 && (full || period != self.period) {
             self.write();
             if let Err(error) = self.roll() {
-                // It grows on; the next line tries again.
+                // The file continues to grow; the next line tries again.
                 let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
                 tell!(self.repeats, now_ns, NotRolled, error, LogNotRolled, file = file, %error);
             }
@@ -117,7 +117,7 @@ impl LogFile {
         self.end();
     }
 
-    /// Says how many lines are missing here.
+    /// Reports how many lines are missing here.
     pub(super) fn missing(&mut self, time: Timestamp, lines: u64) {
         self.begin(format_args!("{time} : {lines} lines are missing about here"));
         self.end();
@@ -142,7 +142,7 @@ impl LogFile {
         }
     }
 
-    /// Hands over what waits to the system.
+    /// Writes the waiting lines to the system.
     pub(super) fn write(&mut self) {
         self.settle_compressed(false);
         if self.repeats.deadline().is_some() {
@@ -170,7 +170,7 @@ impl LogFile {
 
     fn append(&mut self) -> io::Result<()> {
         if self.ails {
-            // The last attempt may have left half a line.
+            // The last attempt may have left a partial line.
             self.file.write_all(b"\n")?;
         }
         self.file.write_all(&self.waiting)?;
@@ -178,7 +178,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Begins a new file before its time, if this one has lines.
+    /// Begins a new file ahead of time, if this one has lines.
     pub(super) fn roll_now(&mut self) -> Result<bool, String> {
         self.write();
         if self.bytes == 0 {
@@ -202,7 +202,7 @@ impl LogFile {
         self.remove_oldest()
     }
 
-    /// Looks what has become of files that were to be compressed; `waits` for those under way.
+    /// Reports the results of compressions. Waits for running ones if `waits` is true.
     fn settle_compressed(&mut self, waits: bool) {
         for thread in self.compressing.extract_if(.., |thread| waits || thread.is_finished()) {
             if let Ok(Err((path, error))) = thread.join() {
@@ -215,10 +215,11 @@ impl LogFile {
         }
     }
 
-    /// Writes what waits, and lets others open the file; nothing may be added any more.
+    /// Writes the waiting lines, and unlocks the file for others. No line may be added afterwards.
     pub(super) fn close(&mut self) {
         self.write();
-        // At once, even if a child process that was just started has the file as well.
+        // The unlock is explicit, because a child process that was just started may have the file
+        // open.
         let _ = self.file.unlock();
     }
 
@@ -235,7 +236,7 @@ impl LogFile {
         }
     }
 
-    /// A name behind those of all closed files with the same first second.
+    /// Returns a name that sorts after all closed files with the same first second.
     fn rolled_path(&self, current: &Path) -> io::Result<PathBuf> {
         let mut first = [0; SECONDS_LEN];
         File::open(current)?.read_exact(&mut first)?;
@@ -253,7 +254,7 @@ impl LogFile {
         Ok(with(&self.base, &format!("{time}.{serial:03}.log")))
     }
 
-    /// Removes closed files beyond the number that is kept.
+    /// Removes closed files beyond the number to keep.
     fn remove_oldest(&self) -> io::Result<()> {
         if self.rolling.kept_max == 0 {
             return Ok(());
@@ -263,7 +264,7 @@ impl LogFile {
         closed[..beyond].iter().try_for_each(|file| fs::remove_file(&file.path))
     }
 
-    /// The closed files, the oldest first.
+    /// Returns the closed files, the oldest first.
     fn closed(&self) -> io::Result<Vec<Closed>> {
         let (Some(dir), Some(base)) = (self.base.parent(), self.base.file_name()) else {
             return Ok(Vec::new());
@@ -283,7 +284,7 @@ impl LogFile {
 
 /// A closed file, named `BASE.YYYYMMDD-HHMMSS.NNN.log`.
 struct Closed {
-    /// The parts behind the base, in order of time.
+    /// The name without the base, which sorts by time.
     name: String,
     path: PathBuf,
 }
@@ -304,7 +305,7 @@ fn with(base: &Path, ending: &str) -> PathBuf {
     name.into()
 }
 
-/// The part behind the base in the name of a closed file of that base.
+/// Returns the part after the base in the name of a closed file.
 fn closed_name<'a>(name: &'a str, base: &str) -> Option<&'a str> {
     let rest = name.strip_prefix(base)?.strip_prefix('.')?;
     let plain = rest.strip_suffix(&format!(".{}", compress::ENDING)).unwrap_or(rest);
@@ -315,7 +316,7 @@ fn closed_name<'a>(name: &'a str, base: &str) -> Option<&'a str> {
     is_closed.then_some(rest)
 }
 
-/// Bytes that text is formatted into.
+/// A byte buffer for formatted text.
 struct Text<'a>(&'a mut Vec<u8>);
 
 impl std::fmt::Write for Text<'_> {

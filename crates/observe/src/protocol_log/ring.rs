@@ -1,7 +1,8 @@
-//! A bounded ring of lines between the thread that must not wait and the one that writes.
+//! A bounded ring of lines between the session's thread, which must not wait, and the writer's
+//! thread.
 //!
-//! Invariants: one producer and one consumer; neither waits for the other; what the producer has
-//! published the consumer sees whole.
+//! Invariants: there is one producer and one consumer, and neither waits for the other. The
+//! consumer sees published lines whole.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -15,7 +16,7 @@ pub enum LineKind {
     Inbound,
     /// Sent.
     Outbound,
-    /// Received, and no sound message.
+    /// Received, but not a valid message.
     Garbled,
 }
 
@@ -27,11 +28,11 @@ impl LineKind {
     }
 }
 
-/// Length and kind, then the time.
+/// The words before a line's bytes: length and kind, then the time.
 const HEAD_WORDS: u64 = 2;
 const KIND_SHIFT: u32 = 56;
 
-/// Counters of different threads lie on different cache lines.
+/// A counter on a cache line of its own.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -40,16 +41,16 @@ struct Apart(AtomicU64);
 #[derive(Debug)]
 struct Ring {
     words: Box<[AtomicU64]>,
-    /// Words ever published and ever taken.
+    /// The number of words published, and of words taken.
     head: Apart,
     tail: Apart,
-    /// Lines that did not fit and were not told yet: inbound, outbound.
+    /// Lines that did not fit and are not reported yet: inbound, outbound.
     lost: [Apart; 2],
-    /// The producer pushes nothing more.
+    /// True if the producer pushes no more lines.
     closed: AtomicBool,
 }
 
-/// A ring of at least so many bytes, and its two ends.
+/// Returns the two ends of a ring of at least `bytes` bytes.
 pub(super) fn ring(bytes: usize) -> (Producer, Consumer) {
     let words = bytes.div_ceil(8).next_power_of_two();
     let words = std::iter::repeat_with(AtomicU64::default).take(words).collect();
@@ -63,22 +64,22 @@ pub(super) fn ring(bytes: usize) -> (Producer, Consumer) {
     (Producer { ring: Arc::clone(&ring), head: 0, tail: 0 }, Consumer { ring, tail: 0 })
 }
 
-/// The end of the session.
+/// The session's end of the ring.
 #[derive(Debug)]
 pub(super) struct Producer {
     ring: Arc<Ring>,
     head: u64,
-    /// As it was when it was last looked at.
+    /// The consumer's position as last read.
     tail: u64,
 }
 
 impl Producer {
-    /// Says that nothing more will be pushed.
+    /// Marks the ring as closed: no more lines are pushed.
     pub(super) fn close(&self) {
         self.ring.closed.store(true, Ordering::Release);
     }
 
-    /// Copies a line into the ring. Returns 1 if there was no room and it is lost, else 0.
+    /// Copies a line into the ring. Returns 1 if there was no room and the line is lost, else 0.
     #[inline]
     pub(super) fn push(&mut self, time: Timestamp, kind: LineKind, bytes: &[u8]) -> u64 {
         let ring = &*self.ring;
@@ -97,7 +98,7 @@ impl Producer {
         ring.words[at(self.head + 1)].store(time.0.cast_unsigned(), Ordering::Relaxed);
         let (whole, rest) = bytes.as_chunks::<8>();
         let begin = at(self.head + HEAD_WORDS);
-        // The part up to the end of the ring, and the part at its beginning.
+        // The first part extends to the end of the ring, the second begins at its start.
         let (first, second) = whole.split_at(whole.len().min(ring.words.len() - begin));
         for (words, chunks) in [(&ring.words[begin..], first), (&ring.words[..], second)] {
             for (word, chunk) in words.iter().zip(chunks) {
@@ -115,7 +116,7 @@ impl Producer {
     }
 }
 
-/// The end of the writer.
+/// The writer's end of the ring.
 #[derive(Debug)]
 pub(super) struct Consumer {
     ring: Arc<Ring>,
@@ -123,12 +124,12 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// Returns true if the producer is closed. All that it has pushed is seen after a `true`.
+    /// Returns true if the producer is closed. After `true`, all its lines are visible.
     pub(super) fn is_closed(&self) -> bool {
         self.ring.closed.load(Ordering::Acquire)
     }
 
-    /// Words published and not taken, and how many there is room for.
+    /// Returns the number of words published and not taken, and the capacity in words.
     pub(super) fn fill(&self) -> (u64, u64) {
         let head = self.ring.head.0.load(Ordering::Acquire);
         (head - self.tail, self.ring.words.len() as u64)
@@ -155,7 +156,7 @@ impl Consumer {
         Some((Timestamp(time.cast_signed()), kind))
     }
 
-    /// Lines lost since this was last asked: inbound, outbound.
+    /// Returns the lines lost since the last call: inbound, outbound.
     pub(super) fn take_lost(&self) -> [u64; 2] {
         [0, 1].map(|direction: usize| self.ring.lost[direction].0.swap(0, Ordering::Relaxed))
     }
@@ -165,7 +166,7 @@ impl Consumer {
 mod tests {
     use super::*;
 
-    /// Bytes that tell one line from another.
+    /// Returns bytes that differ from line to line.
     fn line(n: u64) -> Vec<u8> {
         (0..n % 61).map(|i| (n + i) as u8).collect()
     }

@@ -15,19 +15,19 @@ use super::ring::{Consumer, LineKind};
 use crate::clock;
 use crate::event;
 
-/// The pause between two tries to open files.
+/// The pause between two attempts to open files, in nanoseconds.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
 
-/// The part of a session that the thread of the logs has.
+/// The log of a session, as the log thread has it.
 pub(super) struct SessionLog {
     lines: Consumer,
-    /// One for each direction, or one for both; empty while they cannot be opened.
+    /// The files: one for each direction, or one for both. Empty while they cannot be opened.
     files: Vec<LogFile>,
-    /// Where the files are, for a later try.
+    /// The location of the files, for a later attempt.
     place: (LogSettings, PathBuf),
-    /// When files that could not be opened are tried again, on the monotonic clock.
+    /// The time of the next attempt to open the files, on the monotonic clock.
     open_ns: u64,
-    /// The session has ended, and its files are free for another one.
+    /// True if the session has ended, and its files are free for another session.
     is_closed: bool,
     mask: Mask,
     line: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct SessionLog {
 
 /// Opens the files of a session: one for each direction, or one for both.
 pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
-    // Messages between counterparties are nobody else's.
+    // Only the owner may read the messages between counterparties.
     DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
     let rolling = Rolling {
         bytes_max: settings.roll_bytes,
@@ -58,7 +58,7 @@ pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<
 }
 
 impl SessionLog {
-    /// Over these files; without any, they are opened as soon as they can be.
+    /// Returns the log of a session with these files. If there are none, they are opened later.
     pub(super) fn new(
         (settings, name): (&LogSettings, &Path),
         files: Vec<LogFile>,
@@ -82,12 +82,12 @@ impl SessionLog {
         !self.files.is_empty()
     }
 
-    /// Returns true if the session has ended and nothing is left to do: the log is to be forgotten.
+    /// Returns true if the session has ended and no work is left, so that the log can be dropped.
     pub(super) fn is_over(&mut self) -> bool {
         self.is_closed && self.files.iter_mut().all(LogFile::is_settled)
     }
 
-    /// Writes the last lines of a session that has ended, and lets other sessions have its files.
+    /// Writes the last lines of a session that has ended, and frees its files for other sessions.
     fn close(&mut self) {
         self.is_closed = true;
         if self.files.is_empty() && self.lines.fill().0 > 0 {
@@ -98,9 +98,9 @@ impl SessionLog {
         self.files.iter_mut().for_each(LogFile::close);
     }
 
-    /// Writes all that waits. Returns whether more came than should in one pause.
+    /// Writes all waiting lines. Returns true if more lines arrived than should in one pause.
     pub(super) fn write_all(&mut self) -> bool {
-        // Asked first: whatever a closed ring has is taken below.
+        // The flag is read first, so that all lines of a closed ring are taken below.
         let is_last = !self.is_closed && self.lines.is_closed();
         let (waiting, capacity) = self.lines.fill();
         if self.has_files() {
@@ -140,15 +140,16 @@ impl SessionLog {
         self.files.iter_mut().for_each(LogFile::write);
     }
 
-    /// Begins new files where there are lines: whether it did, or why it did not.
+    /// Begins new files where there are lines. Returns for each file whether a new one was begun,
+    /// or the error.
     pub(super) fn roll(&mut self) -> Vec<Result<bool, String>> {
-        // Those of a session that has ended may be another one's by now.
+        // The files of an ended session may belong to another session by now.
         let files = self.files.iter_mut().filter(|_| !self.is_closed);
         files.map(LogFile::roll_now).collect()
     }
 }
 
-/// That of the direction.
+/// Returns the file of the line's direction.
 fn file(files: &mut [LogFile], kind: LineKind) -> &mut LogFile {
     let at = usize::from(kind.is_outbound()).min(files.len() - 1);
     &mut files[at]

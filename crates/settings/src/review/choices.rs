@@ -1,4 +1,4 @@
-//! Keys that cost safety, and keys without effect.
+//! Warnings about keys that reduce safety, and keys without effect.
 //!
 //! Invariant: only a key with another value than its default causes a warning.
 
@@ -14,13 +14,14 @@ use crate::{
     Settings, SlowConsumer, SocketSettings, StoreSettings, Unavailable,
 };
 
-/// A choice with a warning.
+/// A choice that causes a warning.
 struct Choice {
     /// The key of the session.
     key: &'static str,
     /// True if the session has made the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// True if the choice has no effect in the session. Always true for a dangerous choice.
+    /// True if the choice has no effect in the session. Dangerous choices always count as idle, so
+    /// that each causes a warning.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }
@@ -275,7 +276,7 @@ const IDLE: &[Choice] = &[
     idle("timing", |s| !s.timing.heart_bt_int_max.is_zero(), is_initiator, OF_ACCEPTOR),
 ];
 
-/// Warns of all choices that cost safety, and of keys without effect.
+/// Warns about all dangerous and idle choices.
 pub fn review(settings: &Settings, warnings: &mut Findings) {
     for choice in DANGEROUS {
         warn(choice, settings, warnings);
@@ -299,7 +300,7 @@ pub fn review(settings: &Settings, warnings: &mut Findings) {
 fn warn(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
     let Choice { key, is_made, is_idle, says } = choice;
     let made: Vec<_> = settings.sessions.iter().filter(|session| is_made(session)).collect();
-    // A key of `[defaults]` may serve only some of the sessions.
+    // A key of `[defaults]` may be meant for the sessions where it has an effect.
     let counts = made.iter().any(|session| !is_idle(session));
     let idle = made.into_iter().filter(|session| is_idle(session));
     for session in idle.filter(|session| !counts || session.has_own(key)) {

@@ -1,8 +1,8 @@
-//! How batches of a store in files come to the device: each by its own sync, or many by one in a
-//! thread behind the store.
+//! Writes batches of a file store to the device: each by its own sync, or many by one sync in a
+//! separate thread.
 //!
-//! **Invariant:** a batch is published when no sync is under way; those that are committed
-//! meanwhile become one.
+//! **Invariant:** a batch is published only while no sync is under way. Commits during a sync
+//! become one batch.
 
 use std::io;
 
@@ -17,7 +17,7 @@ use crate::place::Place;
 use crate::segment::{self, io_error};
 
 impl<D: Disk> FileStore<D> {
-    /// Publishes the batch, whose records are sealed, and sees to its sync.
+    /// Publishes the batch, whose records are sealed, and starts its sync.
     #[inline(never)]
     pub(super) fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
         let batch = self.batch;
@@ -46,7 +46,7 @@ impl<D: Disk> FileStore<D> {
         Ok(Committed::Pending(ticket))
     }
 
-    /// The result of a commit of nothing.
+    /// Returns the result of a commit without records.
     #[inline(never)]
     pub(super) fn last_committed(&mut self) -> Result<Committed, StoreError> {
         self.look_behind()?;
@@ -58,7 +58,7 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Makes one batch of two, neither of which is published.
+    /// Joins two unpublished batches into one.
     fn join(&mut self, first: Batch, second: Batch) -> Batch {
         let (map, seal) = (self.segments.last(), self.seal);
         let begin = if first.last == first.start { BEGIN } else { 0 };
@@ -68,12 +68,13 @@ impl<D: Disk> FileStore<D> {
         let place = &mut map[second.start..second.start + size];
         let end = format::flags(place) & END;
         format::seal_record(place, second.start, second.first_len, end, seal);
-        // A reader that found the word before the new flags would take it for a batch.
+        // The flags must come first: a reader that saw the length word with the old flags would
+        // find a batch.
         map.publish(second.start, second.first_len);
         Batch { tail: second.tail, last: second.last, last_len: second.last_len, ..first }
     }
 
-    /// The first record of what is gathered, whose length word is not written yet.
+    /// Returns the first record of the gathered batch, whose length word is not written yet.
     pub(super) fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
         let gathered = self.behind.as_ref()?.gathered?;
         let (segment, offset) = (u64::from(place.segment), place.offset as usize);
@@ -82,7 +83,7 @@ impl<D: Disk> FileStore<D> {
         format::sound_record_of(map.get(offset..)?, offset, self.seal, gathered.first_len)
     }
 
-    /// Takes note of a sync that is over, and begins the next one.
+    /// Records a sync that has ended, and begins the next one.
     pub(super) fn look_behind(&mut self) -> Result<(), StoreError> {
         while let Some(behind) = &mut self.behind
             && let Some(done) = behind.take_done()
@@ -103,7 +104,7 @@ impl<D: Disk> FileStore<D> {
         io_error(&segment::path(&self.dir, self.segments.last_number()), source)
     }
 
-    /// Waits until all that is committed is on the device.
+    /// Waits until all commits are on the device.
     pub(super) fn settle_behind(&mut self) -> Result<(), StoreError> {
         while let Some(behind) = &self.behind
             && behind.is_under_way()
@@ -114,12 +115,12 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// Waits for the end of a sync that is under way; what is committed behind it is given up.
+    /// Waits for the end of a sync that is under way, and discards the commits after it.
     pub(super) fn abandon_behind(&mut self) {
         if let Some(behind) = &mut self.behind {
             behind.gathered = None;
             behind.wait();
-            // Messages that are safe are looked for in the store again.
+            // The result does not matter: the reopened store shows which messages are safe.
             drop(behind.take_done());
         }
     }

@@ -1,10 +1,11 @@
 //! The checksum of a record: CRC-32C.
 
-/// From this length on three stretches of the bytes at a time are faster, as the library has it.
+/// The library is faster from this length on, because it computes three parts of the bytes at a
+/// time.
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 768;
 
-/// The checksum of a word and the bytes behind it.
+/// Returns the checksum of a word and the bytes after it.
 #[inline]
 pub(crate) fn crc_of(word: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
@@ -15,7 +16,8 @@ pub(crate) fn crc_of(word: u32, bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&word.to_le_bytes()), bytes)
 }
 
-/// A record of a usual message takes half as many instructions as in the library.
+/// Computes the checksum of a short record. The usual message takes half as many instructions as in
+/// the library.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn short(word: u32, bytes: &[u8]) -> u32 {

@@ -1,4 +1,4 @@
-//! The owner of a certificate, as it says.
+//! The owner named by a certificate.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::prelude::{FromDer as _, X509Certificate};
 
-/// The parts that are read from a certificate (RFC 5280).
+/// The fields read from a certificate (RFC 5280).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Certificate {
     /// The owner, such as `C=DE, O=Bank, CN=fix.bank.example`.
     pub subject: String,
-    /// The authority that has signed it.
+    /// The authority that signed the certificate.
     pub issuer: String,
-    /// The names it is valid for: of its extension SubjectAltName (DNS names, addresses, e-mail
-    /// addresses and URIs), and the common name (CN) of the owner.
+    /// The names that the certificate is valid for: DNS names, addresses, e-mail addresses and URIs
+    /// of its extension SubjectAltName, and the owner's common name (CN).
     pub names: Vec<String>,
     /// SHA-256 of the whole certificate, in lower-case hexadecimal digits.
     pub sha256: String,
-    /// The first second at which it is valid, in Unix time.
+    /// The first second of validity, in Unix time.
     pub not_before_s: i64,
-    /// The last such second.
+    /// The last second of validity, in Unix time.
     pub not_after_s: i64,
-    /// True if it is that of an authority: its basic constraints have CA:TRUE.
+    /// True for an authority's certificate: its basic constraints have CA:TRUE.
     pub is_authority: bool,
 }
 
 impl Certificate {
-    /// Reads one in DER; `None` if it is none.
+    /// Parses a certificate in DER. Returns `None` if `der` is not a certificate.
     #[must_use]
     pub fn parse(der: &[u8]) -> Option<Self> {
         let (_, found) = X509Certificate::from_der(der).ok()?;
@@ -55,7 +55,7 @@ impl Certificate {
         Self::parse(der)
     }
 
-    /// Returns true if it is the one that `wanted` describes: one of its names in any case of
+    /// Returns true if `wanted` describes this certificate: one of its names, in any case of
     /// letters, or `sha256:` and its fingerprint, with or without colons.
     #[must_use]
     pub fn is(&self, wanted: &str) -> bool {
@@ -71,7 +71,7 @@ impl Certificate {
 }
 
 impl fmt::Display for Certificate {
-    /// Owner and fingerprint: enough to find it.
+    /// Writes owner and fingerprint, which identify the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (sha256:{})", self.subject, self.sha256)
     }

@@ -1,4 +1,4 @@
-//! The time that counts for certificates.
+//! The time for checking certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// Says what time it is, in seconds of Unix time; by default the system's clock.
+/// A source of the time, in seconds of Unix time. The default is the system's clock.
 #[derive(Clone, Default)]
 pub struct Clock(Option<Arc<dyn Fn() -> u64 + Send + Sync>>);
 
 impl Clock {
-    /// One that asks for each moment.
+    /// Returns a clock that calls `now_s` each time.
     pub fn of(now_s: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(now_s)))
     }

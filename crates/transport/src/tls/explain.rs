@@ -1,10 +1,10 @@
-//! Errors in words that tell the remedy.
+//! Error texts that name the remedy.
 
 use std::fmt;
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// Why TLS cannot be used: a file that is missing or damaged, or settings that do not fit.
+/// The reason why TLS cannot be used: a missing or damaged file, or settings that do not fit.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsError(pub(super) String);
 
@@ -14,7 +14,7 @@ impl fmt::Display for TlsError {
     }
 }
 
-/// As its `Display`: what `main` returns is printed so.
+/// Prints the same as `Display`, because `main` prints a returned error by `Debug`.
 impl fmt::Debug for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -23,8 +23,8 @@ impl fmt::Debug for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// The error of a connection. `first`: the first byte that came, which belongs to TLS if it is the
-/// type of a record (RFC 8446 section 5.1).
+/// Describes the error of a connection. `first` is the first byte received. The byte belongs to TLS
+/// if its value is a record type (RFC 8446 section 5.1).
 pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) -> String {
     if let (true, Some(byte), Error::InvalidMessage(_)) = (is_handshaking, first, error)
         && !(20..=24).contains(&byte)
@@ -39,7 +39,7 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
         }
         Error::PeerIncompatible(
             PeerIncompatible::SupportedVersionsExtensionRequired
-            // TLS 1.2 has it, and what is older has not.
+            // TLS 1.2 has this extension; older versions do not.
             | PeerIncompatible::SignatureAlgorithmsExtensionRequired
             | PeerIncompatible::Tls12NotOffered
             | PeerIncompatible::Tls12NotOfferedOrEnabled
@@ -59,7 +59,7 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
     text.to_owned()
 }
 
-/// Rare errors have the words of rustls, whose names of errors are taken apart.
+/// Describes a rare error in the words of rustls, with its identifiers split into words.
 fn in_words(error: &Error) -> String {
     match error {
         Error::PeerIncompatible(why) => {
@@ -86,13 +86,13 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-/// Errors of files and settings, in which no counterparty has a part.
+/// Returns an error of files or settings, without any counterparty involved.
 pub(super) fn refused(error: &Error) -> TlsError {
     TlsError(in_words(error))
 }
 
-/// `BadEncoding` as `bad encoding`, `MissingData("HandshakeType")` as
-/// `missing data (handshake type)`.
+/// Splits an identifier into words: `BadEncoding` becomes `bad encoding`, and
+/// `MissingData("HandshakeType")` becomes `missing data (handshake type)`.
 pub(super) fn spaced(name: &str) -> String {
     let (mut text, mut last) = (String::new(), ' ');
     for c in name.chars().filter(|c| *c != '"') {
@@ -106,7 +106,8 @@ pub(super) fn spaced(name: &str) -> String {
     text
 }
 
-/// Names in a certificate, as webpki writes them: `DnsName("fix.example")`, `IpAddress(::1)`.
+/// Lists the names in a certificate, which webpki writes as `DnsName("fix.example")` or
+/// `IpAddress(::1)`.
 fn names(presented: &[String]) -> String {
     let name = |shown: &String| {
         let inner = shown.split_once('(').map_or(&**shown, |(_, inner)| inner);
@@ -118,7 +119,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// Errors of the counterparty's certificate.
+/// Describes an error of the counterparty's certificate.
 fn certificate(why: &CertificateError) -> String {
     if let CertificateError::NotValidForNameContext { expected, presented } = why {
         let (expected, names) = (expected.to_str(), names(presented));
@@ -130,7 +131,7 @@ fn certificate(why: &CertificateError) -> String {
     format!("the counterparty's certificate {}", of_certificate(why))
 }
 
-/// The fault of a certificate.
+/// Describes the fault of a certificate.
 fn of_certificate(why: &CertificateError) -> String {
     let text = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -165,7 +166,7 @@ fn of_certificate(why: &CertificateError) -> String {
             "is none of those that are wanted (tls.peer)"
         }
         CertificateError::BadSignature => "has a wrong signature",
-        // webpki has no further word for it.
+        // webpki has no variant for this error.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: it may sign the \
              certificate of a host, and not be one"
@@ -175,11 +176,11 @@ fn of_certificate(why: &CertificateError) -> String {
     text.to_owned()
 }
 
-/// The meaning of an alert that the counterparty has sent (RFC 8446 section 6.2).
+/// Describes an alert that the counterparty sent (RFC 8446 section 6.2).
 fn told(alert: AlertDescription) -> String {
     let text = match alert {
         AlertDescription::CertificateRequired => "it requires a certificate, and none is shown",
-        // Java says the second.
+        // Java sends the second alert.
         AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
             "it does not accept our certificate"
         }

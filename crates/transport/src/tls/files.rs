@@ -1,4 +1,4 @@
-//! Certificates, keys and lists, from files in PEM (RFC 7468).
+//! Certificates, keys and revocation lists, from files in PEM (RFC 7468).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,13 +16,13 @@ use super::explain::{TlsError, refused};
 
 static ONLY_TLS13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// The oldest version of TLS that is spoken.
+/// The oldest TLS version accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinVersion {
-    /// TLS 1.2 (RFC 5246): the oldest that is not broken.
+    /// TLS 1.2 (RFC 5246), the oldest version that is not broken.
     #[default]
     Tls12,
-    /// TLS 1.3 (RFC 8446) alone.
+    /// TLS 1.3 (RFC 8446) only.
     Tls13,
 }
 
@@ -38,16 +38,15 @@ impl MinVersion {
 /// The files of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificate chains, the owner's first, each with the file of its private key.
+    /// Certificate chains, the owner's certificate first, each with the file of its private key.
     pub certificates: Vec<(PathBuf, PathBuf)>,
-    /// Certificates of those whose signature is trusted.
+    /// Certificates of trusted authorities.
     pub ca: Vec<PathBuf>,
     /// Lists of revoked certificates.
     pub crl: Vec<PathBuf>,
 }
 
-/// The state of a file: the time of its last change, its length, its identity, and the time at
-/// which the file system noted them.
+/// The state of a file: its modification time, length, inode and change time.
 pub(super) type Stamp = Option<(SystemTime, u64, u64, (i64, i64))>;
 
 impl TlsFiles {
@@ -56,11 +55,11 @@ impl TlsFiles {
         own.chain(&self.ca).chain(&self.crl)
     }
 
-    /// Equal as long as nobody has written one, or put another one in its place.
+    /// Returns the state of all files, which changes when a file is written or replaced.
     pub(super) fn stamps(&self) -> Vec<Stamp> {
         let stamp = |path: &PathBuf| {
             let found = fs::metadata(path).ok()?;
-            // A copy may keep the time of its original, and not what the file system notes.
+            // A copy may keep the modification time of its original, but not the change time.
             let changed = (found.ctime(), found.ctime_nsec());
             Some((found.modified().ok()?, found.len(), found.ino(), changed))
         };
@@ -114,7 +113,7 @@ impl TlsFiles {
     }
 }
 
-/// Those whom the operating system trusts.
+/// Returns the authorities that the operating system trusts.
 pub(super) fn roots_of_the_system() -> Result<RootCertStore, TlsError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
@@ -139,7 +138,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(found)
 }
 
-/// A file from which no `what` can be read.
+/// Returns the error of a file from which no `what` can be read.
 fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     let why = match error {
         pem::Error::Io(error) => return wrong(path, error),
@@ -156,7 +155,7 @@ fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     TlsError(format!("{}: {why}{hint}", path.display()))
 }
 
-/// The form of a file that cannot be read, and the commands that make one that can.
+/// Names the format of an unreadable file, and the commands that convert it.
 fn conversion(path: &Path, what: &str) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -172,7 +171,7 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
         return Some(format!("it is a key store of Java: `{keytool}`, then {then}"));
     }
     if bytes.first() == Some(&SEQUENCE) {
-        // Java has written PKCS #12 by default since its version 9, whatever the name of the file.
+        // Java has written PKCS #12 by default since version 9, whatever the name of the file.
         if is_store.iter().any(|one| end.eq_ignore_ascii_case(one)) {
             return Some(format!(
                 "it is a key store (PKCS #12): {}",
@@ -198,13 +197,13 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
     })
 }
 
-/// The first bytes of a key store in Java's own form.
+/// The first bytes of a key store in Java's own format.
 const JKS: [u8; 4] = [0xfe, 0xed, 0xfe, 0xed];
 
-/// The first byte of DER (X.690): of a certificate, a key, a list, a PKCS #12 store.
+/// The first byte of DER (X.690): of a certificate, key, list, or PKCS #12 store.
 const SEQUENCE: u8 = 0x30;
 
-/// The command that takes certificates or the key out of a store.
+/// Returns the command that extracts certificates or the key from a store.
 fn pkcs12(from: &str, is_key: bool) -> String {
     let key = format!("`openssl pkcs12 -in {from} -nocerts -nodes -out FILE.key`");
     if is_key {

@@ -1,4 +1,4 @@
-//! The two sides: who waits for connections, and who makes them.
+//! The two sides of TLS: the server, which accepts connections, and the client, which makes them.
 
 use std::fmt;
 use std::io;
@@ -24,50 +24,50 @@ use super::inspect::Inspection;
 use super::stream::TlsStream;
 use crate::Stream;
 
-/// The demand of a server for certificates of its clients.
+/// The server's policy for client certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clients {
-    /// It does not.
+    /// No certificate is requested.
     #[default]
     Unknown,
-    /// A client that shows a certificate must show one that is trusted.
+    /// A certificate is optional, but must be trusted.
     MayShow,
-    /// A certificate that is trusted is required.
+    /// A trusted certificate is required.
     MustShow,
 }
 
-/// The parts of a server.
+/// The options of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// Its files. The first certificate is shown to who asks for a name that none is for.
+    /// The server's files. A client that asks for an unknown name gets the first certificate.
     pub files: TlsFiles,
-    /// The demand for certificates of clients.
+    /// The policy for client certificates.
     pub clients: Clients,
-    /// The oldest version that is spoken.
+    /// The oldest TLS version accepted.
     pub min_version: MinVersion,
 }
 
-/// The parts of a client.
+/// The options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// Its files: without `ca` it trusts whom the system trusts.
+    /// The client's files. Without `ca` the client trusts the system's authorities.
     pub files: TlsFiles,
-    /// The name that the server's certificate is for, and that the server is asked for (SNI): a
-    /// host name, or an address.
+    /// The name in the server's certificate, also sent to the server (SNI): a host name or an
+    /// address.
     pub server_name: String,
     /// True if the certificate must be for that name.
     pub checks_name: bool,
-    /// Certificates of which the server must show one, as [`Certificate::is`] has them; empty for
-    /// any.
+    /// Accepted certificates, in the forms of [`Certificate::is`]. The server must present one of
+    /// them. Empty accepts any.
     pub peers: Vec<String>,
-    /// The oldest version that is spoken.
+    /// The oldest TLS version accepted.
     pub min_version: MinVersion,
 }
 
-/// The certificates that a side shows, each with its file.
+/// The certificates that a side presents, each with its file.
 type Own = Vec<(PathBuf, Certificate)>;
 
-/// Files as they were read last.
+/// The files as last read.
 struct Loaded<C> {
     stamps: Vec<Stamp>,
     config: Arc<C>,
@@ -75,8 +75,8 @@ struct Loaded<C> {
 }
 
 impl<C> Loaded<C> {
-    /// Reads the files again if one has changed. Files that cannot be used leave the old ones in
-    /// place. The error is said once for each change.
+    /// Reads the files again if one has changed. Unusable files leave the old ones in use. The
+    /// error is returned once for each change.
     fn renew(
         &mut self,
         files: &TlsFiles,
@@ -106,8 +106,8 @@ fn load<C>(
 
 /// Accepts connections over TLS.
 ///
-/// A counterparty that comes again may resume its last session (RFC 8446 section 2.2) without
-/// showing its certificate anew. Once a file has changed, all of it is looked at again.
+/// A returning counterparty may resume its last session (RFC 8446 section 2.2) without presenting
+/// its certificate again. After a change of a file, every certificate is checked again.
 pub struct Server {
     options: ServerOptions,
     clock: Clock,
@@ -121,15 +121,15 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads its files.
+    /// Creates a server from its files.
     ///
     /// # Errors
-    /// [`TlsError`] that names the file and what is wrong with it.
+    /// [`TlsError`] that names the file and its fault.
     pub fn new(options: ServerOptions) -> Result<Self, TlsError> {
         Self::with_clock(options, Clock::default())
     }
 
-    /// The same with another clock, which says when certificates begin and end.
+    /// Creates a server as [`Server::new`], with another clock for the validity of certificates.
     ///
     /// # Errors
     /// As [`Server::new`].
@@ -138,32 +138,32 @@ impl Server {
         Ok(Self { options, clock, loaded })
     }
 
-    /// A fresh connection, whose handshake goes on with each read and write of it.
+    /// Wraps a new connection. Each read and write of the result advances the handshake.
     ///
     /// # Errors
-    /// If rustls refuses, which it does for settings that do not fit.
+    /// If rustls refuses settings that do not fit.
     pub fn accept(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
         let tls = ServerConnection::new(config).map_err(|error| refused(&error))?;
         Ok(TlsStream::new(stream, Connection::Server(tls), self.clock.clone()))
     }
 
-    /// Reads the files again if one has changed; `None` if none has. After an error the old ones
-    /// are used on.
+    /// Reads the files again if one has changed. Returns `None` if none has. After an error the old
+    /// files remain in use.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
         let read = || server_config(&self.options, &self.clock);
         lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// The certificates it shows, each with its file.
+    /// Returns the server's certificates, each with its file.
     #[must_use]
     pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
     }
 }
 
-/// Makes connections over TLS. One after the other to the same counterparty resumes the session of
-/// the first, as far as that lets it, until a file has changed.
+/// Makes connections over TLS. Later connections to the same counterparty resume the first session,
+/// if the counterparty allows it, until a file changes.
 pub struct Client {
     options: ClientOptions,
     clock: Clock,
@@ -178,15 +178,15 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Reads its files.
+    /// Creates a client from its files.
     ///
     /// # Errors
-    /// [`TlsError`] that names the file and what is wrong with it.
+    /// [`TlsError`] that names the file and its fault.
     pub fn new(options: ClientOptions) -> Result<Self, TlsError> {
         Self::with_clock(options, Clock::default())
     }
 
-    /// The same with another clock, which says when certificates begin and end.
+    /// Creates a client as [`Client::new`], with another clock for the validity of certificates.
     ///
     /// # Errors
     /// As [`Client::new`].
@@ -199,10 +199,10 @@ impl Client {
         Ok(Self { options, clock, name, loaded })
     }
 
-    /// A fresh connection, whose handshake goes on with each read and write of it.
+    /// Wraps a new connection. Each read and write of the result advances the handshake.
     ///
     /// # Errors
-    /// If rustls refuses, which it does for settings that do not fit.
+    /// If rustls refuses settings that do not fit.
     pub fn connect(&self, stream: Box<dyn Stream>) -> Result<TlsStream, TlsError> {
         let config = Arc::clone(&lock(&self.loaded).config);
         let tls =
@@ -210,11 +210,11 @@ impl Client {
         Ok(TlsStream::new(stream, Connection::Client(tls), self.clock.clone()))
     }
 
-    /// Shakes hands and says what the server has shown, and what is wrong with it. `wait` waits
-    /// until the stream may be ready, and says whether there is time left.
+    /// Performs a handshake, and returns the server's certificates and their fault. `wait` waits
+    /// until the stream may be ready, and returns false when the time is up.
     ///
     /// # Errors
-    /// Why there is no TLS at all, in words; `chain` is what came before.
+    /// The reason why TLS failed. The inspection has the certificates received before.
     pub fn inspect(
         &self,
         stream: Box<dyn Stream>,
@@ -245,8 +245,8 @@ impl Client {
                 Err(error) => return failed(&error),
             }
         }
-        // With TLS 1.3 it says only now what it thinks of our certificate. A counterparty without
-        // an objection ends the connection as we do.
+        // A TLS 1.3 server judges our certificate only now. A server without an objection closes
+        // the connection too.
         let _ = stream.shutdown();
         let refusal = loop {
             match stream.read(&mut [0; 1]) {
@@ -265,14 +265,14 @@ impl Client {
         Ok(Inspection { protocol: stream.protocol().unwrap_or_default(), fault, ..taken() })
     }
 
-    /// Reads the files again if one has changed; `None` if none has. After an error the old ones
-    /// are used on.
+    /// Reads the files again if one has changed. Returns `None` if none has. After an error the old
+    /// files remain in use.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
         let read = || client_config(&self.options, &self.clock);
         lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// The certificates it shows, each with its file.
+    /// Returns the client's certificates, each with its file.
     #[must_use]
     pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
@@ -334,13 +334,13 @@ fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig
     Ok((config, own))
 }
 
-/// Lists or authorities of no use.
+/// Returns the error of unusable revocation lists or authorities.
 fn unfit(error: &VerifierBuilderError) -> TlsError {
     TlsError(match error {
         VerifierBuilderError::InvalidCrl(why) => {
             format!("tls.crl: a list cannot be used: {}", spaced(&format!("{why:?}")))
         }
-        // Further kinds that may come to be.
+        // The enum is non-exhaustive.
         _ => "nobody is trusted to sign certificates; name a file with tls.ca".to_owned(),
     })
 }
@@ -356,7 +356,7 @@ fn verifier(options: &ClientOptions) -> Result<Verifier, TlsError> {
     Ok(Verifier { web, checks_name, peers, seen: None })
 }
 
-/// Shows the certificate that is for the name asked for, otherwise the first.
+/// Selects the certificate for the requested name, or else the first.
 #[derive(Debug)]
 struct ByName {
     keys: Vec<Arc<CertifiedKey>>,
@@ -374,26 +374,26 @@ impl ResolvesServerCert for ByName {
     }
 }
 
-/// The demand of a client on a server's certificate: it is trusted, and one of those wanted.
+/// Checks a server's certificate: it must be trusted, and match one of `peers`.
 #[derive(Debug)]
 struct Verifier {
     web: Arc<WebPkiServerVerifier>,
     checks_name: bool,
     peers: Vec<String>,
-    /// The findings of a client that only looks: the certificates shown, and their faults. Faults
-    /// end nothing here, since no byte of an application follows.
+    /// The results for an inspecting client: certificates and faults. Faults do not end the
+    /// connection, because no application data follows.
     seen: Option<Arc<Mutex<Inspection>>>,
 }
 
 impl Verifier {
-    /// `web`: what is thought of the chain and the name.
+    /// Combines `web`, the result for chain and name, with the checks of this client.
     fn judge(
         &self,
         end_entity: &CertificateDer<'_>,
         web: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
         match web {
-            // The name is what it looks at last.
+            // The name is checked last, so everything else is in order.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.checks_name => {}

@@ -1,4 +1,4 @@
-//! One connection.
+//! One TLS connection.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -11,34 +11,35 @@ use super::clock::Clock;
 use super::explain::explain;
 use crate::{Registry, Stream};
 
-/// Bytes that one write encrypts at most.
+/// The maximum bytes that one write encrypts.
 const CHUNK: usize = 64 << 10;
-/// Reads of the socket in a row that bring no byte of the application: as many as the longest
-/// handshake has, and then some. A sender of more of them is no counterparty.
+/// The maximum number of consecutive socket reads without application data, which exceeds the
+/// longest handshake. A peer that sends more such reads is hostile.
 const EMPTY_READS: usize = 64;
-/// Reads of the socket that bring all there is and no byte of the application, in one read of the
-/// stream. The second one finds an end of the connection that came with the bytes of the first one:
-/// no further event reports that end. Anything else came later, with an event of its own.
+/// In one read of the stream, the maximum number of socket reads that take all available bytes but
+/// yield no application data. The second read finds an end of the connection that arrived with the
+/// first one's bytes, because no further event reports that end. Later bytes cause an event of
+/// their own.
 const SHORT_READS: usize = 2;
 
 const ENDLESS: &str = "TLS records without a byte in them, one after the other";
 
-/// A stream over another one, whose bytes are encrypted there.
+/// A stream that encrypts its bytes over another stream.
 pub struct TlsStream {
     inner: Box<dyn Stream>,
     tls: Connection,
     clock: Clock,
-    /// Bytes that are encrypted and that the caller was not told of: the socket has not taken all
-    /// of them. The caller offers them again.
+    /// Encrypted bytes not yet reported to the caller as written, because the socket has not taken
+    /// all of them. The caller offers them again.
     owed: usize,
-    /// The first byte that came, which tells TLS from plain text.
+    /// The first byte received, which distinguishes TLS from plain text.
     first: Option<u8>,
-    /// The counterparty sends nothing more.
+    /// True once the counterparty sends nothing more.
     is_read_closed: bool,
-    /// The last read has found an end or an error behind what it returned.
+    /// True if the last read found an end or an error after the bytes that it returned.
     has_more: bool,
     is_shut: bool,
-    /// The cause of its end.
+    /// The reason why the stream ended.
     fault: Option<String>,
 }
 
@@ -50,7 +51,7 @@ impl std::fmt::Debug for TlsStream {
 
 impl TlsStream {
     pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection, clock: Clock) -> Self {
-        // `CHUNK` bounds the bytes that wait here.
+        // `CHUNK` bounds the buffered bytes.
         tls.set_buffer_limit(None);
         Self {
             inner,
@@ -71,10 +72,11 @@ impl TlsStream {
         self.tls.is_handshaking()
     }
 
-    /// Goes on with the handshake, and returns once it is done.
+    /// Advances the handshake, and returns once it is done.
     ///
     /// # Errors
-    /// [`io::ErrorKind::WouldBlock`] if the counterparty is waited for; any other ends the stream.
+    /// [`io::ErrorKind::WouldBlock`] while the counterparty's reply is missing. Any other error
+    /// ends the stream.
     pub fn shake_hands(&mut self) -> io::Result<()> {
         self.check()?;
         for _ in 0..EMPTY_READS {
@@ -87,8 +89,8 @@ impl TlsStream {
         Err(self.fail(ENDLESS.to_owned()))
     }
 
-    /// Protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`; none before the handshake
-    /// is done.
+    /// Returns protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`. `None` before the
+    /// handshake is done.
     #[must_use]
     pub fn protocol(&self) -> Option<String> {
         let (version, suite) = (self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?);
@@ -100,14 +102,14 @@ impl TlsStream {
         Some(format!("{version}, {}", suite.suite().as_str()?))
     }
 
-    /// Returns true if it goes on from an earlier connection, whose certificates count (RFC 8446
+    /// Returns true if the connection resumes an earlier one, whose certificates apply (RFC 8446
     /// section 2.2).
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// A certificate that was looked at in an earlier connection may have ended since.
+    /// Checks that a certificate verified in an earlier connection has not expired since.
     fn check_resumed(&mut self) -> io::Result<()> {
         if !self.is_resumed() {
             return Ok(());
@@ -121,7 +123,7 @@ impl TlsStream {
         Err(self.fail(explain(&error, None, true)))
     }
 
-    /// Sends what is encrypted, as far as the socket takes it.
+    /// Sends encrypted bytes until the socket is full.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
@@ -132,7 +134,7 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Reads once from the socket and decrypts. Returns whether there may be more in it.
+    /// Reads once from the socket and decrypts. Returns true if the socket may have more bytes.
     fn take(&mut self) -> io::Result<bool> {
         let was_handshaking = self.tls.is_handshaking();
         let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
@@ -141,7 +143,7 @@ impl TlsStream {
         self.is_read_closed |= read == 0;
         if let Err(error) = self.tls.process_new_packets() {
             let text = explain(&error, self.first, self.tls.is_handshaking());
-            // The alert says why; a counterparty that has gone needs none.
+            // The alert explains the reason. A counterparty that has disconnected needs none.
             let _ = self.flush();
             return Err(self.fail(text));
         }
@@ -156,10 +158,10 @@ impl TlsStream {
         Ok(!is_short && !self.is_read_closed)
     }
 
-    /// Ends it for both sides (RFC 8446 section 6.2). An error behind good bytes is returned by the
-    /// next read.
+    /// Ends the stream for both sides (RFC 8446 section 6.2). If valid bytes precede the error, the
+    /// next read returns the error.
     fn fail(&mut self, text: String) -> io::Error {
-        // One that has gone needs no end.
+        // A disconnected counterparty needs no shutdown.
         let _ = self.inner.shutdown();
         let error = io::Error::new(io::ErrorKind::InvalidData, text.clone());
         self.fault = Some(text);
@@ -173,21 +175,21 @@ impl TlsStream {
         }
     }
 
-    /// Takes bytes that are decrypted already, and returns their number. `None` if the counterparty
-    /// has said that it sends nothing more.
+    /// Takes decrypted bytes, and returns their number. `None` if the counterparty has ended its
+    /// side.
     fn decrypted(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(buf) {
             Ok(0) => Ok(None),
             Ok(n) => Ok(Some(n)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(0)),
-            // The end of the connection without the end of TLS: a message says itself where it
-            // ends, so that nothing is taken for whole that is not.
+            // The connection ended without close_notify. A FIX message contains its own length, so
+            // a truncated message is never taken for a whole one.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Bytes of the records that came before the one which has ended the stream.
+    /// Takes the bytes of the records before the one that ended the stream.
     fn decrypted_before_error(&mut self, buf: &mut [u8]) -> usize {
         self.decrypted(buf).ok().flatten().unwrap_or(0)
     }
@@ -202,8 +204,8 @@ impl Stream for TlsStream {
         }
         let (mut done, mut empty, mut short) = (0, 0, 0);
         self.has_more = false;
-        // A handshake goes on from here, and so does what the socket had no room for. Where nothing
-        // can be sent any more, what has come is read all the same; a write says why.
+        // The flush advances a handshake, and sends bytes that the socket had no room for. Received
+        // bytes are read even if sending fails; the next write returns that error.
         let _ = self.flush();
         while done < buf.len() {
             match self.decrypted(&mut buf[done..])? {
@@ -219,7 +221,8 @@ impl Stream for TlsStream {
                     Ok(more) => (short, empty) = (short + usize::from(!more), empty + 1),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => {
-                        // Bytes before it count; the next read returns the error again.
+                        // The bytes before the error are valid; the next read returns the error
+                        // again.
                         done += self.decrypted_before_error(&mut buf[done..]);
                         self.has_more = done > 0;
                         return if self.has_more { Ok(done) } else { Err(error) };
@@ -239,8 +242,8 @@ impl Stream for TlsStream {
         self.has_more
     }
 
-    /// After [`io::ErrorKind::WouldBlock`] the same bytes must be offered again, more may follow
-    /// them: they are encrypted already.
+    /// Encrypts and sends `bytes`. After [`io::ErrorKind::WouldBlock`] the caller must offer the
+    /// same bytes again, and may append more, because they are already encrypted.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
         if self.is_shut {
@@ -292,17 +295,17 @@ impl Stream for TlsStream {
     fn shutdown(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.tls.send_close_notify();
-            // Where the socket is full, the end of the connection says it alone.
+            // If the socket is full, the end of the connection alone must suffice.
             let _ = self.flush();
         }
         self.inner.shutdown()
     }
 }
 
-/// The stream below, as rustls asks for it.
+/// The inner stream, with the traits that rustls needs.
 struct Wire<'s> {
     inner: &'s mut dyn Stream,
-    /// The last read brought less than was asked for: there is no more.
+    /// True if the last read returned fewer bytes than requested, so no more are available.
     short: bool,
     first: &'s mut Option<u8>,
 }

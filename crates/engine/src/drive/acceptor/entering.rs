@@ -1,4 +1,4 @@
-//! From a connection that is accepted to its first message.
+//! The way from an accepted connection to its first message.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,21 +14,21 @@ use transfix_transport::{Interest, Stream, Token};
 use super::{Acceptor, NOBODY};
 use crate::drive::new_connections::NewConnection;
 
-/// Pause after the system refused to accept, for instance for want of open files.
+/// The pause after the system refused to accept, for instance because no more files can be opened.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// Connections taken in at one listener before the acceptor looks at what else there is.
+/// The maximum number of connections accepted at one listener before other work.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// Longest first message; a Logon(A) is far shorter.
+/// The limits of a first message; a Logon(A) is far shorter.
 const FIRST_MESSAGE: Limits = Limits { message_bytes_max: 16 << 10 };
 /// The first byte of a connection over TLS (RFC 8446 section 5.1).
 const TLS_HANDSHAKE: u8 = 22;
 
 impl Acceptor {
-    /// Accepts what waits at this listener, up to [`ACCEPTED_AT_ONCE`]: the other listeners have
-    /// their turn too.
+    /// Accepts the connections that wait at this listener, up to [`ACCEPTED_AT_ONCE`], so that
+    /// other listeners get their turn.
     pub(super) fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            // It may have been closed.
+            // The listener may have been closed.
             let Some(listener) = self.listeners.get(i) else { return };
             match listener.listener.accept() {
                 Ok(Some(stream)) => self.enter(i, stream),
@@ -40,11 +40,11 @@ impl Acceptor {
                 }
             }
         }
-        // There may be more of them, which no event reports again.
+        // More connections may wait, for which no further event arrives.
         self.accept_at = Some(0);
     }
 
-    /// Somebody has come in at this listener.
+    /// Takes in a connection that was accepted at this listener.
     fn enter(&mut self, i: usize, stream: Box<dyn Stream>) {
         let Some(listener) = self.listeners.get(i) else { return };
         let until_ns = self.io.monotonic_ns() + listener.wait_ns;
@@ -67,7 +67,7 @@ impl Acceptor {
         }
     }
 
-    /// Somebody whose address is known may come, and is to speak TLS where that is spoken.
+    /// Checks the known address of a connection, and begins TLS if the listener requires it.
     fn let_in(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let (group, address) = (waiting.group, waiting.address);
         if !self.may_come(group, address) {
@@ -75,7 +75,7 @@ impl Acceptor {
             tell!(self.lines, self.at(address), Refused, warn, ClosedForStranger, peer = peer);
             return None;
         }
-        // The listener may have been closed while a proxy was silent.
+        // The listener may have been closed while the proxy had not sent its header.
         let mut listeners = self.listeners.iter().map(|(_, listener)| listener);
         let listener = listeners.find(|listener| listener.group == group)?;
         waiting.tls.clone_from(&listener.tls);
@@ -83,7 +83,7 @@ impl Acceptor {
         Some(waiting)
     }
 
-    /// TLS begins, if it is to. `None` if it cannot.
+    /// Begins TLS, if required. Returns `None` on failure.
     fn secure(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(tls) = waiting.tls.take() else { return Some(waiting) };
         waiting.stream = match tls.accept(waiting.stream) {
@@ -100,7 +100,7 @@ impl Acceptor {
         tell!(self.lines, self.at(None), Ended, error, NotAccepted, peer = NOBODY, %error);
     }
 
-    /// Has what comes from there reported.
+    /// Registers a connection for its inbound bytes.
     fn listens_to(&self, token: usize, waiting: &mut NewConnection) -> bool {
         let registry = self.poll.registry();
         waiting.stream.register(registry, Token(token), Interest::READABLE).is_ok()
@@ -113,8 +113,7 @@ impl Acceptor {
         }
     }
 
-    /// Returns true if a session or template of this group may have a counterparty with this
-    /// address.
+    /// Returns true if a session or template of this group allows `address`.
     fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
         let (sessions, templates) = (&self.sessions, &self.creator.templates);
         let allowed = self.allowed.entry(group).or_insert_with(|| {
@@ -127,7 +126,7 @@ impl Acceptor {
         Subnet::allow(allowed, address)
     }
 
-    /// Its first message has waited for its turn.
+    /// Routes a connection whose first message has waited for its turn.
     pub(super) fn look_again(&mut self, token: usize) {
         let Some(mut waiting) = self.room.take(token) else { return };
         waiting.in_line = false;
@@ -136,7 +135,7 @@ impl Acceptor {
         }
     }
 
-    /// Reads from a waiting connection until its first message is whole.
+    /// Reads from a waiting connection until its first message is complete.
     pub(super) fn read(&mut self, token: usize) {
         let Some(waiting) = self.room.take(token) else { return };
         let Some(mut waiting) = self.hear_proxy(token, waiting) else { return };
@@ -155,12 +154,12 @@ impl Acceptor {
         self.handshakes.took(source, now_ns, now_ns.saturating_sub(begun_ns));
     }
 
-    /// Reads what has come from it, and looks whether its first message is whole.
+    /// Reads the arrived bytes, and checks whether the first message is complete.
     fn read_logon(&mut self, token: usize, mut waiting: NewConnection) {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
-                // The end does not make the bytes before it worthless.
+                // The bytes before the end still count.
                 Ok(0) => {
                     ended = true;
                     break;
@@ -168,7 +167,7 @@ impl Acceptor {
                 Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // Not by the network: by what the counterparty says, or who it is.
+                // The network is not the cause, but the counterparty's bytes or identity.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
                     tell!(
@@ -191,7 +190,7 @@ impl Acceptor {
         }
     }
 
-    /// Says why a connection is closed whose first bytes are no message that is taken.
+    /// Logs why a connection is closed whose first bytes are not an acceptable message.
     fn refuse_first(&mut self, waiting: &NewConnection, reason: Garbled) {
         let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
         if waiting.read.first() == Some(&TLS_HANDSHAKE) {
@@ -201,8 +200,8 @@ impl Acceptor {
         }
     }
 
-    /// Hears from a proxy for whom it connects, and goes on with that address. `None` if that is
-    /// still to come, or nothing more is.
+    /// Reads the proxy header, and continues with the address in it. Returns `None` if the header
+    /// is incomplete or invalid.
     fn hear_proxy(&mut self, token: usize, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(header) = &mut waiting.header else { return Some(waiting) };
         match header.advance(&mut *waiting.stream) {
@@ -210,7 +209,7 @@ impl Acceptor {
                 self.room.put_back(token, waiting);
                 return None;
             }
-            // It connects for itself, to see whether somebody is there, or does not know.
+            // The proxy connects for itself, as in a health check, or does not know the address.
             Ok(Some(None)) => {}
             Ok(Some(source)) => waiting.address = source,
             Err(error) if error.kind() == io::ErrorKind::InvalidData => {
@@ -220,7 +219,7 @@ impl Acceptor {
                 );
                 return None;
             }
-            // Nobody was there behind it.
+            // No client was behind the proxy.
             Err(_) => return None,
         }
         waiting.header = None;
@@ -234,7 +233,8 @@ impl Acceptor {
     }
 }
 
-/// All subnets of these lists, each once; none, which is everywhere, if one of them is empty.
+/// Returns all subnets of these lists without duplicates. Returns an empty list, which allows every
+/// address, if one of the lists is empty.
 fn union(lists: impl Iterator<Item = Vec<Subnet>>) -> Vec<Subnet> {
     let mut all = HashSet::new();
     for list in lists {

@@ -1,4 +1,4 @@
-//! A first message leads its connection to the session that it names.
+//! Routing of a connection to the session that its first message names.
 
 use std::io;
 use std::net::IpAddr;
@@ -26,49 +26,50 @@ use crate::link::Arrival;
 use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
 use crate::link::refusal::Refusal;
 
-/// The time that an answer to a Logon(A) may take beyond the application's.
+/// The additional time for the answer to a Logon(A), beyond the application's.
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
-/// How long a connection waits until its password has been checked: others are before it.
+/// The maximum time that a connection waits for its password check, after earlier checks.
 const CHECK_WAIT_NS: u64 = 60_000_000_000;
-/// How often a Logon(A) looks for its session, which begins anew.
+/// The interval at which a Logon(A) looks for its session during a reload.
 const RELOAD_LOOK_NS: u64 = 20_000_000;
-/// Longest reason for a refusal in a line of the log.
+/// The maximum length of a refusal's reason in a log line.
 const REASON_BYTES_MAX: usize = 300;
 
-/// Whose connection it is.
+/// The owner of a connection.
 enum Found {
-    /// That of a session, which is told by this.
+    /// A session, with its pending connection.
     Session(PendingConnection, LogonWatch),
-    /// That of somebody whose turn comes at this moment: many logons have failed.
+    /// A connection held until this time, because many logons have failed.
     Held(u64),
-    /// That of a session where another one waits.
+    /// A session that already has a waiting connection.
     Busy,
-    /// That of a session that is about to begin anew, with other settings.
+    /// A session that is about to restart with other settings.
     Renewed,
-    /// That of somebody whose password is to be checked.
+    /// A counterparty whose password must be checked.
     Unproven(Guess),
-    /// That of somebody who waits until the password of another one from there is checked.
+    /// A counterparty that waits for the password check of another connection from the same source.
     InLine,
-    /// That of somebody whom a template fits, who is judged under this ticket, for so long at most.
+    /// A counterparty that fits a template, judged under this ticket for at most this time.
     Candidate(u64, u64),
-    /// That of somebody whose first Logon(A) is being judged.
+    /// A counterparty whose earlier Logon(A) is being judged.
     Judged,
-    /// That of a session whose `allow_from` does not have this address.
+    /// A session whose `allow_from` does not include this address.
     AddressRefused,
-    /// That of a session whose counterparty shows another certificate than this.
+    /// A session whose counterparty presents a different certificate, described here.
     Another(String),
-    /// That of somebody for whom nothing can be done, as has been told.
+    /// A connection to close; the reason has been logged.
     Reported,
-    /// Nobody's.
+    /// No session.
     Nobody,
 }
 
 impl Acceptor {
-    /// Hands a connection over to the session that its first message names.
+    /// Passes a connection to the session that its first message names.
     pub(super) fn route(&mut self, token: usize, mut waiting: NewConnection, end: usize) {
-        // A counterparty that connects when they were asked for finds them made.
+        // A counterparty may connect right after a change was requested, so the changes are made
+        // first.
         self.make_changes();
-        // Never the whole Logon(A): it may hold a password.
+        // The whole Logon(A) must not be logged, because it may contain a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
         let first = &waiting.read[..end];
@@ -101,10 +102,11 @@ impl Acceptor {
                 self.waits_for_check(token, waiting);
             }
             (Found::Candidate(ticket, answer_ns), Some(key)) => {
-                // Long enough for the application's answer, or for ours in its place.
+                // This time suffices for the application's answer, or for ours in its place.
                 let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
                 waiting.until_ns = waiting.until_ns.max(until_ns);
-                // Its further bytes are the session's. One that has waited is not heard already.
+                // Further bytes belong to the session. A connection that waited is already
+                // deregistered.
                 let _ = waiting.stream.deregister(self.poll.registry());
                 self.making.insert(ticket, key.clone());
                 self.judged.insert(ticket, Judged { waiting, key, asked });
@@ -119,15 +121,15 @@ impl Acceptor {
         }
     }
 
-    /// Many logons have failed: this one is looked at again at that moment.
+    /// Holds a connection until `at_ns`, because many logons have failed.
     fn hold(&mut self, token: usize, mut waiting: NewConnection, at_ns: u64, asked: &str) {
         let now_ns = self.io.monotonic_ns();
         if waiting.held.is_none() {
-            // The clock has gone on since the moment was found.
+            // Time has passed since `at_ns` was computed.
             let wait_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
             let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
             tell!(self.lines, at, Held, warn, LogonWaits, peer = peer, asked, wait_ms);
-            // It has said what it had to say in time, and the wait is ours.
+            // The Logon(A) arrived in time; the delay is ours.
             waiting.until_ns = waiting.until_ns.max(at_ns + ANSWER_MARGIN_NS);
         }
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
@@ -135,7 +137,7 @@ impl Acceptor {
         self.put_aside(token, waiting);
     }
 
-    /// Its session is about to begin anew: it is looked at again until that is there.
+    /// Holds a connection until its session has restarted.
     fn hold_for_reload(&mut self, token: usize, mut waiting: NewConnection) {
         let now_ns = self.io.monotonic_ns();
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
@@ -143,19 +145,20 @@ impl Acceptor {
         self.put_aside(token, waiting);
     }
 
-    /// It waits, and is not heard: what follows its Logon(A) is the session's.
+    /// Keeps a waiting connection without reading it: the bytes after its Logon(A) belong to the
+    /// session.
     fn put_aside(&mut self, token: usize, mut waiting: NewConnection) {
-        // It may be aside already.
+        // The connection may be deregistered already.
         let _ = waiting.stream.deregister(self.poll.registry());
         self.room.put_back(token, waiting);
     }
 
-    /// Has its password checked.
+    /// Starts the check of the connection's password.
     fn prove(&mut self, token: usize, waiting: NewConnection, guess: Guess) {
         let (source, waker) = (waiting.source(), Waker::clone(&self.handle.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
-            // At the end of the engine nobody reads the answer.
+            // At the end of the engine nothing receives the answer.
             let _ = proofs.send((token, source, is_right));
             waker();
         });
@@ -166,19 +169,19 @@ impl Acceptor {
         self.waits_for_check(token, waiting);
     }
 
-    /// It waits until a password has been checked, which is not its lateness.
+    /// Lets a connection wait for a password check, which extends its deadline.
     fn waits_for_check(&mut self, token: usize, mut waiting: NewConnection) {
         waiting.until_ns = waiting.until_ns.max(self.io.monotonic_ns() + CHECK_WAIT_NS);
         waiting.no_more_looks();
         self.put_aside(token, waiting);
     }
 
-    /// When it comes again, there may be one.
+    /// Logs that no thread could be started. A later attempt may find one.
     fn tell_no_thread(&mut self, error: &io::Error) {
         tell!(self.lines, self.at(None), Remark, error, ClosedForThread, peer = NOBODY, %error);
     }
 
-    /// A password was checked; the connection may have gone meanwhile.
+    /// Records the result of a password check. The connection may have been closed meanwhile.
     pub(super) fn proven(&mut self, token: usize, source: Source, is_right: bool) {
         self.proving.remove(&source);
         if let Some(mut waiting) = self.room.take(token) {
@@ -186,7 +189,7 @@ impl Acceptor {
             self.room.put_back(token, waiting);
             self.look_again(token);
         }
-        // One that has to wait, or goes, must not keep the next one waiting.
+        // If a connection must wait or is closed, the next one in line gets its turn.
         while !self.proving.contains(&source)
             && let Some(next) = self.room.first_in_line(source)
         {
@@ -194,10 +197,11 @@ impl Acceptor {
         }
     }
 
-    /// Checks that a Logon(A) is judged now, and its password is known to be right or wrong.
+    /// Checks that a Logon(A) may be judged now, and that the result of its password check is
+    /// known.
     ///
     /// # Errors
-    /// The step to be done before.
+    /// The step that must come first.
     fn has_its_turn(
         &self,
         who: &NewConnection,
@@ -205,7 +209,7 @@ impl Acceptor {
         hash: Option<&Secret>,
         asked: AskedFor<'_>,
     ) -> Result<(), Found> {
-        // It had its turn when its password was checked.
+        // A connection with a checked password already had its turn.
         if who.password_proof.is_some() {
             return Ok(());
         }
@@ -221,7 +225,7 @@ impl Acceptor {
         Err(Found::Unproven(Guess { hash, password, source, is_known }))
     }
 
-    /// Says why a connection is closed that goes to no session; nothing else is done for it.
+    /// Logs why a connection without a session is closed.
     fn tell_unwanted(&mut self, address: Option<IpAddr>, asked: &str, found: Found) {
         let (at, peer) = (self.at(address), address.map(display));
         match found {
@@ -265,7 +269,7 @@ impl Acceptor {
         pending: PendingConnection,
         watch: Option<LogonWatch>,
     ) {
-        // One that was judged is not registered any more.
+        // A connection that was judged is already deregistered.
         let _ = waiting.stream.deregister(self.poll.registry());
         let password_proof = waiting.password_proof == Some(true);
         let NewConnection { stream, read, .. } = waiting;
@@ -273,9 +277,9 @@ impl Acceptor {
         pending.hand_over(arrival);
     }
 
-    /// Whose Logon(A) it is: the session whose SubIDs fit best, of equals one, or a new one.
-    /// `asked`: the name for failures. `is_sound`: whether the CheckSum(10) is right. `who`,
-    /// `shown`: who has connected.
+    /// Returns the owner of a Logon(A): the session whose SubIDs fit best, the first of equals, or
+    /// a new one. `asked` is the name for failures. `is_sound` is true if CheckSum(10) is correct.
+    /// `who` and `shown` describe the peer.
     fn destination(
         &mut self,
         (key, asked): (&Key, &str),
@@ -342,7 +346,7 @@ impl Acceptor {
         self.candidate(key, Applicant { logon, password_proof, peer })
     }
 
-    /// Has somebody judged for whom there is no session, if a template fits.
+    /// Starts to judge a counterparty without a session, if a template fits.
     fn candidate(&mut self, key: &Key, applicant: Applicant<'_>) -> Found {
         match self.creator.candidate(key, applicant) {
             Ok(candidate) => {
@@ -374,7 +378,7 @@ impl Acceptor {
         }
     }
 
-    /// Somebody whom a template fits has been judged.
+    /// Handles the judgement of a counterparty that fits a template.
     pub(super) fn judged(&mut self, ticket: u64, made: Made) {
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
@@ -392,7 +396,7 @@ impl Acceptor {
                 }
                 self.refuse(judged, &refusal);
             }
-            // The judgement took too long: the connection is closed already.
+            // The judgement took too long, and the connection is already closed.
             (made, None) => {
                 if made.is_ok() {
                     self.creator.forget();
@@ -410,7 +414,7 @@ impl Acceptor {
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
         say_last(&mut *waiting.stream, &refusal.answer);
-        // It may have the CompIDs in it, and what the application says.
+        // The reason may contain CompIDs and the application's text.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         tell!(
             self.lines, self.at(waiting.address), Refused, warn, ClosedLogonRefused,
@@ -419,8 +423,8 @@ impl Acceptor {
     }
 }
 
-/// Returns true if the counterparty has shown one of these certificates; none of them: any, and
-/// nothing shown, will do.
+/// Returns true if the counterparty presented one of these certificates. An empty list allows any
+/// certificate, and none.
 fn is_wanted(peers: &[String], shown: Option<&PeerCertificate>) -> bool {
     peers.is_empty() || shown.is_some_and(|shown| peers.iter().any(|wanted| shown.is(wanted)))
 }
@@ -432,9 +436,9 @@ fn text_of(shown: Option<&PeerCertificate>) -> String {
     )
 }
 
-/// Sends what fits into the socket, which is empty, and ends the connection behind it.
+/// Sends the answer, as far as the empty socket takes it, and closes the connection.
 fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
-    // A counterparty that has gone already needs no answer.
+    // A disconnected counterparty needs no answer.
     let _ = stream.write(answer);
     let _ = stream.shutdown();
     drain(stream);
@@ -447,7 +451,7 @@ fn key(group: usize, message: &Message<'_>) -> Option<Key> {
     (message.msg_type() == b"A").then_some((group, begin_string, ours, theirs))
 }
 
-/// Type and identity of a first message, for the log.
+/// Returns the type and identity of a first message, for the log.
 fn asked_for(message: &Message<'_>) -> String {
     let text = |tag| Shown::new(message.raw(tag).unwrap_or(b"?")).to_string();
     let (msg_type, version) = (text(tag::MSG_TYPE), text(tag::BEGIN_STRING));

@@ -1,4 +1,4 @@
-//! Without TLS: types that nobody can make.
+//! Without TLS: types that cannot be constructed.
 
 use std::convert::Infallible;
 use std::io;
@@ -11,7 +11,7 @@ use crate::drive::certificates::OwnCertificates;
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 
-/// An acceptor's.
+/// The TLS side of an acceptor.
 pub(crate) struct TlsListener(Infallible);
 
 impl TlsListener {
@@ -27,7 +27,7 @@ impl TlsListener {
     }
 }
 
-/// An initiator's.
+/// The TLS side of an initiator.
 pub(crate) struct Way(Infallible);
 
 impl Way {

@@ -1,4 +1,4 @@
-//! With TLS.
+//! TLS by the feature `tls`.
 
 use std::fmt;
 use std::io;
@@ -23,12 +23,12 @@ use crate::error::EngineError;
 
 pub(crate) use transfix_transport::tls::Certificate as PeerCertificate;
 
-/// The certificate of a counterparty.
+/// Returns the certificate of the counterparty.
 pub(crate) fn certificate_of(stream: &dyn Stream) -> Option<Certificate> {
     stream.peer_certificate()
 }
 
-/// The warnings about one side's own certificates.
+/// One side's own certificates.
 trait Side: Send + Sync {
     fn renew(&self) -> Option<Result<(), TlsError>>;
     fn certificates(&self) -> Vec<(PathBuf, Certificate)>;
@@ -54,16 +54,16 @@ impl Side for Client {
     }
 }
 
-/// Where the certificates of a side are shown.
+/// The place where a side's certificates are presented.
 struct Showing {
     whose: String,
     side: Arc<dyn Side>,
-    /// As they were read last, and why what is there now is of no use.
+    /// The certificates as last read, and the fault of changed files.
     last: Mutex<(Arc<[Shown]>, Option<String>)>,
 }
 
 impl Showing {
-    /// One more of these.
+    /// Registers a place.
     fn new(whose: String, side: Arc<dyn Side>, own: &OwnCertificates) -> Arc<Self> {
         let last = Mutex::new((shown(&*side), None));
         let showing = Arc::new(Self { whose, side, last });
@@ -72,7 +72,7 @@ impl Showing {
         showing
     }
 
-    /// Before a connection.
+    /// Reloads changed files, and logs due warnings, before a connection.
     fn look(&self, own: &OwnCertificates) {
         self.renew();
         own.tell(self);
@@ -117,13 +117,13 @@ fn shown_of(file: PathBuf, one: Certificate) -> Shown {
     Shown { file, subject, sha256, not_after_s }
 }
 
-/// The time that the engine goes by.
+/// Returns the engine's clock.
 fn clock_of(own: &Arc<OwnCertificates>) -> Clock {
     let io = Arc::clone(own.io());
     Clock::of(move || u64::try_from(io.now().utc.0 / 1_000_000_000).unwrap_or(0))
 }
 
-/// An acceptor's.
+/// The TLS side of an acceptor.
 pub(crate) struct TlsListener {
     server: Arc<Server>,
     showing: Arc<Showing>,
@@ -131,7 +131,7 @@ pub(crate) struct TlsListener {
 }
 
 impl TlsListener {
-    /// `None` if the session's connections are not encrypted.
+    /// Returns the listener's TLS, or `None` if the session's connections are not encrypted.
     ///
     /// # Errors
     /// If a file cannot be used.
@@ -146,14 +146,14 @@ impl TlsListener {
         Ok(Some(Self { server, showing, own: Arc::clone(own) }))
     }
 
-    /// A fresh connection, whose handshake goes on as it is read.
+    /// Wraps a new connection; reading it advances the handshake.
     pub(crate) fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         self.showing.look(&self.own);
         Ok(Box::new(self.server.accept(stream).map_err(io::Error::other)?))
     }
 }
 
-/// An initiator's.
+/// The TLS side of an initiator.
 pub(crate) struct Way {
     client: Arc<Client>,
     showing: Arc<Showing>,
@@ -161,8 +161,8 @@ pub(crate) struct Way {
 }
 
 impl Way {
-    /// To this destination, written as `host:port`; `None` if the session's connections are not
-    /// encrypted.
+    /// Returns the TLS for this destination, a `host:port`, or `None` if the session's connections
+    /// are not encrypted.
     ///
     /// # Errors
     /// If a file cannot be used.
@@ -244,7 +244,7 @@ pub(crate) fn inspect(
     client.inspect(Box::new(stream), wait).map_err(|(seen, error)| (seen, error.to_string()))
 }
 
-/// Reads the files that a session names; returns what is to be said of certificates of ours.
+/// Reads the files that a session names. Returns warnings about the engine's certificates.
 ///
 /// # Errors
 /// If a file cannot be used.
@@ -278,12 +278,12 @@ pub(crate) fn review(settings: &SessionSettings) -> Result<Vec<Doubt>, EngineErr
 const NEW_ONE: &str = "counterparties refuse the connection; have a new one signed and put it in \
                        this place, a running engine takes it over by itself";
 
-/// The consequence of such a certificate, and the remedy.
+/// The fault of an authority's certificate, and the remedy.
 const AUTHORITY: &str = "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: \
                          counterparties that use rustls, Transfix among them, refuse it, others \
                          may take it; let it sign one with CA:FALSE for this host";
 
-/// The warning about the time in which it is valid.
+/// Returns the warning about the certificate's period of validity.
 fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
     if certificate.not_before_s > now_s {
         let what = "is not valid yet, or the clock of this machine is wrong";
@@ -303,7 +303,7 @@ fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
 pub(crate) struct Shaking(TlsStream);
 
 impl Shaking {
-    /// Goes on with it. Returns whether it is done.
+    /// Advances the handshake. Returns true once it is done.
     pub(crate) fn advance(&mut self) -> io::Result<bool> {
         match self.0.shake_hands() {
             Ok(()) => Ok(true),
@@ -338,7 +338,7 @@ const fn min_version(tls: &TlsSettings) -> MinVersion {
     }
 }
 
-/// The host of `host:port`, without the brackets of an IPv6 address.
+/// Returns the host of `host:port`, without the brackets of an IPv6 address.
 fn host(address: &str) -> &str {
     let host = address.rsplit_once(':').map_or(address, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')

@@ -1,4 +1,4 @@
-//! The end of a worker's sessions: of all at a stop, and of those that are removed.
+//! The end of a worker's sessions: of all at a stop, and of removed ones.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,35 +14,35 @@ use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::session_waker::Release;
 use crate::link::Down;
 
-/// Panics at the end of a session that do not get it on.
+/// The maximum number of panics without progress at the end of a session.
 const PANICS_BORNE_MAX: u32 = 8;
 
-/// How long applications have at least to hear of the end of their stores.
+/// The minimum time that applications have for notifications of their stores' end.
 const TOLD_NS_MIN: u64 = 1_000_000_000;
 
 pub(super) struct Stop {
     pub(super) until_ns: u64,
-    /// Slots that had a connection when it began.
+    /// Slots that had a connection when the stop began.
     pub(super) was_up: BTreeSet<usize>,
 }
 
-/// A session that goes as soon as it has logged out and its store has made all safe.
+/// A session that leaves once it has logged out and its store has made all records safe.
 pub(super) struct Leaving {
     pub(super) slot: usize,
     pub(super) was_up: bool,
-    /// How long it may take for what it does now.
+    /// The deadline of its present step.
     pub(super) until_ns: u64,
-    /// How it has ended, once it has no connection.
+    /// The outcome, once it has no connection.
     pub(super) outcome: Option<Outcome>,
     pub(super) to: Sender<SessionOutcome>,
 }
 
-/// A session that has left the worker. Its application may still be told of what a store that has
-/// failed has lost: before another session of this name goes on with the numbers.
+/// A session that has left the worker. Its application may still be notified of a failed store's
+/// losses, before another session of this name continues with the numbers.
 pub(super) struct Left {
     session: DrivenSession,
     outcome: Outcome,
-    /// How long it may take.
+    /// The deadline of the notifications.
     until_ns: u64,
     to: Sender<SessionOutcome>,
 }
@@ -58,7 +58,7 @@ impl Worker {
         })
     }
 
-    /// Outcomes of the stop; what is still connected is cut.
+    /// Closes the remaining connections, and returns the outcomes of the stop.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let stop = self.stop.take();
         let mut outcomes = Vec::new();
@@ -70,10 +70,10 @@ impl Worker {
                 down(slot, &why, self.io.now(), self.poll.registry());
             }
         }
-        // One limit for all, whose stores work beside each other. A store that has answered by then
-        // gets as long again for what it is given last.
+        // One deadline applies to all stores, which work in parallel. A store that has answered by
+        // then gets the same time again for its last records.
         let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
-        // Each is looked at: that is what lets a store begin its next sync.
+        // Every session must be checked, because the check lets a store begin its next sync.
         let mut settled =
             || self.slots.iter_mut().fold(true, |all, (_, slot)| is_settled(slot) & all);
         while !settled() && self.io.monotonic_ns() < until_ns {
@@ -91,8 +91,8 @@ impl Worker {
         ended.map(|((_, slot), outcome)| slot.with_numbers(outcome)).collect()
     }
 
-    /// Applications hear what stores that have failed have lost, before others go on with the
-    /// numbers. Applications that were not `settled` before had their time already.
+    /// Waits until applications are notified of failed stores' losses, before others continue with
+    /// the numbers. Applications that were not `settled` before have already had their time.
     fn wait_until_told(&mut self, settled: &[bool], until_ns: u64) {
         let until_ns = until_ns.max(self.io.monotonic_ns().saturating_add(TOLD_NS_MIN));
         let mut told = || {
@@ -106,13 +106,13 @@ impl Worker {
         }
     }
 
-    /// The session in this slot logs out, and goes when that is over.
+    /// Begins the logout of the session in this slot, which leaves afterwards.
     pub(super) fn begin_release(&mut self, release: Release) {
         let i = release.session_waker.slot();
         let is_here =
             |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.session_waker, &release.session_waker);
         if !self.slots.get(i).is_some_and(is_here) {
-            // As with a connection: it has gone to another worker, or is on its way to this one.
+            // The session has moved to another worker, or will arrive, as with a connection.
             release.hand_over();
             return;
         }
@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    /// Ends the sessions that have logged out, or have had their time for it.
+    /// Ends the sessions that have logged out, or whose time is up.
     pub(super) fn release(&mut self) {
         let now_ns = self.io.monotonic_ns();
         for n in (0..self.leaving.len()).rev() {
@@ -152,10 +152,10 @@ impl Worker {
                 self.again.retain(|other| *other != i);
                 self.spin_ns = spin_ns(self.slots.iter().map(|(_, slot)| slot));
                 self.command_queue.has_lost_one();
-                // A connection that comes for it from here on is refused.
+                // A connection for the session is refused from here on.
                 session.shared.session_waker.leave();
-                // Opening a store may have taken long. An application that has had its time gets
-                // no more.
+                // Opening a store may have taken long. An application that has had its time gets no
+                // more.
                 let wait_ns = if settled { ENDING_NS_MAX } else { 0 };
                 let until_ns = self.io.monotonic_ns().saturating_add(wait_ns);
                 let outcome = outcome.unwrap_or(Outcome::Failed);
@@ -165,19 +165,19 @@ impl Worker {
         self.let_go(self.io.monotonic_ns());
     }
 
-    /// Returns true if no session is on its way out.
+    /// Returns true if no session is leaving.
     pub(super) fn lets_none_go(&self) -> bool {
         self.leaving.is_empty() && self.left.is_empty()
     }
 
-    /// Lets the sessions go that have left, and whose applications know how they have ended.
+    /// Releases sessions that have left and whose applications have been notified.
     fn let_go(&mut self, now_ns: u64) {
         for n in (0..self.left.len()).rev() {
             let left = &mut self.left[n];
             if now_ns >= left.until_ns || is_settled(&mut left.session) {
                 let Left { mut session, outcome, to, .. } = self.left.swap_remove(n);
                 let outcome = session.with_numbers(outcome);
-                // A store of the user's own may panic when it is dropped.
+                // A custom store may panic when it is dropped.
                 let _ = guarded(&mut session, |session| {
                     session.retire();
                     Ok(())
@@ -188,7 +188,7 @@ impl Worker {
         }
     }
 
-    /// When a session that is to go is looked at again.
+    /// Returns the time of the next check of leaving sessions.
     pub(super) fn leaving_at(&self) -> u64 {
         let look_ns = self.io.monotonic_ns().saturating_add(LOOK.as_nanos() as u64);
         let at = self.leaving.iter().map(|leaving| match leaving.outcome {
@@ -214,22 +214,21 @@ impl Worker {
     }
 }
 
-/// Returns true if the session may end. The application hears here of what has become safe, and may
-/// panic: then the session is looked at once more.
+/// Returns true if the session may end. The application is notified here of safe records and may
+/// panic; the session is then checked again.
 fn is_settled(slot: &mut DrivenSession) -> bool {
     guarded(slot, |slot| Ok(slot.is_settled())).unwrap_or(false)
 }
 
-/// The engine ends. The application, or whoever listens to events, may panic: it is told of the
-/// next message all the same.
+/// Finishes a session at the end of the engine. If the application or an event listener panics, the
+/// next message is still reported.
 fn finish(slot: &mut DrivenSession, until_ns: u64) {
     if !slot.settle(until_ns) {
         return;
     }
     let mut left = slot.unsettled();
-    // A panic at `SessionNotice::Unsent` leaves one message less to tell. One at another event, or
-    // in whoever listens to the log, leaves as many: a few of these are borne, so that the loop
-    // ends.
+    // A panic at `SessionNotice::Unsent` leaves one message less to report. Another panic makes no
+    // progress; only a few of these are tolerated, so that the loop ends.
     let mut borne = 0;
     let act = |slot: &mut DrivenSession| {
         slot.finish(until_ns);
