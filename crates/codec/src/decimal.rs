@@ -414,8 +414,8 @@ pub struct NotADecimal;
 impl fmt::Display for NotADecimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(
-            "not a decimal: write a minus sign if any, digits that fit into 64 bits and a point \
-             with at most 18 of them behind it",
+            "not a decimal: write an optional minus sign, digits that fit into 64 bits, and a \
+             point with at most 18 digits behind it",
         )
     }
 }

@@ -49,9 +49,10 @@ impl fmt::Display for Garbled {
             Self::BeginString => "bytes outside a message, skipped to the next 8=FIX",
             Self::BodyLengthField => "BodyLength(9) is not the second field or not a number",
             Self::TooLong => {
-                "BodyLength(9) exceeds the limit; raise message_bytes_max if it is meant"
+                "BodyLength(9) exceeds the limit; raise message_bytes_max if such messages are \
+                 expected"
             }
-            Self::BodyLength => "CheckSum(10) does not stand where BodyLength(9) says",
+            Self::BodyLength => "CheckSum(10) is not at the position that BodyLength(9) gives",
             Self::CheckSum => "CheckSum(10) differs from the sum of the bytes",
             Self::MsgType => "MsgType(35) is not the third field",
         })
@@ -198,18 +199,21 @@ impl fmt::Display for GroupError {
         match fault {
             GroupFault::NotANumber => write!(f, "group {group}: its NumInGroup is not a number"),
             GroupFault::Delimiter { expected, found: Some(found) } => {
-                write!(f, "group {group}, entry {entry}: tag {found} stands where its delimiter ")?;
+                write!(
+                    f,
+                    "group {group}, entry {entry}: tag {found} is in place of the delimiter "
+                )?;
                 write!(f, "{expected} is expected")
             }
             GroupFault::Delimiter { expected, found: None } => {
-                write!(f, "group {group}, entry {entry}: its delimiter {expected} is expected, ")?;
+                write!(f, "group {group}, entry {entry}: the delimiter {expected} is expected, ")?;
                 f.write_str("but the message ends")
             }
             GroupFault::Order { tag, after } => {
-                write!(f, "group {group}, entry {entry}: tag {tag} may not stand after {after}")
+                write!(f, "group {group}, entry {entry}: tag {tag} must not follow {after}")
             }
             GroupFault::TooMany => {
-                write!(f, "group {group}, entry {entry}: NumInGroup says there are fewer")
+                write!(f, "group {group}, entry {entry}: NumInGroup gives fewer entries")
             }
         }
     }
@@ -385,14 +389,14 @@ impl fmt::Display for Misuse {
             Self::DelimiterInValue(tag) => {
                 write!(f, "the value of tag {tag} contains SOH, which only a data field may hold")
             }
-            Self::EmptyValue(tag) => write!(f, "tag {tag} has no value; leave the field out"),
+            Self::EmptyValue(tag) => write!(f, "tag {tag} has no value; omit the field"),
             Self::SessionOwned(tag) => {
-                write!(f, "tag {tag} is written by the session layer; leave it out")
+                write!(f, "tag {tag} is written by the session layer; omit it")
             }
             Self::MsgType => f.write_str("MsgType(35) is empty or belongs to the session layer"),
             Self::SlotCount => f.write_str("fill each slot of the template exactly once"),
             Self::NotWholeFields => {
-                f.write_str("constant fields are not whole; write each as tag=value and SOH")
+                f.write_str("constant fields are incomplete; write each as tag=value and SOH")
             }
             Self::NumInGroup(tag) => {
                 write!(f, "tag {tag} counts the entries of a group; add or remove entries instead")

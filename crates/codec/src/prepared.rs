@@ -182,7 +182,7 @@ impl Prepared {
 
     /// Begins the next message; values follow in the order of the slots.
     #[inline(always)]
-    #[must_use = "end with finish(), or there is no message"]
+    #[must_use = "end with finish(); otherwise the message is incomplete"]
     pub fn patch(&mut self) -> Patch<'_> {
         // Writes all constants again if the previous message is unfinished.
         let moved = !replace(&mut self.finished, false);

@@ -45,7 +45,7 @@ impl Template {
 
     /// Writes the template into `body`; values follow in the order of the slots.
     #[inline(always)]
-    #[must_use = "end with done(), or the message is incomplete"]
+    #[must_use = "end with done(); otherwise the message is incomplete"]
     pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
         if let Some(misuse) = self.misuse {
             body.blame(misuse);

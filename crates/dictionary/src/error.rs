@@ -214,11 +214,11 @@ impl fmt::Display for Problem {
             Self::BadAttribute { attribute, value } => {
                 write!(f, "attribute '{attribute}' can't be '{value}'")?;
                 f.write_str(match *attribute {
-                    "action" => "; take 'add', 'change' or 'remove'",
+                    "action" => "; use 'add', 'change' or 'remove'",
                     "required" => "; take 'Y' or 'N'",
-                    "after" | "before" => "; name a member that is there",
-                    "number" => "; take a number from 1 on",
-                    "msgcat" => "; take 'admin' or 'app'",
+                    "after" | "before" => "; name an existing member",
+                    "number" => "; use a number from 1",
+                    "msgcat" => "; use 'admin' or 'app'",
                     _ => "",
                 })
             }
@@ -227,7 +227,7 @@ impl fmt::Display for Problem {
                 did_you_mean(f, nearest.as_deref())
             }
             Self::UnknownType { name, nearest } => {
-                write!(f, "no data type is called '{name}'")?;
+                write!(f, "no data type has the name '{name}'")?;
                 did_you_mean(f, nearest.as_deref())
             }
             Self::UnknownField { name, nearest } => {
@@ -240,11 +240,11 @@ impl fmt::Display for Problem {
             }
             Self::BadCondition(bad) => write!(f, "{bad}"),
             Self::NotThere { nearest } => {
-                f.write_str("is not there, so it can't be changed or removed")?;
+                f.write_str("does not exist, so it cannot be changed or removed")?;
                 did_you_mean(f, nearest.as_deref())
             }
             Self::UnknownScenario { name, nearest } => {
-                write!(f, "nothing is of the scenario '{name}'")?;
+                write!(f, "no element belongs to the scenario '{name}'")?;
                 did_you_mean(f, nearest.as_deref())
             }
             Self::InComponent { component } => {
@@ -259,11 +259,11 @@ impl fmt::Display for Problem {
             Self::TooDeep => write!(f, "nested deeper than {} levels", Self::DEPTH_MAX),
             Self::TooManyMembers => {
                 let max = Self::MEMBERS_MAX;
-                write!(f, "more than {max} members, with those of its components: use fewer")
+                write!(f, "more than {max} members, including those of its components; use fewer")
             }
             Self::TooManyFields => write!(f, "more than {} fields", Self::FIELDS_MAX),
             Self::UnknownStandard { nearest } => {
-                f.write_str("no standard dictionary has this name; take one of FIX40 to FIX44, ")?;
+                f.write_str("no standard dictionary has this name; use one of FIX40 to FIX44, ")?;
                 f.write_str("FIX50, FIX50SP1, FIX50SP2, FIXT11, FIXLatest")?;
                 did_you_mean(f, nearest.as_deref())
             }
@@ -272,7 +272,7 @@ impl fmt::Display for Problem {
 }
 
 fn taken(f: &mut fmt::Formatter<'_>, what: &str, name: &str, id: &dyn fmt::Display) -> fmt::Result {
-    write!(f, "its {what} is that of {name}({id}); take another")
+    write!(f, "its {what} belongs to {name}({id}); use another")
 }
 
 fn did_you_mean(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {

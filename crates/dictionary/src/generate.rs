@@ -129,8 +129,8 @@ impl fmt::Display for GenerateError {
             Self::Unknown(unknown) => unknown.fmt(f),
             Self::NameTaken { element, rust, by } => write!(
                 f,
-                "{element}: its name in Rust, `{rust}`, is that of {by} of the standard; give it \
-                 another name in the dictionary"
+                "{element}: its name in Rust, `{rust}`, belongs to {by} of the standard; rename \
+                 the element in the dictionary"
             ),
         }
     }

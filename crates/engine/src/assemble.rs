@@ -226,7 +226,8 @@ fn open_one(
     }
     if settings.store.refresh_on_logon {
         let id = settings.id();
-        let why = "refresh_on_logon needs a store of your own: nobody else writes the engine's";
+        let why = "refresh_on_logon requires a store of your own, because only this engine writes \
+                   its own stores";
         return Err(EngineError::Settings(format!("{id}: {why}")));
     }
     stores::open(settings, &registry.helpers, now_ns).map_err(failed)
@@ -428,15 +429,15 @@ fn added_fields(
     for tag in tags(&protocol.header_fields).into_iter().filter(|_| validates) {
         if !rules.is_header_field(tag) {
             let what = format!(
-                "tag {tag} is no field of the standard header by the dictionary: the counterparty \
-                 would reject each message; fields of the body are body_fields"
+                "tag {tag} is not in the standard header of the dictionary, so the counterparty \
+                 would reject each message; write fields of the body in body_fields"
             );
             return Err(("header_fields", what));
         }
     }
     for tag in tags(&protocol.body_fields) {
         if !rules.has_body_field(tag) {
-            let what = format!("tag {tag} stands in the body of no message of the dictionary");
+            let what = format!("tag {tag} is not in the body of any message of the dictionary");
             return Err(("body_fields", what));
         }
     }

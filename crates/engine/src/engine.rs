@@ -578,7 +578,11 @@ const fn pool_limits(settings: &EngineSettings) -> PoolLimits {
 
 fn check_no_template(settings: &Settings) -> Result<(), EngineError> {
     let Some(template) = settings.sessions.iter().find(|s| s.is_template()) else { return Ok(()) };
-    let why = format!("{} is a template; Engine::builder().admit() says whom", template.id());
+    let why = format!(
+        "{} is a template; a program admits its sessions by \
+                       Engine::builder().admit()",
+        template.id()
+    );
     Err(EngineError::Settings(why))
 }
 

@@ -57,7 +57,7 @@ mod engine;
 mod error;
 #[cfg_attr(
     not(feature = "rig"),
-    expect(unreachable_pub, reason = "simulated worlds alone have another one")
+    expect(unreachable_pub, reason = "only simulated worlds replace it")
 )]
 mod io;
 mod link;

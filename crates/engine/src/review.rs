@@ -93,8 +93,8 @@ impl Review {
 fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findings) {
     let (settings, path) = (&session.store, session.store_path());
     if settings.durability == Durability::Memory {
-        let what = "nothing is stored in files: after a restart messages are lost, and numbers \
-                    begin again at 1";
+        let what = "messages are not stored in files: after a restart messages are lost, and the \
+                    numbers start again at 1";
         return warnings.of(session, "durability", what);
     }
     match file_system::check(&path, settings.allow_network_store) {
@@ -103,15 +103,15 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
         Err(error) => errors.of(session, "store_dir", &error.to_string()),
     }
     if file_system::is_in_memory(&path) {
-        let what = "the store lies on a file system in memory (tmpfs): it is lost with the next \
-                    start of the machine";
+        let what = "the store lies on a file system in memory (tmpfs), and is lost when the \
+                    machine restarts";
         warnings.of(session, "store_dir", what);
     }
 }
 
 /// The risk of an administration without an audit.
-const UNWRITTEN: &str = "[admin]: what operators do is written nowhere but in the log; set \
-                         audit_file of [engine]";
+const UNWRITTEN: &str = "[admin]: the actions of operators are recorded only in the log; set \
+                         audit_file in [engine]";
 
 #[cfg(test)]
 mod tests {

@@ -60,7 +60,7 @@ impl AuditFile {
         let mut file = file.open(path)?;
         file.try_lock().map_err(|why| match why {
             TryLockError::WouldBlock => {
-                io::Error::new(ErrorKind::ResourceBusy, "another process writes it")
+                io::Error::new(ErrorKind::ResourceBusy, "another process has the file open")
             }
             TryLockError::Error(error) => error,
         })?;
@@ -76,7 +76,11 @@ impl AuditFile {
             let texts = [("who", "engine"), ("what", &what), ("step", "torn")];
             chain.append(&AuditLine { at: now, texts: &texts, of: None })?;
         } else if start + tail.len() as u64 != length {
-            return Err(io::Error::new(ErrorKind::ResourceBusy, "it grows while it is read"));
+            return Err(io::Error::new(
+                ErrorKind::ResourceBusy,
+                "another process appended to the \
+                file meanwhile",
+            ));
         }
         Ok(Self { path: path.to_owned(), chain: Mutex::new(chain) })
     }
@@ -152,7 +156,10 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
                 damaged = 1;
             }
             Err(why) => {
-                let why = format!("its last lines were changed: {why}; move the file away");
+                let why = format!(
+                    "the last lines of the file were changed: {why}; move the file \
+                                   away"
+                );
                 return Err(io::Error::new(ErrorKind::InvalidData, why));
             }
         }
@@ -160,7 +167,11 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     }
     match is_whole {
         true => Ok((0, 0, NO_HASH.to_owned())),
-        false => Err(io::Error::new(ErrorKind::InvalidData, "its end is no audit; move it away")),
+        false => Err(io::Error::new(
+            ErrorKind::InvalidData,
+            "the file does not end in a valid \
+            audit record; move it away",
+        )),
     }
 }
 
@@ -211,7 +222,7 @@ mod tests {
         let path = dir.path().join("audit");
         let _first = AuditFile::open(&path, Timestamp(1)).unwrap();
         let second = AuditFile::open(&path, Timestamp(1)).err().unwrap();
-        assert_eq!(second.to_string(), "another process writes it");
+        assert_eq!(second.to_string(), "another process has the file open");
     }
 
     #[test]

@@ -101,350 +101,358 @@ events! {
         "Do nothing: the session trades.";
     Disconnected = 2002, Info | Warn,
         "disconnected",
-        "Read `reason`: it says who ended the connection and why, with the Text(58) of the \
-        counterparty's Logout(5). The page \"Codes\" explains each reason.";
+        "Read `reason`: it names the side that ended the connection, the cause, and the Text(58) \
+         of the counterparty's Logout(5). The page \"Codes\" explains each reason.";
     ConnectionFailed = 2003, Warn,
         "connection failed",
-        "Check `destination` and the firewalls on the way: nobody listens there, or the way is \
-        closed. The session tries again by itself.";
+        "Check `destination` and the firewalls: no process listens there, or the network blocks \
+         the connection. The session connects again by itself.";
     ConnectionBroke = 2004, Warn,
         "the connection broke",
-        "Read `error`, which is what the system says about the network or the counterparty's \
-        machine. The session connects again and asks for what it lacks.";
+        "Read `error`, the system's report about the network or the counterparty's machine. The \
+         session connects again and requests the missing messages.";
     LogonRefused = 2005, Warn,
         "Logon(A) refused",
         "Read `why`, and compare the settings of both sides with the counterparty.";
     ConnectionRefused = 2006, Warn,
         "refused a connection",
-        "Read `why`: the session has a connection already, an operator has logged it out, its \
-        store has failed, or its window is closed.";
+        "Read `why`: the session is already connected, an operator has logged the session out, \
+         its store has failed, or its schedule is closed.";
     AttemptsGivenUp = 2007, Error,
         "the session makes no further attempt to connect",
-        "Remove the cause, then use the action `log_on`: `reconnect_attempts_max` is reached.";
+        "Remove the cause, then use the action `log_on`: the session has reached \
+         `reconnect_attempts_max`.";
     Window = 2008, Info,
-        "the next window of the schedule is known",
-        "Do nothing: the schedule was read, and `open` and `close` are its next window.";
+        "the next window of the schedule has been computed",
+        "Do nothing: `open` and `close` are the next window of the schedule.";
     WindowClosed = 2009, Info,
-        "logging out: the window has closed",
-        "Do nothing: the schedule asks for the logout.";
+        "logging out: the window of the schedule has closed",
+        "Do nothing: the schedule requires the logout.";
     WindowOpened = 2010, Info,
-        "numbers start again: a window has opened",
-        "Do nothing: the schedule asks for the reset.";
+        "the numbers start again at 1: a window of the schedule has opened",
+        "Do nothing: the schedule requires the reset.";
     NumbersBeginAgain = 2011, Info,
-        "the numbers begin again at 1",
-        "Ask the counterparty why its Logon(A) had ResetSeqNumFlag(141)=Y, if nobody wanted a \
-        reset.";
+        "the numbers start again at 1",
+        "Ask the counterparty why its Logon(A) had ResetSeqNumFlag(141)=Y, unless both sides \
+         wanted the reset.";
     NumbersTaken = 2012, Info,
-        "the session has taken over the numbers of the store",
-        "Find out which other process has changed the store, if nobody meant to: its numbers \
-        count.";
+        "the session uses the numbers of the store, which have changed",
+        "Find the process that changed the store, unless the change was intended: the session \
+         continues with the numbers of the store.";
     ReadyAgain = 2013, Info,
-        "the session is ready again",
-        "Do nothing: the store takes messages again, or the application is back.";
+        "the session accepts messages again",
+        "Do nothing: the store or the application has recovered.";
     Resending = 2014, Info,
         "the session is resending messages",
-        "Do nothing: the counterparty has asked for messages again.";
+        "Do nothing: the counterparty has requested messages again.";
     AskedAgain = 2015, Warn,
-        "the counterparty sent the same ResendRequest(2) again",
-        "Ask the operator of the counterparty: it asks in a loop and does not take the answers. \
-        After some repetitions the session ends by itself.";
+        "the counterparty repeated a ResendRequest(2)",
+        "Call the operator of the counterparty: its engine repeats the request and does not \
+         accept the resent messages. After some repetitions the session ends the connection.";
     NotStored = 2016, Warn,
-        "messages are not in the store; a gap fill replaces them",
-        "Tell the counterparty, if the messages were orders: it asked for messages that the \
-        store does not have, from `missing` on.";
+        "requested messages are missing from the store; a gap fill replaces them",
+        "Tell the counterparty if the missing messages were orders. They begin at the number \
+         `missing`.";
     Skipped = 2017, Warn,
         "bytes were skipped",
-        "Read `reason`, and find the bytes in the protocol log behind the word `garbled`.";
+        "Read `reason`, and find the bytes in the protocol log, marked `garbled`.";
     WouldBeRejected = 2018, Warn,
-        "our message is not valid: the counterparty would reject it",
-        "Mend the program that made the message: `reject` says why it is not valid.";
+        "our message is invalid: the counterparty would reject it",
+        "Correct the program that made the message: `reject` names the error.";
     GivenBack = 2019, Warn,
-        "a message was not sent, and given back",
-        "Handle the message of `SessionNotice::Unsent`, which the application got; `why` says the \
-        cause.";
+        "a message was not sent, and was returned to the application",
+        "Handle the message of `SessionNotice::Unsent`, which the application received; `why` \
+         names the cause.";
     NotAnswered = 2020, Warn,
-        "the answer of the application could not be sent",
-        "Read `why`. Mend the program, if the mistake is its own: then the counterparty got a \
-        BusinessMessageReject(j).";
+        "the application's answer could not be sent",
+        "Read `why`. If the program made a mistake, correct the program: the counterparty \
+         received a BusinessMessageReject(j).";
     SlowConsumer = 2021, Warn,
-        "the counterparty takes its messages slowly",
-        "Ask the counterparty why it reads too slowly, or look for a full network. Beyond the \
-        limits of the settings the session is disconnected.";
+        "the counterparty reads its messages slowly",
+        "Ask the counterparty why it reads too slowly, or look for a congested network. Beyond \
+         the limits of the settings the session disconnects.";
     CaughtUp = 2022, Info,
         "the counterparty has caught up",
-        "Do nothing: the counterparty reads again.";
+        "Do nothing: the counterparty has read all messages.";
     MessageRejected = 2023, Warn,
-        "a message of the counterparty was rejected; the line says which and why",
-        "Tell the operator of the counterparty, if it happens often. Our Reject(3) has told the \
-        counterparty's engine.";
+        "a message of the counterparty was rejected; the text names the message and the cause",
+        "Call the operator of the counterparty if the rejects are frequent. The counterparty's \
+         engine has received our Reject(3).";
     RejectedByCounterparty = 2024, Warn,
-        "the counterparty rejected a message of ours; the line says which and why",
-        "Mend the program that sends such messages: the Reject(3) or BusinessMessageReject(j) \
-        says why.";
+        "the counterparty rejected a message of ours; the text names the message and the cause",
+        "Correct the program that sends such messages: the Reject(3) or BusinessMessageReject(j) \
+         names the error.";
     RolledBack = 2025, Warn,
-        "a failure undid a turn; its messages come again",
-        "Follow the page \"A message is missing: what now?\". The cause is a failure of the \
-        store or a panic.";
+        "a failure rolled back a turn; the engine delivers its messages again",
+        "Follow the page \"A message is missing: what now?\". The cause is a failed store or a \
+         panic.";
     SpeaksTls = 2026, Error,
-        "the counterparty speaks TLS, and the settings of the session have no tls",
+        "the counterparty uses TLS, but the settings of the session have no `tls`",
         "Set `tls`, or have the counterparty connect without TLS.";
     LogonFieldsLeftOut = 2027, Error,
-        "fields of the Logon(A) are left out",
-        "Mend `logon.fields`: `error` says which fields cannot be written.";
+        "fields of the Logon(A) were omitted",
+        "Correct `logon.fields`: `error` names the fields that cannot be written.";
     DictionaryOfAnotherVersion = 2028, Warn,
-        "the dictionary is of another version",
-        "Check `dictionary`: it is of another version than the session, and judges its messages \
-        all the same.";
+        "the dictionary belongs to another version than the session",
+        "Check `dictionary`: the session validates its messages with a dictionary of another \
+         version.";
     NoValidation = 2029, Error,
-        "messages are not validated: there is no dictionary",
-        "Mend the dictionary: `error` says why it could not be made.";
+        "messages are not validated: the dictionary is missing",
+        "Correct the dictionary: `error` says why it could not be loaded.";
     NotRouted = 2030, Warn,
-        "a message could not be passed on",
-        "Read `why`: DeliverToCompID(128) names a session that does not take the message.";
+        "a message for another session could not be forwarded",
+        "Read `why`: DeliverToCompID(128) names a session that does not accept the message.";
     LogonUnanswered = 2031, Error,
-        "the application has not judged a Logon(A) in time",
-        "Make `judge_logon` faster: it takes longer than `logon_timeout_ms`.";
+        "the application did not judge a Logon(A) in time",
+        "Make `judge_logon` faster: it took longer than `logon_timeout_ms`.";
     JudgingPanicked = 2032, Error,
-        "judging a Logon(A) panicked; the Logon(A) is refused",
-        "Mend `judge_logon`: standard error has the place of the panic.";
+        "`judge_logon` panicked; the Logon(A) is refused",
+        "Correct `judge_logon`: standard error has the location of the panic.";
     LinesLeftOut = 2033, Warn,
-        "lines were left out",
-        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
+        "similar lines were omitted",
+        "Do nothing: the event stands for `left_out` omitted lines with one cause.";
     NotDelivered = 2035, Warn,
-        "messages above a gap are not delivered; the line says which",
-        "Ask the counterparty whether the messages count: it gave them up by a SequenceReset(4) \
-        or a reset of the numbers.";
+        "messages behind a gap are not delivered; the text gives their number",
+        "Ask the counterparty whether the messages are valid: it discarded them by \
+         SequenceReset(4) or by a reset of the numbers.";
     FaultyReject = 2036, Warn,
-        "a Reject(3) of the counterparty is faulty; the line says why",
-        "Tell the counterparty. Our session sent no answer, and the number of the Reject(3) \
-        counts.";
+        "a Reject(3) of the counterparty is invalid; the text names the error",
+        "Tell the counterparty. Our session sent no answer, and the Reject(3) used its number.";
     UnaskedReset = 2037, Warn,
-        "the answer to our Logon(A) resets the numbers, which was not asked for",
-        "Ask the counterparty why its answer has ResetSeqNumFlag(141)=Y. Messages sent before \
-        are not resent.";
+        "the counterparty's answer to our Logon(A) reset the numbers without a request",
+        "Ask the counterparty why its answer had ResetSeqNumFlag(141)=Y. Earlier messages are not \
+         resent.";
     FaultyLogout = 2038, Warn,
-        "a Logout(5) of the counterparty is faulty; the line says why",
-        "Tell the counterparty, or check `dictionary`. The session has ended all the same.";
+        "a Logout(5) of the counterparty is invalid; the text names the error",
+        "Tell the counterparty, or check `dictionary`. The session has logged out in spite of the \
+         error.";
     NotTaken = 2039, Warn,
-        "a message of the counterparty is not taken",
-        "Read `reason` and `text`; `seq` is the number of the message. Our \
-        BusinessMessageReject(j), or up to FIX 4.1 our Reject(3), has told the counterparty.";
+        "the application refused a message of the counterparty",
+        "Read `reason` and `text`; `seq` is the number of the message. The counterparty has \
+         received our BusinessMessageReject(j), or up to FIX 4.1 our Reject(3).";
     StoredGone = 2040, Warn,
-        "the numbers begin again: messages that were stored without a logon are not sent",
-        "Send them again if they still count: `first` and `last` were their numbers.";
+        "the numbers start again: messages stored without a logon are not sent",
+        "Send the messages again if they are still valid: they had the numbers `first` to `last`.";
     LogonWaits = 2101, Warn,
-        "a Logon(A) waits, as many have failed",
-        "Look at `asked`, the session: somebody guesses passwords, or a counterparty has an old \
-        one.";
+        "a Logon(A) is delayed, because many logons have failed",
+        "Look at `asked`, the requested session: somebody guesses passwords, or a counterparty \
+         uses an old password.";
     ProxyHeaderMissing = 2102, Warn,
-        "closed: a proxy of proxy_protocol_from has to say for whom it connects",
-        "Switch on the PROXY protocol at the proxy.";
+        "closed: the proxy, an address of proxy_protocol_from, did not name the address of its \
+         client",
+        "Enable the PROXY protocol in the proxy.";
     ClosedLogonRefused = 2103, Warn,
         "closed: its Logon(A) was refused",
         "Read `reason`: the cause is the password, the certificate, or the application.";
     ClosedForAddress = 2104, Warn,
-        "closed: its address is not one of those of this session (allow_from)",
-        "Add the address to `allow_from`, if it is the counterparty's.";
+        "closed: the address is not in `allow_from` of the session",
+        "Add the address to `allow_from` if it belongs to the counterparty.";
     ClosedForCertificate = 2105, Warn,
-        "closed: its certificate is none of those of this session (tls.peer)",
-        "Add the certificate's name or fingerprint to `tls.peer`, if it is the counterparty's.";
+        "closed: the certificate is not in `tls.peer` of the session",
+        "Add the certificate's name or fingerprint to `tls.peer` if it belongs to the \
+         counterparty.";
     ClosedBeingJudged = 2106, Warn,
-        "closed: its first Logon(A) is still being judged",
-        "Do nothing: the counterparty connected again before its first Logon(A) was answered.";
+        "closed: an earlier Logon(A) of the counterparty is still being judged",
+        "Do nothing: the counterparty connected again before the answer to its first Logon(A).";
     ClosedForNobody = 2107, Warn,
         "closed: the Logon(A) matches no configured session",
         "Compare `asked` with the CompIDs and the version in the settings.";
     ClosedForTls = 2108, Warn,
         "closed: the TLS handshake failed",
-        "Read `reason`: it says which side refused what.";
+        "Read `reason`: it names the side that ended the handshake, and the cause.";
     ClosedForStranger = 2109, Warn,
-        "closed: no session here has its address in allow_from",
-        "Do nothing, if it is a stranger. Otherwise add its address to `allow_from`.";
+        "closed: the address is not in `allow_from` of any session",
+        "Do nothing about a stranger. Otherwise add the address to `allow_from`.";
     ClosedForPlainPort = 2110, Warn,
-        "closed: the counterparty speaks TLS, and this port does not",
+        "closed: the counterparty uses TLS, but this port does not",
         "Set `tls`, or tell the counterparty the right port.";
     ClosedForGarbage = 2111, Warn,
-        "closed: the first bytes are no message",
-        "Do nothing, if it is a stranger: the bytes are not FIX.";
+        "closed: the first bytes are no FIX message",
+        "Do nothing about a stranger: the bytes are not FIX.";
     ClosedForOther = 2112, Warn,
-        "closed: the session has another new connection already",
+        "closed: another new connection of the session is waiting",
         "Ask the counterparty why it connects twice.";
     ClosedForRoom = 2113, Warn,
-        "closed: too many connections without a Logon(A), and this one is old",
-        "Look for the address: it is a flood, or counterparties connect and send no Logon(A).";
+        "closed: too many connections wait for their Logon(A), and this connection is the oldest",
+        "Look for the address: the cause is a flood, or counterparties that connect and send no \
+         Logon(A).";
     ClosedForThread = 2114, Error,
-        "closed: no thread to judge a Logon(A)",
-        "Raise the limits of the system: it gives no thread.";
+        "closed: the system provides no thread to judge a Logon(A)",
+        "Raise the system's limit on threads.";
     NotAccepted = 2115, Error,
         "a connection could not be accepted",
-        "Raise the limit of open files, which is the usual cause (`LimitNOFILE`); `error` has \
-        the cause.";
+        "Read `error`. The usual cause is the limit on open files: raise it (`LimitNOFILE`).";
     JudgingTooLong = 2116, Warn,
         "judging a Logon(A) took longer than its connection may wait",
         "Make `judge_logon` faster.";
     StrangerLinesLeftOut = 2117, Warn,
-        "lines about strangers were left out",
-        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
+        "similar lines about unknown connections were omitted",
+        "Do nothing: the event stands for `left_out` omitted lines with one cause.";
     NotWatched = 2118, Error,
-        "a new address takes no connections",
-        "Reload again: `error` says why the listener cannot be watched.";
+        "a new address accepts no connections",
+        "Reload again: `error` says why the engine cannot watch the listener.";
     NoFurtherSession = 2119, Warn,
-        "no further session is made from a template",
+        "the limit on sessions from a template is reached",
         "Raise `created_sessions_max`, or set `created_sessions_idle_s`.";
     MadeFromTemplate = 2120, Info,
-        "a session was made from a template",
-        "Do nothing: a counterparty that the program admits has logged on.";
+        "a session was created from a template",
+        "Do nothing: the program admitted the counterparty, and the counterparty has logged on.";
     GoneWithoutConnection = 2121, Info,
-        "a session from a template is gone: it had no connection for long",
-        "Do nothing: its store and numbers stay.";
+        "a session from a template was removed after a long time without a connection",
+        "Do nothing: the store and the numbers of the session remain.";
     FewFilesForLogons = 2122, Warn,
-        "too few open files: fewer connections may wait for their Logon(A) than are set",
+        "the limit on open files reduces the number of connections that may wait for their \
+         Logon(A)",
         "Raise the limit of open files (`LimitNOFILE`).";
     StoreFailed = 2201, Error,
         "store failed",
-        "Mend the cause in `error`. The session is disconnected, and the engine opens the store \
-        again by itself.";
+        "Remove the cause in `error`. The session is disconnected, and the engine reopens the \
+         store by itself.";
     StoreNotOpened = 2202, Error,
-        "the store does not open again",
-        "Mend the cause in `error`: the disk, or the rights. The engine tries again.";
+        "the store cannot be reopened",
+        "Remove the cause in `error`: the disk, or the permissions. The engine tries again.";
     StoreNotRead = 2203, Error,
         "the store cannot be read again",
-        "Mend the cause in `error`: the disk, the rights, or the server of the store and the way \
-        to it. The engine tries again, and takes nothing meanwhile.";
+        "Remove the cause in `error`: the disk, the permissions, or the server of the store and \
+         its network. The engine tries again, and accepts no messages meanwhile.";
     LeftInDoubt = 2204, Error,
-        "messages are in doubt: only the store can tell whether it has them",
-        "Wait until the store is open again: then the engine reports whether it has the messages.";
+        "the store has not confirmed messages: they may be stored or lost",
+        "Wait until the store is open again: then the engine reports whether the store has the \
+         messages.";
     SentInDoubt = 2205, Error,
-        "a message was sent as the store failed: it comes back when the store is open again",
-        "Wait until the store is open again: the application then gets \
-        `SessionNotice::RolledBack`.";
+        "a message was sent while the store failed; the application receives a report when the \
+         store is open again",
+        "Wait until the store is open again: then the application receives \
+         `SessionNotice::RolledBack`.";
     NotGivenBack = 2206, Error,
-        "messages were not given back: they wait again",
-        "Wait: the application could not be told, and is told later.";
+        "undeliverable messages could not be returned to the application; they stay in the queue",
+        "Wait: the engine returns the messages as soon as the application can be called.";
     QueueDamaged = 2207, Error,
         "a queued message in the store is damaged",
-        "Run `transfix store verify`: the queue in the store is damaged.";
+        "Run `transfix store verify`, which lists the damage of the queue.";
     BatchCut = 2208, Warn,
-        "an unfinished batch was cut",
-        "Do nothing: a crash left the batch, and nothing of it was sent.";
+        "an unfinished batch was removed from the store",
+        "Do nothing: a crash left the batch, and none of its messages was sent.";
     SegmentNotPrepared = 2209, Warn,
-        "the next segment of a store cannot be made beforehand",
-        "Look at the disk: it is nearly full or slow. The session makes the segment itself, and \
-        stalls meanwhile.";
+        "the next segment of a store cannot be prepared in advance",
+        "Check the disk: it is nearly full or slow. The session creates the segment itself, and \
+         stalls meanwhile.";
     SegmentsStay = 2210, Error,
-        "old segments stay where they are",
-        "Mend the cause in `error`: the segments cannot be moved or deleted.";
+        "old segments cannot be moved or deleted",
+        "Remove the cause in `error`.";
     StoreOnNetwork = 2211, Warn,
         "the store may lie on a network file system",
-        "Use a local disk: a network file system may lose what it has confirmed.";
+        "Use a local disk: a network file system may lose confirmed data.";
     FewMappings = 2212, Warn,
-        "more than half of the memory mappings are used, and stores take more as they grow; \
-        raise the limit (sysctl vm.max_map_count)",
-        "Raise the limit to 262144, and write it into a file in /etc/sysctl.d to keep it.";
+        "more than half of the memory mappings are in use, and stores need more as they grow; \
+         raise the limit (sysctl vm.max_map_count)",
+        "Raise the limit to 262144, and write it to a file in /etc/sysctl.d to make it permanent.";
     ReopeningPanicked = 2213, Error,
-        "a callback panicked while its session was brought back",
-        "Mend the callback; the engine tries the session again.";
+        "a callback panicked during the recovery of its session",
+        "Correct the callback; the engine tries to recover the session again.";
     LockDamaged = 2214, Error,
         "the lock file of a store was damaged",
-        "Find out what changed the lock file, which the engine has written anew. Compare the \
-        numbers with the counterparty's, since segments at the end may be missing too.";
+        "Find the process that changed the lock file; the engine has rewritten the file. Compare \
+         the numbers with those of the counterparty, because segments at the end may be missing \
+         too.";
     StoreOlder = 2215, Error,
-        "an older copy of a store is in its place, or the store was missing and is new",
-        "Stop the engine and put the newer copy back: the store ends at `next_in` and \
-        `next_out`, and was closed with `had_next_in` and `had_next_out`. If the newer copy is \
-        lost, compare the numbers with the counterparty's before you trade.";
+        "the store is older than at its last close, or was missing and is new",
+        "Stop the engine and restore the newer copy of the store. This copy ends at `next_in` and \
+         `next_out`; the last close was at `had_next_in` and `had_next_out`. If the newer copy \
+         is lost, compare the numbers with those of the counterparty before you trade.";
     NumbersNotKept = 2216, Warn,
-        "the numbers of a store cannot be kept beside it",
-        "Mend the cause in `error`. Until then the next start does not notice an older copy of \
-        the store.";
+        "the numbers of a store cannot be recorded outside of the store",
+        "Remove the cause in `error`. Until then the next start cannot detect an older copy of \
+         the store.";
     CallbackHangs = 2301, Warn,
         "a callback has not returned",
-        "Look where the named callback or event waits, by a debugger or `perf`.";
+        "Find where the named callback or event waits, with a debugger or `perf`.";
     CallbackReturned = 2302, Warn,
         "a slow callback has returned",
-        "Make the callback faster. It took `ms`; its session and others of the same thread \
-        waited.";
+        "Make the callback faster. It took `ms`; its session and the other sessions of the thread \
+         waited.";
     Panicked = 2303, Error,
-        "panicked: the connection ends; the last message counts, and is not repeated",
-        "Mend the callback: see \"A panic of the application\".";
+        "a callback panicked: the connection ends; the last message counts as received, and is \
+         not delivered again",
+        "Correct the callback: see \"A panic of the application\".";
     ApplicationFull = 2304, Warn,
-        "the queue before the application is full",
-        "Make the application faster: it is too slow for its messages, and the settings say what \
-        follows.";
+        "the application's queue is full",
+        "Make the application faster: it is too slow for its messages. The settings determine the \
+         consequence.";
     ApplicationHasRoom = 2305, Info,
-        "the queue before the application has room again",
+        "the application's queue has room again",
         "Do nothing: the application has caught up.";
     ApplicationsLeft = 2306, Warn,
         "application threads did not stop; the engine ends without them",
-        "Find the callbacks that did not return, `left` of them.";
+        "Find the callbacks that did not return; `left` is their number.";
     ThreadFailed = 2401, Error,
-        "a thread of the engine has failed, and continues",
+        "a thread of the engine failed, and was restarted",
         "Report it with `error`.";
     ThreadFailedForGood = 2402, Error,
-        "a thread of the engine has failed: the process ends",
-        "Report it with `error`. The process ends because of `thread_lost = \"abort\"`.";
+        "a thread of the engine failed: the process ends",
+        "Report the defect with `error`. The process ends because of `thread_lost = \"abort\"`.";
     ThreadPanicked = 2403, Error,
-        "a thread of the engine has panicked, and continues",
-        "Report it with the text on standard error: it is a defect of the engine, or of a store \
-        of your own.";
+        "a thread of the engine panicked, and was restarted",
+        "Report the defect with the text on standard error. The cause is in the engine, or in a \
+         store of your own.";
     ThreadPanickedForGood = 2404, Error,
-        "a thread of the engine has panicked: the process ends",
-        "Report it with the text on standard error: it is a defect of the engine, or of a store \
-        of your own. The process ends because of `thread_lost = \"abort\"`.";
+        "a thread of the engine panicked: the process ends",
+        "Report the defect with the text on standard error. The cause is in the engine, or in a \
+         store of your own. The process ends because of `thread_lost = \"abort\"`.";
     HelperCpusRefused = 2405, Error,
-        "a thread that helps the stores cannot choose its CPUs",
+        "a helper thread of the stores cannot move to its CPUs",
         "Check `helper_cpus`.";
     ThreadNotPinned = 2406, Error,
-        "a thread cannot be pinned",
+        "a thread cannot be pinned to its CPU",
         "Check `cpu` and `cpus`: the process may not use that CPU.";
     GivenToOtherWorker = 2407, Info,
-        "a session was given to a worker that has less to do",
+        "a session moved to a less busy worker",
         "Do nothing.";
     ThreadLinesLeftOut = 2408, Warn,
-        "lines about lost threads were left out",
-        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
+        "similar lines about failed threads were omitted",
+        "Do nothing: the event stands for `left_out` omitted lines with one cause.";
     LogLinesLost = 2501, Error,
-        "lines of the log are lost",
-        "Mend the cause in `error`: the disk takes nothing. Trading continues.";
+        "lines of a protocol log are lost",
+        "Remove the cause in `error`: the disk accepts no data. Trading continues.";
     LogNotCompressed = 2502, Error,
-        "a log is not compressed",
-        "Mend the cause in `error`. The file stays as it is.";
+        "a protocol log cannot be compressed",
+        "Remove the cause in `error`. The file stays uncompressed.";
     LogNotRolled = 2503, Error,
-        "a log is not rolled",
-        "Mend the cause in `error`. The file grows further.";
+        "a protocol log cannot be rolled",
+        "Remove the cause in `error`. The file continues to grow.";
     LogThreadNotPinned = 2504, Error,
-        "the log's thread cannot be pinned",
+        "the thread of the protocol logs cannot be pinned to its CPU",
         "Check `log_cpu`.";
     LogThreadPanicked = 2505, Error,
-        "the log's thread panicked; its last lines are lost",
-        "Report it with the text on standard error.";
+        "the thread of the protocol logs panicked; its last lines are lost",
+        "Report the defect with the text on standard error.";
     LogLinesLeftOut = 2506, Warn,
-        "lines about the log were left out",
-        "Do nothing: the event stands for `left_out` lines of one cause that were left out.";
+        "similar lines about protocol logs were omitted",
+        "Do nothing: the event stands for `left_out` omitted lines with one cause.";
     LogNotOpened = 2507, Error,
-        "the log cannot be opened yet",
-        "Mend the cause in `error`. The session runs, its lines wait in memory, and the engine \
-        opens the files as soon as it can.";
+        "a protocol log cannot be opened yet",
+        "Remove the cause in `error`. The session runs, its lines wait in memory, and the engine \
+         opens the files as soon as possible.";
     LogEndsWithLoss = 2508, Error,
-        "lines of a log were lost at its end",
-        "Mend the cause in `error`: the session ended before its files could be opened.";
+        "lines of a protocol log were lost at its end",
+        "Remove the cause in `error`: the session ended before its files could be opened.";
     CertificateExpired = 2601, Error,
         "our certificate has expired",
-        "Have a new certificate signed, and put it in the place of the old one: counterparties \
-        refuse the old one.";
+        "Have a new certificate signed, and replace the old file: counterparties refuse the old \
+         certificate.";
     CertificateExpires = 2602, Warn,
         "our certificate expires soon",
-        "Have a new certificate signed within `days` days; a running engine takes it over by \
-        itself.";
+        "Have a new certificate signed within `days` days, and replace the file; a running engine \
+         loads the new certificate by itself.";
     CertificatesRenewed = 2603, Info,
-        "certificates were read again: a file has changed",
+        "certificates were reloaded, because a file has changed",
         "Do nothing.";
     CertificatesUnusable = 2604, Error,
-        "changed certificates are unusable: the old ones stay",
-        "Mend the new files: `error` says what is wrong with them.";
+        "changed certificates are unusable: the old certificates stay in use",
+        "Correct the new files: `error` names their fault.";
     CertificatesUnwatched = 2605, Error,
-        "changes of certificate files are not noticed",
-        "Raise the limits of the system: it gives no thread.";
+        "changes of certificate files are not detected",
+        "Raise the system's limit on threads.";
     SessionAdded = 2701, Info,
         "a session was added",
         "Do nothing.";
@@ -452,53 +460,54 @@ events! {
         "a session was removed",
         "Do nothing.";
     SessionNotBegun = 2703, Error,
-        "a session did not begin with its new settings",
-        "Mend the cause in `error`; the answer of the reload says which settings count now.";
+        "a session did not start with its new settings",
+        "Remove the cause in `error`; the answer to the reload names the settings in force.";
     Operated = 2704, Info,
-        "operated: an operator's action was done",
-        "Do nothing: `what` is the action, and `audit_hash` proves the end of the audit file.";
+        "operated: the action of an operator was applied",
+        "Do nothing: `what` is the action, and `audit_hash` is the hash of its record in the \
+         audit file.";
     NotOperated = 2705, Warn,
         "not operated: the action was refused",
         "Read `why`.";
     AuditTakesNothing = 2706, Error,
-        "not operated: the audit file takes nothing",
-        "Make room on the disk: no action is done meanwhile.";
+        "not operated: the audit file cannot be written",
+        "Free space on the disk: the engine refuses all actions meanwhile.";
     AuditEndMissing = 2707, Error,
-        "the audit file has no end of an action",
-        "Make room on the disk: the action was done, and its end could not be written.";
+        "the end of an action could not be written to the audit file",
+        "Free space on the disk. The action was applied.";
     AuditLineTorn = 2708, Warn,
-        "the last line of the audit file was not whole; it is in FILE.torn",
-        "Do nothing: a crash left the line, and the chain says so.";
+        "the last record of the audit file was incomplete, and was moved to FILE.torn",
+        "Do nothing: a crash left the record, and the audit file notes the move.";
     SessionNotBack = 2709, Error,
-        "a session did not begin again",
-        "Mend the cause in `error`, and reload. The session could begin neither with its new \
-        settings nor with its old ones.";
+        "a session did not start again",
+        "Remove the cause in `error`, and reload. The session could start neither with its new \
+         settings nor with its old settings.";
     NotInAudit = 2710, Error,
-        "a login is not in the audit: its file takes nothing",
-        "Make room on the disk: nobody logs in meanwhile.";
+        "a login could not be written to the audit file",
+        "Free space on the disk: nobody can log in meanwhile.";
     Latency = 2801, Info,
         "latency",
-        "Do nothing: `latency_at_stop` asks for the figures.";
+        "Do nothing: the setting `latency_at_stop` requests the figures.";
     LatencyUnusual = 2802, Warn,
         "a latency is unusual",
-        "Look at `stage`: its p99, `p99_ns`, is more than `latency_unusual_percent` of the usual \
-        one, `usual_ns`, and above all of the last thirty windows. `callback` is your \
-        application, `committed` the disk, `written` and `test_request` the network and the \
-        counterparty. If all stages are slow at once, look for what else runs on the CPUs.";
+        "Look at `stage`. Its p99, `p99_ns`, exceeds `latency_unusual_percent` of the usual p99, \
+         `usual_ns`, and all of the last thirty windows. `callback` is your application, \
+         `committed` the disk, `written` and `test_request` the network and the counterparty. \
+         If all stages are slow at once, look for other programs on the CPUs.";
     LatencyUsual = 2803, Info,
-        "a latency is usual again",
+        "a latency is back in its usual range",
         "Do nothing: the latency is as before.";
     LatencyUsualNow = 2804, Warn,
-        "an unusual latency is the usual one now",
-        "Find out the cause, if nothing was changed: the book's page \"Latency\" says what each \
-        stage holds. The latency has lasted for thirty windows and is no longer reported.";
+        "an unusual latency has become the usual latency",
+        "Find the cause if nothing was changed: the page \"Latency\" of the book explains each \
+         stage. The latency has lasted for thirty windows and is no longer reported.";
     LatencyNotJudged = 2805, Info,
-        "too few messages to call a latency unusual any longer",
-        "Do nothing: the session or the stage rests, and is judged again when it has enough \
-        messages.";
+        "too few messages to judge a latency",
+        "Do nothing: the session or the stage is idle. The engine judges the latency again when \
+         there are enough messages.";
     LatencyChanges = 2806, Warn,
-        "a latency is unusual again and again",
-        "Look for what happens in turns, such as a job that runs every few minutes. The latency \
-        has left its usual range `times` times in `windows` windows since the last report; \
-        `is_unusual` says how it is now.";
+        "a latency is unusual repeatedly",
+        "Look for a periodic cause, such as a job that runs every few minutes. The latency has \
+         left its usual range `times` times in `windows` windows since the last report; \
+         `is_unusual` is its state now.";
 }

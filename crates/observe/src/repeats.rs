@@ -125,17 +125,17 @@ impl Cause {
             Self::Garbled => "skipped",
             Self::Remark => "remarks",
             Self::Resend => "resending",
-            Self::ResendLoop => "the same ResendRequest(2) again",
+            Self::ResendLoop => "a repeated ResendRequest(2)",
             Self::Rejected => "rejected by the counterparty",
-            Self::NotTaken => "a message of the counterparty is not taken",
-            Self::NotRouted => "a message could not be passed on",
+            Self::NotTaken => "a message of the counterparty is refused",
+            Self::NotRouted => "a message for another session could not be forwarded",
             Self::LoggedOn => "logged on",
             Self::Ended => "disconnected",
             Self::Refused => "refused a connection",
             Self::Held => "logons that wait",
-            Self::NotSent => "not sent, and given back",
+            Self::NotSent => "a message was not sent, and was returned",
             Self::Numbers => "the numbers have changed",
-            Self::Logon => "parts of the Logon(A) are left out",
+            Self::Logon => "parts of the Logon(A) are omitted",
             Self::Store => "the store cannot be read or opened",
             Self::Panicked => "panicked",
             Self::NotRolled => "log is not rolled",
@@ -278,7 +278,7 @@ mod tests {
             repeats.tell(5, Cause::Garbled);
             repeats.tell(5, Cause::NotSent);
         }
-        let rest = [("skipped", 990), ("not sent, and given back", 990)];
+        let rest = [("skipped", 990), ("a message was not sent, and was returned", 990)];
         assert_eq!(repeats.take_rest(), rest);
         assert_eq!((repeats.take_rest(), repeats.deadline()), (Vec::new(), None));
     }

@@ -52,9 +52,9 @@ impl fmt::Display for ResetCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Counterparty => "the counterparty sent ResetSeqNumFlag(141)=Y",
-            Self::Logon => "asked for at the logon",
-            Self::InSession => "asked for while logged on",
-            Self::Disconnected => "set for the end of a connection",
+            Self::Logon => "requested at the logon",
+            Self::InSession => "requested while logged on",
+            Self::Disconnected => "configured for the end of a connection",
             Self::Schedule => "a window of the schedule has opened",
         })
     }

@@ -20,8 +20,8 @@ impl fmt::Display for RolledBack {
         let count = |range: &std::ops::Range<u64>| range.end.saturating_sub(range.start);
         write!(
             f,
-            "{} messages received come again, from MsgSeqNum(34) {} on; {} sent never left, from \
-             {} on",
+            "{} received messages will be delivered again, from MsgSeqNum(34) {}; {} sent \
+             messages never left, from {}",
             count(&self.received),
             self.received.start,
             count(&self.sent),

@@ -96,21 +96,25 @@ impl fmt::Display for Remark {
         match self {
             Self::PassedOver(count) => write!(
                 f,
-                "{count} messages kept above a gap were covered by a SequenceReset(4), or by a \
-                 reset of the numbers, and are not delivered"
+                "{count} messages behind a gap were discarded by a SequenceReset(4) or a reset of \
+                 the numbers, and are not delivered"
             ),
             Self::FaultyReject(reject) => {
-                write!(f, "a Reject(3) of the counterparty is itself wrong: {reject}")
+                write!(f, "a Reject(3) of the counterparty is invalid: {reject}")
             }
             Self::Rejected { seq, reject } => {
                 write!(f, "rejected MsgSeqNum(34) {seq} of the counterparty: {reject}")
             }
             Self::UnaskedReset => f.write_str(
-                "the counterparty answered our Logon(A) with ResetSeqNumFlag(141)=Y, which was not \
-                 asked for: both numbers have begun again at 1",
+                "the counterparty answered our Logon(A) with ResetSeqNumFlag(141)=Y, which was \
+                 not requested: both numbers start again at 1",
             ),
             Self::FaultyLogout(reject) => {
-                write!(f, "a Logout(5) of the counterparty ends the session and is wrong: {reject}")
+                write!(
+                    f,
+                    "a Logout(5) of the counterparty ends the session, and is invalid: \
+                           {reject}"
+                )
             }
         }
     }
@@ -300,17 +304,18 @@ impl fmt::Display for Disconnect {
                 write!(f, "a message of {bytes} bytes exceeds the limit of {bytes_max} bytes")
             }
             Self::Throttling => f.write_str("too many messages of one type in a time"),
-            Self::Stalled => f.write_str("the counterparty does not read what is sent"),
-            Self::MemoryLimit => {
-                f.write_str("too much waits in memory, and the most in this session")
-            }
+            Self::Stalled => f.write_str("the counterparty does not read our messages"),
+            Self::MemoryLimit => f.write_str(
+                "the engine holds too many unread bytes in memory, most of them for \
+                             this session",
+            ),
             Self::HeartbeatTimeout => f.write_str("the counterparty has fallen silent"),
             Self::LinkLost => f.write_str("the connection was lost"),
             Self::LogonUnanswered => f.write_str(
-                "the counterparty closed the connection before it answered our Logon(A): check \
-                 SenderCompID(49), TargetCompID(56) and BeginString(8) with it, whether it wants \
-                 TLS or another certificate, whether it lets our address in, and whether its \
-                 session is up and has no other connection",
+                "the counterparty closed the connection before it answered our Logon(A). Ask the \
+                 counterparty about SenderCompID(49), TargetCompID(56) and BeginString(8), \
+                 about TLS and certificates, whether it allows our address, and whether its \
+                 session is open and not connected already",
             ),
             Self::ApplicationNotAvailable => f.write_str("application not available"),
             Self::Application => f.write_str("the application ended the session"),
@@ -393,20 +398,26 @@ impl fmt::Display for SendError {
                 write!(f, "{queued_bytes} bytes wait for the counterparty; send again later")
             }
             Self::TooLong { bytes_max } => {
-                write!(f, "the counterparty takes messages of at most {bytes_max} bytes")
+                write!(f, "the counterparty accepts messages of at most {bytes_max} bytes")
             }
-            Self::Expired => f.write_str("it has waited for a logon longer than it may"),
+            Self::Expired => f.write_str("the message has waited too long for a logon"),
             Self::Misuse(misuse) => misuse.fmt(f),
             Self::Failed => f.write_str(
-                "the session has failed; see the log and mend the cause: it comes back by itself \
-                 when its store is sound, unless after_panic = \"end\"",
+                "the session has failed; see the log and remove the cause. The session continues \
+                 when its store works again, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
             Self::WouldWait => f.write_str("this call waits, and a callback must not wait"),
-            Self::Vetoed => f.write_str("the program's own look at what it sends has refused it"),
-            Self::Invalid(reject) => write!(f, "the counterparty would reject it: {reject}"),
+            Self::Vetoed => {
+                f.write_str("the hook `before_send` of the program refused the message")
+            }
+            Self::Invalid(reject) => write!(
+                f,
+                "the counterparty would reject the message: \
+                {reject}"
+            ),
             Self::NoApplVerId => f.write_str(
-                "only FIXT.1.1 has ApplVerID(1128): BeginString(8) says the version here",
+                "only FIXT.1.1 has ApplVerID(1128); before it BeginString(8) gives the version",
             ),
         }
     }
@@ -499,20 +510,20 @@ impl fmt::Display for OperateError {
             Self::NotLoggedOn => f.write_str("not logged on; try again after the logon"),
             Self::NotConnected => f.write_str("there is no connection"),
             Self::MsgSeqNum(number) => {
-                write!(f, "{number} is no MsgSeqNum(34); take 1 to {MSG_SEQ_NUM_MAX}")
+                write!(f, "{number} is no MsgSeqNum(34); use 1 to {MSG_SEQ_NUM_MAX}")
             }
             Self::EmptyRange => f.write_str("the range ends before it begins"),
             Self::NotAbove { next } => {
-                write!(f, "NewSeqNo(36) is not above {next}, our next number; take a higher one")
+                write!(f, "NewSeqNo(36) is not above {next}, our next number; use a higher number")
             }
             Self::NoResetFlag => f.write_str(
                 "FIX 4.0 has no ResetSeqNumFlag(141); set the numbers at both ends instead",
             ),
-            Self::ResetUnderWay => f.write_str("a reset waits for its answer already"),
-            Self::Failed => f.write_str("the session has failed; see the log and mend the cause"),
+            Self::ResetUnderWay => f.write_str("a reset is already waiting for its answer"),
+            Self::Failed => f.write_str("the session has failed; see the log and remove the cause"),
             Self::Closed => f.write_str("the engine has been stopped"),
-            Self::NoDestination(number) => write!(f, "there is no destination {number}"),
-            Self::NoSession => f.write_str("there is no session of that identity"),
+            Self::NoDestination(number) => write!(f, "destination {number} does not exist"),
+            Self::NoSession => f.write_str("no session has that identity"),
             Self::Vetoed => f.write_str("the program vetoed the message"),
             Self::Send(error) => error.fmt(f),
         }

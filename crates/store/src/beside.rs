@@ -17,10 +17,9 @@ use crate::owner_only::{for_owner, open_regular};
 use crate::record::Numbers;
 
 /// The lines above the keys. The file is TOML, so that other programs can read it.
-const HEAD: &str = "\
-# The state of a session, written when its store is opened, begins a segment, and is closed.
-# `transfix store show` has the present one. Changes here have no effect.
-";
+const HEAD: &str = "# The state of a session, written when its store is opened, begins a segment, \
+                    and is closed.\n# `transfix store show` shows the present state. Changes \
+                    here have no effect.\n";
 
 impl FileStore<Files> {
     /// Keeps the state in the file at `path` from now on. Returns the numbers that the file had, if

@@ -145,20 +145,20 @@ impl fmt::Display for Damage {
             Self::Header => "unsound segment header",
             Self::Version => "unknown format version",
             Self::Name => "the header's segment number differs from the file's name",
-            Self::Store => "this segment was not written by this store in this place",
-            Self::Moved => "a sound batch that was written elsewhere in this segment",
-            Self::Replaced => "another file is here than the one that was opened",
+            Self::Store => "this segment was not written by this store at this position",
+            Self::Moved => "this segment contains a valid batch of another segment",
+            Self::Replaced => "another file replaced the opened file",
             Self::Missing => "this segment is missing",
-            Self::Short => "the file ends here, and was longer when it was made",
-            Self::Numbers => "the numbers differ from those the segment before ended with",
-            Self::Record => "unsound record with sound records after it",
-            Self::Changed => "this record is no longer what was written",
+            Self::Short => "the file was truncated",
+            Self::Numbers => "the numbers differ from the last numbers of the previous segment",
+            Self::Record => "invalid record with valid records after it",
+            Self::Changed => "this record was changed after it was written",
         })
     }
 }
 
 /// The next step once the cause is removed, for operators of an engine and users of commands.
-const THEN: &str = "then an engine opens the store again by itself; repeat a command";
+const THEN: &str = "then an engine reopens the store by itself; repeat a command";
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,7 +177,7 @@ impl fmt::Display for StoreError {
             }
             Self::Damaged { path, reason: Damage::Version, offset } => write!(
                 f,
-                "store file {} at byte {offset}: {}; open it with the version that wrote it",
+                "store file {} at byte {offset}: {}; open the store with the version that wrote it",
                 path.display(),
                 Damage::Version,
             ),
@@ -189,28 +189,28 @@ impl fmt::Display for StoreError {
             ),
             Self::Damaged { path, offset, reason } => write!(
                 f,
-                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` says what \
-                 is lost, `transfix store repair {dir} --to NEW` saves the rest",
+                "store file {} at byte {offset}: {reason}; `transfix store verify {dir}` lists \
+                 the losses, `transfix store repair {dir} --to NEW` saves the rest",
                 path.display(),
                 dir = path.parent().unwrap_or(Path::new(".")).display(),
             ),
             Self::Foreign { dir, owner, wanted } => write!(
                 f,
-                "the store {dir} belongs to the session {owner}, not to {wanted}; put the right \
-                 directory there, or, if the session was renamed, `transfix store repair {dir} \
-                 --to NEW --session {wanted}`",
+                "the store {dir} belongs to the session {owner}, not to {wanted}; use the right \
+                 directory, or, if the session was renamed, `transfix store repair {dir} --to \
+                 NEW --session {wanted}`",
                 dir = dir.display(),
             ),
             Self::Locked { path } => write!(
                 f,
-                "store lock {} is held; close the other process that uses this store",
+                "store lock {} is held; stop the other process that uses this store",
                 path.display(),
             ),
             Self::Older { dir, found, committed } => write!(
                 f,
-                "an older copy of the store is in its place, {}: it ends at next_in {}, next_out \
-                 {}{}, and next_in {}, next_out {} was committed; put the store back, or, if it is \
-                 lost, compare the numbers with the counterparty's and start the process again",
+                "the store {} is an older copy: it ends at next_in {}, next_out {}{}, but next_in \
+                 {}, next_out {} was committed; restore the newer copy, or, if it is lost, \
+                 compare the numbers with those of the counterparty and start the process again",
                 dir.display(),
                 found.next_in,
                 found.next_out,
@@ -222,8 +222,8 @@ impl fmt::Display for StoreError {
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
             Self::Full { bytes_max } => write!(
                 f,
-                "the messages since the last reset fill the {bytes_max} bytes that they may take; \
-                 reset the numbers, or allow more",
+                "the messages since the last reset fill the allowed {bytes_max} bytes; reset the \
+                 numbers, or raise the limit",
             ),
             Self::TooLarge { len, max } => {
                 write!(f, "record of {len} bytes in one batch, at most {max}; commit more often")

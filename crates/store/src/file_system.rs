@@ -36,8 +36,8 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
     }
     if kind == FUSE {
         return Ok(Some(
-            "a FUSE file system: make sure that it is of this host, or allow it by \
-             `allow_network_store = true`",
+            "FUSE may be a network file system: use a local disk, or set `allow_network_store = \
+             true`",
         ));
     }
     let Some((_, name)) = NETWORK.iter().find(|(of, _)| *of == kind) else { return Ok(None) };
@@ -46,8 +46,7 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
         io::ErrorKind::Unsupported,
         format!(
             "{dir} lies on a network file system ({name}): another host may write it, and a lost \
-             connection ends the process; use a disk of this host, or set allow_network_store = \
-             true",
+             connection ends the process; use a local disk, or set allow_network_store = true",
         ),
     )))
 }

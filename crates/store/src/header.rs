@@ -113,7 +113,7 @@ impl SegmentHeader {
     /// # Panics
     /// If the header has no identity: formats before 4 are not written.
     pub(crate) fn encode(&self) -> [u8; HEADER] {
-        let identity = self.identity.as_ref().expect("only today's format is written");
+        let identity = self.identity.as_ref().expect("only the newest format is written");
         let mut bytes = [0; HEADER];
         bytes[..8].copy_from_slice(&MAGIC);
         bytes[8..12].copy_from_slice(&VERSION.to_le_bytes());

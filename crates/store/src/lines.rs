@@ -17,7 +17,7 @@ pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
     let mut file = options.open(path)?;
     if file.metadata()?.file_type().is_fifo() {
         // A write to a full pipe would block forever.
-        let what = "it is a pipe, and no file; remove it";
+        let what = "the file is a pipe; remove it";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
     file.try_lock().map_err(|error| match error {

@@ -131,8 +131,8 @@ pub(crate) fn no_mapping(error: io::Error) -> io::Error {
     if error.kind() != io::ErrorKind::OutOfMemory {
         return error;
     }
-    let text = "no memory, or no further memory mapping; Linux allows a process as many as \
-                vm.max_map_count says";
+    let text = "no memory, or no further memory mapping; vm.max_map_count limits the mappings of \
+                a process";
     io::Error::new(io::ErrorKind::OutOfMemory, text)
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::R
     if file.metadata()?.is_file() {
         return Ok(file);
     }
-    let what = "it is a pipe, a device or a directory, and no file; remove it";
+    let what = "a pipe, a device or a directory has the name of the file; remove it";
     Err(io::Error::new(ErrorKind::InvalidInput, what))
 }
 

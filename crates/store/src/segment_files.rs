@@ -89,7 +89,7 @@ impl SegmentFiles {
                 place.insert(file);
                 free.push(file);
             } else {
-                let seen = format!("it is a copy of segment {number}");
+                let seen = format!("the file is a copy of segment {number}");
                 self.strays.insert(file, Stray { reason: Damage::Name, seen });
             }
         }
@@ -118,8 +118,11 @@ impl SegmentFiles {
                 continue;
             }
             let seen = match is_keyless {
-                true => "of a store that was written by an older version",
-                false => "of a copy of this store that went another way",
+                true => "the segment belongs to a store of an older version",
+                false => {
+                    "the segment belongs to another copy of this store, which continued \
+                          differently"
+                }
             };
             self.files.remove(&number);
             self.strays.insert(file, Stray { reason: Damage::Store, seen: seen.to_owned() });
@@ -160,7 +163,7 @@ fn stray_store(head: &SegmentHeader, store: Option<u64>) -> Stray {
     let owner = head.owner();
     let seen = match owner.is_nobody() || store.is_none() {
         true => "of another store".to_owned(),
-        false => format!("of a store of the session {}", owner.name()),
+        false => format!("the segment belongs to a store of the session {}", owner.name()),
     };
     Stray { reason: Damage::Store, seen }
 }

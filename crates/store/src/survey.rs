@@ -105,7 +105,8 @@ pub fn survey(dir: &Path) -> Result<Survey, StoreError> {
     let path = SegmentFiles::note_path(dir);
     let mut surveyor = Surveyor { survey: &mut survey, path, tickets: BTreeSet::new() };
     if segment_files.has_stray_note {
-        surveyor.fault(0, Damage::Store, 0).seen = "the lock file of another store".to_owned();
+        surveyor.fault(0, Damage::Store, 0).seen =
+            "the lock file belongs to another store".to_owned();
     }
     surveyor.strays(dir, strays.range(..expected));
     for (&number, &file) in &segment_files.files {
@@ -208,7 +209,10 @@ impl Surveyor<'_> {
                 self.fault(end_before, Damage::Record, lost);
             }
             if home != start {
-                self.fault(start, Damage::Moved, 0).seen = format!("it belongs at byte {home}");
+                self.fault(start, Damage::Moved, 0).seen = format!(
+                    "the record belongs at byte \
+                    {home}"
+                );
             }
             end_before = end;
             if !found.has_moved {

@@ -102,7 +102,7 @@ pub fn to_fix(
         };
         match outcome {
             Ok(length) if message.is_empty() => {
-                on_left_out(line, "no message in it");
+                on_left_out(line, "the object contains no message");
                 line += lines(&text[..length]);
                 begin += length;
                 enough = 0;

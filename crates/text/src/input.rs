@@ -71,7 +71,7 @@ impl fmt::Display for Failure {
         match self {
             Self::Read(error) => f.write_str(error),
             Self::Write(error) => write!(f, "cannot write: {error}"),
-            Self::Enough => f.write_str("no more is wanted"),
+            Self::Enough => f.write_str("the reader wants no further messages"),
         }
     }
 }
@@ -221,7 +221,7 @@ pub fn read(
         if !holds_store(path) {
             let path = path.display();
             return Err(Failure::Read(format!(
-                "{path}: no .seg file here; name the directory of one session's store, or a file \
+                "{path}: no .seg file here; name the store directory of one session, or a file \
                  (`transfix logs` reads whole directories)"
             )));
         }

@@ -120,9 +120,9 @@ fn strange(source: &Source, before: (u64, u64), report: &mut Report) {
         return;
     }
     if report.garbled > before.1 {
-        report.failed(&format!("{}: no log of FIX messages", source.name));
+        report.failed(&format!("{}: not a log of FIX messages", source.name));
     } else {
-        report.note(format!("{}: no FIX message in it", source.name));
+        report.note(format!("{}: contains no FIX message", source.name));
     }
 }
 

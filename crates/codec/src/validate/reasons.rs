@@ -54,7 +54,8 @@ const fn some(tag: u32) -> Option<Tag> {
 reasons! {
     InvalidTagNumber undefined_tags some(4999), "a tag that the version does not define",
         "ProhibitUnknownTags", "AllowUnknownMsgFields", "0|4999=x|";
-    InvalidTagNumber undefined_tags some(58), "a tag with leading zeros, or no number at all",
+    InvalidTagNumber undefined_tags some(58), "a tag with leading zeros, or a tag that is no \
+        number",
         "", "", "0|058=x|";
     InvalidTagNumber user_defined_tags some(5001), "a tag of 5000 or above that is not defined",
         "ProhibitUnknownTags", "ValidateUserDefinedFields", "0|5001=x|";
@@ -64,24 +65,25 @@ reasons! {
         "Validation.CheckRequiredGroupFields", "", "E|66=1|394=1|68=1|73=1|11=1|67=1|55=X|";
     RequiredTagMissing conditions some(44), "a tag that the standard requires under a condition",
         "", "", "D|11=1|55=X|54=1|60=20261121-09:28:25|38=1|40=2|";
-    TagNotDefinedForMessage tags_of_message some(44), "a tag that the message does not have",
+    TagNotDefinedForMessage tags_of_message some(44), "a tag that the message type does not have",
         "allowedFieldsValidation", "", "0|44=1|";
     TagWithoutValue empty_values some(112), "a tag without a value",
         "Validation.ProhibitTagsWithoutValue", "ValidateFieldsHaveValues", "0|112=|";
-    ValueOutOfRange codes some(98), "a value that is none of the codes",
+    ValueOutOfRange codes some(98), "a value that is not one of the codes",
         "Validation.VerifyTagsValues", "AllowUnknownEnumValues", "A|98=9|108=30|";
-    IncorrectDataFormat formats some(108), "a value that has not the form of its type",
+    IncorrectDataFormat formats some(108), "a value without the form of its type",
         "Validation.VerifyTagsValues", "", "A|98=0|108=x|";
     InvalidMsgType msg_types None, "a MsgType(35) that the version does not define",
         "", "", "zz|112=x|";
-    TagAppearsMoreThanOnce repeated_tags some(112), "a tag twice outside of groups",
+    TagAppearsMoreThanOnce repeated_tags some(112), "a repeated tag outside of groups",
         "ProhibitDuplicatedTags", "", "0|112=x|112=y|";
-    TagOutOfOrder section_order some(57), "a header field behind the body, or body behind trailer",
+    TagOutOfOrder section_order some(57), "a header field after the body, or a body field after \
+        the trailer",
         "fieldOrderValidation", "ValidateFieldsOutOfOrder", "0|112=x|57=SUB|";
-    GroupFieldsOutOfOrder group_order some(447), "an entry that begins with another member",
+    GroupFieldsOutOfOrder group_order some(447), "a group entry that begins with another field",
         "groupValidation", "ValidateUnorderedGroupFields", "R|131=1|146=1|55=X|453=1|447=D|448=A|";
-    IncorrectNumInGroup group_counts some(384), "another number of entries than said",
+    IncorrectNumInGroup group_counts some(384), "a number of entries that differs from NumInGroup",
         "VerifyRepeatingGroupBounds", "", "A|98=0|108=30|384=2|372=D|385=S|";
-    IncorrectNumInGroup empty_groups some(384), "a group with no entries",
+    IncorrectNumInGroup empty_groups some(384), "a group without entries",
         "AllowZeroNumInGroup", "", "A|98=0|108=30|384=0|";
 }

@@ -52,7 +52,10 @@ fn words(text: &str) -> Result<Vec<Word>, BadCondition> {
             ['^', ..] => (WordKind::Code(rest[1..=name_at(1)].iter().collect()), 1 + name_at(1)),
             [quote @ ('\'' | '"'), quoted @ ..] => {
                 let Some(len) = quoted.iter().position(|c| c == quote) else {
-                    return Err(BadCondition { at, why: "the quote has no end".to_owned() });
+                    return Err(BadCondition {
+                        at,
+                        why: "the closing quote is missing".to_owned(),
+                    });
                 };
                 (WordKind::Quoted(quoted[..len].iter().collect()), len + 2)
             }
@@ -147,7 +150,7 @@ impl<'d> Parser<'_, 'd> {
         loop {
             match self.operand(field)? {
                 Operand::Value(value) => values.push(value),
-                Operand::Field(_) => return Err(self.error("a set has values, not fields")),
+                Operand::Field(_) => return Err(self.error("a set contains values, not fields")),
             }
             if !self.takes(&[","]) {
                 self.expect("}")?;
@@ -189,7 +192,7 @@ impl<'d> Parser<'_, 'd> {
                 self.next += 1;
                 Ok(field)
             }
-            None => Err(self.error(&format!("no field is called '{name}'"))),
+            None => Err(self.error(&format!("no field has the name '{name}'"))),
         }
     }
 

@@ -27,7 +27,7 @@ impl Plan<'_> {
     pub(super) fn code_sets(&self, text: &mut Text) {
         text.doc("The code sets of fields, named as the fields.");
         text.doc("");
-        text.doc("`Unlisted` stands for a value that is none of the codes.");
+        text.doc("`Unlisted` is a value that is not one of the codes.");
         text.open("pub mod codes {");
         text.line("use super::t::CodeSet;");
         let mut known: HashMap<Set<'_>, &str> = HashMap::new();

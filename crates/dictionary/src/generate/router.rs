@@ -7,13 +7,13 @@ use super::text::Text;
 impl Plan<'_> {
     pub(super) fn router(&self, text: &mut Text) {
         text.doc(
-            "What takes messages by their type. `S` is what a message comes with, such as the",
+            "Receives messages by their type. `S` is the argument beside each message, such as the",
         );
-        text.doc("session; `()` if there is nothing.");
+        text.doc("session; `()` if there is none.");
         text.open("pub trait Router<S: ?Sized> {");
-        text.doc("What taking a message comes to.");
+        text.doc("The result of a message.");
         text.line("type Answer;");
-        text.doc("A message that no other method takes.");
+        text.doc("A message without a method of its own.");
         text.line(
             "fn unsupported(&mut self, message: &t::Message<'_>, session: &mut S) -> Self::Answer;",
         );

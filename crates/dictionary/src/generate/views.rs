@@ -72,7 +72,7 @@ impl<'d> Plan<'d> {
         text.line("fn of(fields: t::Fields<'a>) -> Self { Self(fields) }");
         text.close("}");
         text.open(format!("impl<'a> {view}<'a> {{"));
-        text.doc("The fields, for those that the dictionary lacks.");
+        text.doc("The fields, also those that the dictionary lacks.");
         text.line("#[must_use]");
         text.line("#[inline]");
         text.line("pub const fn fields(&self) -> t::Fields<'a> { self.0 }");

@@ -25,7 +25,7 @@ impl<'d> Plan<'d> {
         match owner {
             Owner::Message => {
                 text.open(format!("impl Required{} {{", anonymous(lifetime)));
-                text.doc("Writes these fields; add the others by the answer.");
+                text.doc("Writes the required fields; add the others through the returned writer.");
                 begin(
                     text,
                     "write<'w, 'b>",
@@ -46,7 +46,10 @@ impl<'d> Plan<'d> {
                     "pub struct GroupWriter<'w, 'b>(pub(in {root}) t::GroupWriter<'w, 'b>);"
                 ));
                 text.open("impl<'b> GroupWriter<'_, 'b> {");
-                text.doc("Begins an entry with these fields; add the others by the answer.");
+                text.doc(
+                    "Begins an entry with the required fields; add the others through the \
+                          returned writer.",
+                );
                 let arguments = format!("&mut self, required: Required{}", anonymous(lifetime));
                 begin(text, "entry", &arguments, "<'_, 'b>", &required);
                 text.line("let mut writer = self.0.entry();");
@@ -68,10 +71,13 @@ impl<'d> Plan<'d> {
     ) {
         let root = "super::".repeat(depth);
         let root = root.trim_end_matches("::");
-        text.doc("Writes fields in the order of the calls; in a group entry in that of the entry.");
+        text.doc(
+            "Writes fields in the order of the calls; fields of a group entry in the order \
+                  of the entry.",
+        );
         text.line(format!("pub struct Writer<'w, 'b>(pub(in {root}) t::Writer<'w, 'b>);"));
         text.open("impl<'b> Writer<'_, 'b> {");
-        text.doc("What is written to, for fields that the dictionary lacks.");
+        text.doc("The body, for fields that the dictionary lacks.");
         text.line("#[inline]");
         text.line("pub fn body(&mut self) -> &mut t::Body<'b> { self.0.body() }");
         let is_required = |tag: u32| required.iter().any(|known| known.tag() == tag);
@@ -136,7 +142,7 @@ fn required_struct(text: &mut Text, required: &[Required<'_, '_>]) -> &'static s
         .collect();
     let borrows = fields.iter().any(|(_, rust)| rust.contains("'a"));
     let lifetime = if borrows { "<'a>" } else { "" };
-    text.doc("The fields that must be there.");
+    text.doc("The required fields.");
     text.line("#[derive(Clone, Copy)]");
     if fields.is_empty() {
         text.line("pub struct Required;");

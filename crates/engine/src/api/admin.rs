@@ -100,12 +100,13 @@ impl fmt::Display for AdminError {
             Self::NoSession(id) => write!(f, "there is no session {id}"),
             Self::Operate(error) => write!(f, "{error}"),
             Self::Audit(error) => {
-                write!(f, "not done, since the audit file cannot be written: {error}")
+                write!(f, "not applied, because the audit file cannot be written: {error}")
             }
-            Self::NotTaken => f.write_str("this program takes no such requests"),
-            Self::Late => {
-                f.write_str("the program has not answered within a minute; it may do it yet")
-            }
+            Self::NotTaken => f.write_str("this program does not accept such requests"),
+            Self::Late => f.write_str(
+                "the program has not answered within a minute; it may still apply the \
+                             request",
+            ),
             Self::Program(why) => f.write_str(why),
         }
     }

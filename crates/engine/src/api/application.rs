@@ -260,7 +260,7 @@ impl<'a> SessionRef<'a> {
     ///     Ok(())
     /// }
     /// ```
-    #[must_use = "dropped without an answer, it says \"not available\""]
+    #[must_use = "an answer dropped without a result says \"not available\""]
     pub fn answer_later(&mut self) -> Option<MessageAnswer> {
         self.view.access.answer_later().map(MessageAnswer::new)
     }

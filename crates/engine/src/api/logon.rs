@@ -76,7 +76,7 @@ impl<'a> LogonAttempt<'a> {
     /// engine waits, and the engine processes no message of the counterparty before the answer.
     /// After the time `logon_answer` of the settings the engine refuses the logon as "not
     /// available".
-    #[must_use = "dropped without an answer, it refuses"]
+    #[must_use = "an answer dropped without a result refuses the logon"]
     pub fn answer_later(&mut self) -> LogonAnswer {
         let (sender, answer) = channel();
         self.later = Some(answer);

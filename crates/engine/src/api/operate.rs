@@ -106,7 +106,7 @@ impl SessionHandle {
         self.check_open()?;
         self.shared.wanted_destination.store(destination, Ordering::Release);
         if !self.shared.link.is_poisoned() {
-            self.log_out_with("another destination is wanted");
+            self.log_out_with("the operator wants another destination");
         }
         self.log_on()
     }

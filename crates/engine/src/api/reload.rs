@@ -81,20 +81,20 @@ impl fmt::Display for Changes {
         let mut lines = Vec::new();
         lines.extend(self.removed.iter().map(|id| format!("{id}: removed")));
         for (id, keys) in &self.changed {
-            lines.push(format!("{id}: begins anew with other values of {}", keys.join(", ")));
+            lines.push(format!("{id}: restarts because these values changed: {}", keys.join(", ")));
         }
         lines.extend(self.added.iter().map(|id| format!("{id}: added")));
         let (levels, of_events): (Vec<_>, Vec<_>) =
             self.of_events.iter().copied().partition(|key| *key == "levels");
         if !levels.is_empty() {
-            lines.push("[events]: levels are those of the file now".to_owned());
+            lines.push("[events]: the levels of the file apply now".to_owned());
         }
         let sections =
             [("[engine]", &self.of_engine), ("[admin]", &self.of_admin), ("[events]", &of_events)];
         for (heading, keys) in sections {
             if !keys.is_empty() {
                 let keys = keys.join(", ");
-                lines.push(format!("{heading}: {keys} will count from the next start on"));
+                lines.push(format!("{heading}: {keys} will apply from the next start"));
             }
         }
         if lines.is_empty() {

@@ -150,7 +150,7 @@ impl Connector {
                     }
                     Ok(None) if now_ns < *until => return Ok(None),
                     Ok(None) if self.addresses.is_empty() => {
-                        return Err(late("nobody has answered in time"));
+                        return Err(late("no address has answered in time"));
                     }
                     Err(error) if self.addresses.is_empty() => return Err(error),
                     // The name has further addresses.
@@ -165,7 +165,7 @@ impl Connector {
                         }
                     }
                     false if now_ns >= *until => {
-                        return Err(late("the proxy has not put the connection through in time"));
+                        return Err(late("the proxy did not connect to the counterparty in time"));
                     }
                     false => return Ok(None),
                 },
@@ -178,7 +178,7 @@ impl Connector {
                     }
                     false if now_ns >= *until => {
                         return Err(late(
-                            "the counterparty has not ended the TLS handshake in time: it may \
+                            "the counterparty did not complete the TLS handshake in time: it may \
                              expect plain text",
                         ));
                     }

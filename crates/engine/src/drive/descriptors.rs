@@ -89,8 +89,8 @@ fn within(
     let Some(room) = files.checked_sub(needed).filter(|room| *room >= waiting_min) else {
         let least = needed + waiting_min;
         return Err(EngineError::Settings(format!(
-            "{sessions} sessions need {least} open files, and the process may have {files}; raise \
-             the limit (ulimit -n, LimitNOFILE= of systemd)"
+            "{sessions} sessions need {least} open files, but the process may have only {files}; \
+             raise the limit (ulimit -n, LimitNOFILE= of systemd)"
         )));
     };
     // Sessions from templates are made one by one, so most of the rest is reserved for them.

@@ -317,9 +317,9 @@ impl DrivenSession {
         let mut link = self.lock();
         if link.is_up() || !self.is_enabled() || !is_open {
             let why = match () {
-                () if link.is_up() => "there is one already",
+                () if link.is_up() => "the session is already connected",
                 () if !is_open => "the session is closed by its schedule",
-                () => "the session is logged out by its operator",
+                () => "the session is logged out by an operator",
             };
             let peer = arrival.stream.peer_addr();
             link.executor().tell(now, &Event::ConnectionRefused { peer, why });

@@ -40,15 +40,16 @@ impl Common {
             let place = settings.place("tls");
             return Err(EngineError::Settings(format!(
                 "{place}{id}: another session at {address} has other settings of tls; only \
-                 tls.peer may differ, as the connection is encrypted before it is known whose it \
-                 is"
+                 tls.peer may differ, because encryption starts before the Logon(A) names the \
+                 session"
             )));
         }
         if self.proxies != settings.proxy_protocol_from {
             let place = settings.place("proxy_protocol_from");
             return Err(EngineError::Settings(format!(
-                "{place}{id}: another session at {address} has another proxy_protocol_from; a \
-                 proxy speaks before it is known whose connection it is"
+                "{place}{id}: another session at {address} has another proxy_protocol_from; both \
+                 must be equal, because the proxy sends its header before the Logon(A) names \
+                 the session"
             )));
         }
         Ok(())

@@ -92,7 +92,7 @@ impl Resolver {
         while let Some(name) = self.next() {
             let found = match io.resolve(&name) {
                 Ok(found) if found.is_empty() => {
-                    let why = "the name stands for no address".to_owned();
+                    let why = "the name resolves to no address".to_owned();
                     Err((io::ErrorKind::AddrNotAvailable, why))
                 }
                 found => found.map_err(|error| (error.kind(), error.to_string())),
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(names.recv().unwrap(), "slow:1");
         assert_eq!(found(&ask("fast:1")).unwrap(), [([127, 0, 0, 1], 1).into()]);
         let error = found(&ask("no:1")).unwrap_err().to_string();
-        assert_eq!(error, "the name stands for no address");
+        assert_eq!(error, "the name resolves to no address");
         assert!(slow.iter().all(|lookup| lookup.found().is_none()));
         answer.send(()).unwrap();
         assert!(slow.iter().all(|lookup| found(lookup).is_ok()), "one answer is enough");

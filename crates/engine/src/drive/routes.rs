@@ -134,7 +134,7 @@ impl Routes {
         let fits = |from: &&SocketAddr| from.is_ipv4() == to.is_ipv4();
         let local = self.local.iter().find(fits).copied();
         if local.is_none() && !self.local.is_empty() {
-            let why = format!("{to} cannot be reached from local_address");
+            let why = format!("local_address cannot reach {to}");
             return Err(io::Error::new(io::ErrorKind::AddrNotAvailable, why));
         }
         Ok(SocketOptions { local, ..self.options.clone() })

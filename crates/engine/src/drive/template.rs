@@ -126,7 +126,10 @@ impl Maker {
             return Err(Refusal::silent("the engine ends"));
         }
         if !self.places.take() {
-            return Err(Refusal::silent("no further session is made: created_sessions_max"));
+            return Err(Refusal::silent(
+                "no further session can be created: created_sessions_max \
+                                        is reached",
+            ));
         }
         // A panic of the store must release the reservation too.
         let shared = catch_unwind(AssertUnwindSafe(|| (self.open)(&settings, application)));

@@ -112,7 +112,10 @@ impl Engine {
     fn check_new(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
         if self.registry.find(&id).is_some() || self.ways.has(&id) {
-            return Err(EngineError::Settings(format!("{id}: there is such a session already")));
+            return Err(EngineError::Settings(format!(
+                "{id}: a session with this identity exists \
+                already"
+            )));
         }
         self.check_fits(settings)
     }
@@ -125,11 +128,11 @@ impl Engine {
         Cpus::of_this_machine().check(&alone).map_err(EngineError::Settings)?;
         check_rules(settings, &self.registry.rule_book)?;
         if settings.threads.mode == Mode::Polled && self.polled.is_none() {
-            let why = "mode = \"polled\": the engine was started without a session of that mode";
+            let why = "mode = \"polled\": the engine started without a session of this mode";
             return Err(EngineError::Settings(format!("{id}: {why}")));
         }
         if settings.is_template() && !self.admits {
-            let why = "is a template; Engine::builder().admit() says whom";
+            let why = "is a template; a program admits its sessions by Engine::builder().admit()";
             return Err(EngineError::Settings(format!("{id} {why}")));
         }
         Ok(())
@@ -142,7 +145,8 @@ impl Engine {
         if added.is_empty() {
             return Ok(());
         }
-        let why = "was added while the engine ran: remove it before the settings may have it";
+        let why = "was added while the engine ran: remove the session before the settings may \
+                   contain it";
         let all = added.iter().map(|id| format!("{id} {why}"));
         Err(EngineError::Settings(all.collect::<Vec<_>>().join("\n")))
     }
@@ -157,7 +161,7 @@ impl Engine {
         for session in &settings.sessions {
             self.check_fits(session)?;
             if !ids.insert(session.id()) {
-                let why = format!("{}: there is such a session already", session.id());
+                let why = format!("{}: a session with this identity exists already", session.id());
                 return Err(EngineError::Settings(why));
             }
             if session.role == Role::Initiator {
@@ -222,7 +226,7 @@ impl Engine {
         slot: DrivenSession,
         settings: &SessionSettings,
     ) -> Result<(), EngineError> {
-        let ended = |_| EngineError::Settings("the engine is to stop".to_owned());
+        let ended = |_| EngineError::Settings("the engine is stopping".to_owned());
         let pool = self.pool.get().map_or(&[][..], Vec::as_slice);
         let found = match settings.threads.mode {
             Mode::Pool => pool.iter().min_by_key(|worker| worker.sessions()),

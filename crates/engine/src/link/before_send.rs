@@ -74,7 +74,7 @@ pub struct Veto;
 
 impl fmt::Display for Veto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the message is not to be sent")
+        f.write_str("the message must not be sent")
     }
 }
 

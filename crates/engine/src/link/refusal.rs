@@ -24,6 +24,6 @@ impl Refusal {
 
     /// Returns the refusal after the engine failed to create the session.
     pub(crate) fn not_made(error: &impl fmt::Display) -> Self {
-        Self::silent(&format!("its session could not be made: {error}"))
+        Self::silent(&format!("the session could not be created: {error}"))
     }
 }

@@ -98,9 +98,9 @@ fn doubt(
     let is_other = named != meant && STANDARD.contains(&&*named);
     is_other.then(|| {
         format!(
-            "the messages are of {meant}, and the dictionary is one of {named}: what only {meant} \
-             has is rejected; take an overlay with base = \"{meant}\", or name the dictionary \
-             otherwise"
+            "the messages are of {meant}, but the dictionary is of {named}: messages and fields \
+             that exist only in {meant} are rejected; use an overlay with base = \"{meant}\", \
+             or rename the dictionary"
         )
     })
 }

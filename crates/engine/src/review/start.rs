@@ -91,7 +91,12 @@ pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
         let why = match found {
             Ok(Some(at)) => {
                 let other = taken.iter().find(|(_, other)| is_same_listener(*other, at));
-                let why = other.map(|(who, _)| format!("{who} listens there; choose another port"));
+                let why = other.map(|(who, _)| {
+                    format!(
+                        "{who} already listens there; choose \
+                    another port"
+                    )
+                });
                 taken.push((key.to_owned(), at));
                 why.or_else(|| cannot_listen(at.ip(), at.port()))
             }
@@ -144,8 +149,8 @@ fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
     let first_free = free.ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1_024);
     (port > 0 && port < first_free && !may_take_any_port()).then(|| {
         format!(
-            "this user may not listen at port {port}: only with the capability \
-             CAP_NET_BIND_SERVICE at one below {first_free}"
+            "this user may not listen at port {port}: ports below {first_free} require the \
+             capability CAP_NET_BIND_SERVICE"
         )
     })
 }

@@ -36,7 +36,7 @@ impl ProxyReader {
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the header is invalid; others if the connection ends.
-    #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
+    #[allow(clippy::option_option, reason = "\"not yet\" and \"no address\" are different results")]
     pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
         self.0.advance(stream)
     }

@@ -89,7 +89,7 @@ pub(crate) struct Chained<'l> {
 
 /// Parses a line without its end, and checks its hash.
 pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
-    let no_line = "it is no line of an audit file";
+    let no_line = "the line is no record of an audit file";
     let text = str::from_utf8(line).map_err(|_| no_line)?;
     let split = |text: &'_ str, at: usize| text.is_char_boundary(at).then_some(at);
     let at = text.len().checked_sub(HASH_LENGTH).and_then(|at| split(text, at)).ok_or(no_line)?;
@@ -99,7 +99,7 @@ pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
     let (said, tail) = head.split_at(at);
     let prev = tail.strip_prefix(PREV).and_then(|t| t.strip_suffix('"')).ok_or(no_line)?;
     if hash_of(head.as_bytes()) != hash {
-        return Err("its text does not fit its hash: it was changed, or is damaged");
+        return Err("the record does not match its hash: the record was changed or is damaged");
     }
     let rest = said.strip_prefix("{\"n\":").ok_or(no_line)?;
     let (n, rest) = rest.split_once(',').ok_or(no_line)?;
@@ -145,7 +145,11 @@ impl std::fmt::Display for AuditError {
         match self {
             Self::Io(error) => write!(f, "{error}"),
             Self::Line { line, why } => write!(f, "line {line}: {why}"),
-            Self::Cut(hash) => write!(f, "no line has the hash {hash}: lines were cut off"),
+            Self::Cut(hash) => write!(
+                f,
+                "no record has the hash {hash}: records were cut off at \
+                the end of the file"
+            ),
         }
     }
 }
@@ -180,7 +184,7 @@ pub fn verify(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, Au
         let Some(whole) = line.strip_suffix(b"\n") else {
             let wrong = |why| AuditError::Line { line: lines + 1, why };
             if line.len() as u64 == LINE_MAX {
-                return Err(wrong("it is longer than any line of an audit file"));
+                return Err(wrong("the line is longer than any record of an audit file"));
             }
             torn_bytes = line.len() as u64;
             break;
@@ -189,10 +193,13 @@ pub fn verify(mut file: impl BufRead, kept: Option<&str>) -> Result<Verified, Au
         let wrong = |why| AuditError::Line { line: lines, why };
         let chained = chained(whole).map_err(wrong)?;
         if chained.prev != last_hash {
-            return Err(wrong("it does not follow the line before: lines were left out or put in"));
+            return Err(wrong(
+                "the record does not follow the previous record: records were \
+                              removed or inserted",
+            ));
         }
         if chained.n != lines {
-            return Err(wrong("its number is not its place in the file"));
+            return Err(wrong("the number of the record is not its position in the file"));
         }
         if let Some(of) = chained.of {
             unfinished.remove(&of);

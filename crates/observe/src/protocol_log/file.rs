@@ -119,7 +119,7 @@ impl LogFile {
 
     /// Reports how many lines are missing here.
     pub(super) fn missing(&mut self, time: Timestamp, lines: u64) {
-        self.begin(format_args!("{time} : {lines} lines are missing about here"));
+        self.begin(format_args!("{time} : {lines} lines are missing near here"));
         self.end();
     }
 

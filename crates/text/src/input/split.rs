@@ -84,8 +84,8 @@ impl fmt::Display for InputError {
             Self::Cut => f.write_str("the input ends within the message"),
             Self::Delimiter { by, count } => write!(
                 f,
-                "CheckSum(10) is right if {count} of the '{}' belong to values, and nothing says \
-                 which; write the message with another delimiter",
+                "CheckSum(10) is right only if {count} of the '{}' belong to values, and nothing \
+                 shows which; write the message with another delimiter",
                 by.escape_ascii()
             ),
         }

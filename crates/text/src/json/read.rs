@@ -96,17 +96,17 @@ impl fmt::Display for JsonProblem {
             Self::BadString => f.write_str("not a valid string"),
             Self::Delimiter(tag) => write!(
                 f,
-                "the value of field {tag} holds SOH; only a data field may, as many bytes as its \
-                 Length field right before it says"
+                "the value of field {tag} holds SOH; only a data field may hold SOH, within the \
+                 length that its Length field right before it gives"
             ),
             Self::Swallows(tag) => write!(
                 f,
-                "the Length field before field {tag} says more than that has, and would take the \
-                 fields after it"
+                "the Length field before field {tag} exceeds the value, and would include the \
+                 next fields"
             ),
             Self::Head => f.write_str(
                 "a message begins with BeginString(8) and MsgType(35); BodyLength(9) between them \
-                 may be left out",
+                 is optional",
             ),
         }
     }

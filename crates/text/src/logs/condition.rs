@@ -263,7 +263,7 @@ fn wrong_value(name: &str, data_type: Option<DataType>, value: &str) -> String {
     };
     let of_type = data_type.name();
     format!(
-        "'{value}' is no value of {name}, which is a {of_type}; write one such as \
+        "'{value}' is not a valid value of {name}, which is a {of_type}; write one such as \
          {such_as}"
     )
 }

@@ -211,7 +211,7 @@ impl Open {
         let length = self.file.metadata().map_err(unread)?.len();
         let position = self.file.stream_position().map_err(unread)?;
         if length < position {
-            search.report.note(format!("{}: cut while it was read", self.source.name));
+            search.report.note(format!("{}: truncated while it was read", self.source.name));
             self.file.seek(SeekFrom::Start(0)).map_err(unread)?;
             self.stream = Stream::new(delimiter);
         } else if length == position && end == End::Open {

@@ -199,7 +199,7 @@ impl Gaps {
     pub fn finish(mut self) -> GapsFound {
         let verdict = self.verdict();
         if verdict == Verdict::Unknown {
-            let note = "no message to look at, so nothing is known of gaps";
+            let note = "the log has no message to examine, so gaps cannot be found";
             self.report.note(note.to_owned());
         }
         for line in 0..self.lines.len() {
@@ -212,7 +212,7 @@ impl Gaps {
         let repeats = self.drop_repeats();
         if repeats > 0 {
             let lines = count(repeats, "line");
-            self.report.note(format!("{lines} left out: another log has the same message"));
+            self.report.note(format!("{lines} omitted: another log has the same message"));
         }
         let finding = |event: &Event| {
             let line = &self.lines[event.line];
@@ -405,7 +405,7 @@ impl Line {
 
 impl What {
     fn restart() -> Self {
-        Self::Text("numbers begin again at 1".to_owned())
+        Self::Text("the numbers start again at 1".to_owned())
     }
 
     fn text(&self) -> String {

@@ -208,14 +208,25 @@ impl Unmeasured {
                 report.note(format!("{} not measured: {why}", count(requests, "request")));
             }
         };
-        note(self.without_time, "the log has no time of its own there; SendingTime(52) is not one");
-        note(self.repeated, "PossDupFlag(43)=Y, or its ClOrdID(11) is that of an open request");
+        note(
+            self.without_time,
+            "the line of the log has no time; SendingTime(52) does not \
+                                 replace it",
+        );
+        note(
+            self.repeated,
+            "PossDupFlag(43)=Y, or the ClOrdID(11) of a request that is still open",
+        );
         note(
             self.one_sided,
-            "the log has no answer of this counterparty to any request; the store of a session \
-             has them with keep_inbound = true",
+            "the log has no answers of this counterparty; the store of a session has them with \
+             keep_inbound = true",
         );
-        note(self.backward, "the answer has an earlier time: the clock was set back");
+        note(
+            self.backward,
+            "the answer has an earlier time than the request: the clock was set \
+                             back",
+        );
         note(
             self.beyond,
             &format!("more than {limit} MiB of requests wait; narrow it with --session"),

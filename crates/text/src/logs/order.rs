@@ -182,7 +182,7 @@ impl Order {
     pub fn finish(mut self) -> OrderFound {
         if self.repeats > 0 {
             let repeats = self.repeats;
-            self.report.note(format!("{repeats} more in other sources, byte by byte the same"));
+            self.report.note(format!("{repeats} more copies in other sources, equal in each byte"));
         }
         // The sort is stable, so it keeps the order of adjacent messages in one log.
         self.rows.sort_by_key(|row| row.time);

@@ -113,8 +113,8 @@ impl Query {
                 report.note(format!("{messages} left out: {text}"));
             }
         };
-        note(self.without_way, "neither the log nor its name tells the direction");
-        note(self.without_time, "neither the log nor SendingTime(52) tells the time");
+        note(self.without_way, "neither the log nor its name shows the direction");
+        note(self.without_time, "neither the log nor SendingTime(52) shows the time");
     }
 
     /// Returns true if the search names this message type.

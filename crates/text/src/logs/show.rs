@@ -176,7 +176,11 @@ pub enum ColumnError {
 impl fmt::Display for ColumnError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::OfAnswers(word) => write!(f, "'{word}' is a column of answers to requests"),
+            Self::OfAnswers(word) => write!(
+                f,
+                "the column '{word}' exists only for answers to \
+                requests"
+            ),
             Self::Unknown(text) => f.write_str(text),
         }
     }

@@ -133,7 +133,8 @@ impl Sources {
                 let shown = path.display();
                 let endings = ENDINGS.join(", .");
                 sources.unreadable.push(format!(
-                    "{shown}: no store and no log here (files that end in .{endings}); name a file"
+                    "{shown}: contains no store and no log (files that end in .{endings}); name a \
+                     file"
                 ));
             }
             sources.all[before..].sort_by(|a, b| natural(&a.path, &b.path));
@@ -146,7 +147,10 @@ impl Sources {
         self.unreadable.iter().for_each(|error| report.failed(error));
         if self.others > 0 {
             let others = count(self.others, "other file");
-            report.note(format!("{others} in the directories: not read, by their names no logs"));
+            report.note(format!(
+                "{others} in the directories were not read: their names are not \
+                                 those of logs"
+            ));
         }
     }
 

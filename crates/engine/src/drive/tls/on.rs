@@ -218,7 +218,7 @@ pub(crate) fn inspect(
 ) -> Result<Inspection, (Inspection, String)> {
     let failed = |why: &dyn fmt::Display| (Inspection::default(), why.to_string());
     let client = Client::new(client_options(tls, address)).map_err(|error| failed(&error))?;
-    let (mut connected, mut why) = (None, format!("{address}: the name stands for no address"));
+    let (mut connected, mut why) = (None, format!("{address}: the name resolves to no address"));
     let found = address.to_socket_addrs();
     for found in found.map_err(|error| failed(&format!("{address}: {error}")))? {
         match std::net::TcpStream::connect_timeout(&found, time) {
@@ -275,8 +275,8 @@ pub(crate) fn review(settings: &SessionSettings) -> Result<Vec<Doubt>, EngineErr
 }
 
 /// The consequence of an expired certificate, and the remedy.
-const NEW_ONE: &str = "counterparties refuse the connection; have a new one signed and put it in \
-                       this place, a running engine takes it over by itself";
+const NEW_ONE: &str = "counterparties refuse the connection; have a new certificate signed and \
+                       replace the file: a running engine loads the new certificate by itself";
 
 /// The fault of an authority's certificate, and the remedy.
 const AUTHORITY: &str = "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: \

@@ -122,8 +122,8 @@ impl WatchedStore {
     /// Abandons the store, which has not made its commits durable in time. Dropping the returned
     /// store blocks until the store is done.
     pub(super) fn leave(&mut self) -> Box<dyn Store> {
-        let text = "the device has not answered in time; nobody knows whether it has what was \
-                    committed last";
+        let text = "the device has not answered in time; the last committed messages may be \
+                    stored or lost";
         self.fail(&StoreError::Own(io::Error::new(io::ErrorKind::TimedOut, text)));
         self.retire()
     }
