@@ -26,7 +26,7 @@ systemd-journald, which need not be the machine's first process (Debian: apt-get
 const PROGRAMS: [&str; 2] = ["/usr/lib/systemd/systemd-journald", "/lib/systemd/systemd-journald"];
 
 /// The log's text about a stranger.
-const NO_MESSAGE: &str = "closed: the first bytes are no message";
+const NO_MESSAGE: &str = "closed: the first bytes are no FIX message";
 
 /// A journald, which ends with this.
 struct Journald {

@@ -262,7 +262,7 @@ fn it_does_not_start_where_it_would_not_be_safe() {
     };
     assert_eq!(try_with(&|_| ()), "");
     let open = try_with(&|s| s.address = "0.0.0.0:0".to_owned());
-    assert!(open.contains("can be reached from other machines"), "{open}");
+    assert!(open.contains("is reachable from other machines"), "{open}");
     let none = try_with(&|s| s.users_file = "none.toml".into());
     assert!(none.contains("`transfix admin user add --file none.toml NAME` makes it"), "{none}");
     let half = try_with(&|s| s.certificate = "x.pem".into());
@@ -271,5 +271,5 @@ fn it_does_not_start_where_it_would_not_be_safe() {
     assert!(taken.contains("in use"), "{taken}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();
     let written = try_with(&|_| ());
-    assert!(written.contains("others may write it"), "{written}");
+    assert!(written.contains("is writable by other users"), "{written}");
 }

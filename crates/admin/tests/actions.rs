@@ -138,7 +138,7 @@ fn the_program_is_asked_for_what_only_it_can_do() {
     let market = Market::new();
     let administrator = market.administrator();
     let why = administrator.post("/api/engine/reload", "").refused(501);
-    assert_eq!(why, "this program takes no such requests");
+    assert_eq!(why, "this program does not accept such requests");
     let (to, requests) = mpsc::channel();
     market.venue.admin().take_requests(move |request| to.send(request).unwrap());
     let program = thread::spawn(move || {

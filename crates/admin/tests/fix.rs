@@ -455,11 +455,11 @@ fn it_does_not_start_where_it_would_not_be_safe() {
         Settings::parse("x.toml", &text).unwrap_err().to_string()
     };
     for (text, expected) in [
-        ("address = '10.1.1.1:9891'", "of [admin.fix] can be reached from other machines"),
-        ("begin_string = 'FIX.4.2'", "begin_string of [admin.fix] is FIX.4.3"),
+        ("address = '10.1.1.1:9891'", "of [admin.fix] is reachable from other machines"),
+        ("begin_string = 'FIX.4.2'", "begin_string of [admin.fix] must be FIX.4.3"),
         ("allow_from = ['x']", "allow_from of [admin.fix]: `x` is neither"),
         ("sessions_max = 0", "sessions_max"),
-        ("sender_comp_id = '*'", "sender_comp_id of [admin.fix] is a name"),
+        ("sender_comp_id = '*'", "sender_comp_id of [admin.fix] must be a name"),
         ("port = 1", "unknown key `port`"),
     ] {
         let why = wrong(text);

@@ -80,7 +80,7 @@ fn each_metric_has_a_type_and_a_help_and_all_is_in_order() {
         if words.next() == Some("#") {
             let (what, of) = (words.next().unwrap(), words.next().unwrap());
             if what == "HELP" {
-                assert!(!seen.contains(&of.to_owned()), "{of} is there twice");
+                assert!(!seen.contains(&of.to_owned()), "{of} appears twice");
                 seen.push(of.to_owned());
                 of.clone_into(&mut name);
                 assert!(words.next().is_some_and(|word| !word.is_empty()), "{line}");

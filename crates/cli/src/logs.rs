@@ -50,7 +50,7 @@ cancel, a replace, a status request, or the types of --type. The answer is the f
 other way with that ClOrdID(11), or a reject of it. All other options choose requests.
 
 Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.
-With --gaps: 0 no number is missing, 1 some are, or there is no message to look at.
+With --gaps: 0 no number is missing, 1 some are, or there is no message to examine.
 With --latency: 0 a request has an answer, 1 none has.";
 
 /// Searches logs, captures and journals: by field, text, session, time; orders, gaps, latency.

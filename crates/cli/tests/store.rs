@@ -184,7 +184,7 @@ fn the_queue_is_shown_at_any_time_and_cleared_while_nobody_uses_it() {
     assert!(exported.contains("\"queued\":2") && exported.contains("\"unqueued\":1"));
     let clear = ["queue", &store, "--clear", "--reason", "of yesterday"];
     let said = expect(1, &clear);
-    assert!(said.err.contains("close the other process"), "{said:?}");
+    assert!(said.err.contains("stop the other process"), "{said:?}");
     drop(open);
     assert_eq!(expect(0, &["queue", &store]).out, two, "nothing was cleared");
     assert_eq!(expect(0, &clear).out, "2 messages cleared\n");
@@ -206,7 +206,7 @@ fn set_next_writes_who_and_why_unless_the_store_is_open() {
     kept.push(".numbers");
     assert_eq!(held.keep_numbers_in(kept.clone().into()).unwrap(), None);
     let before = files(&path);
-    assert!(expect(1, &set).err.contains("close the other process"));
+    assert!(expect(1, &set).err.contains("stop the other process"));
     assert!(files(&path) == before);
     drop(held);
     for (option, number) in [("--out", "3"), ("--out", "5"), ("--in", "1")] {
@@ -544,19 +544,24 @@ type Case = (&'static str, &'static str, fn(&mut Vec<u8>), &'static str);
 fn what_does_not_fit_together_must_be_decided() {
     let cases: [Case; 16] = [
         ("quickfix-cpp", "seqnums", Vec::clear, "seqnums: empty"),
-        ("quickfix-cpp", "seqnums", |b| b.truncate(30), "not two numbers"),
+        ("quickfix-cpp", "seqnums", |b| b.truncate(30), "does not consist of two numbers"),
         (
             "quickfix-cpp",
             "seqnums",
             |b| b[19] = b'9',
             "next_out is 9, but the last message sent is 3",
         ),
-        ("quickfix-cpp", "seqnums", |b| b.truncate(42), "not two numbers"),
-        ("quickfixn", "seqnums", |b| b.truncate(42), "not two numbers"),
+        ("quickfix-cpp", "seqnums", |b| b.truncate(42), "does not consist of two numbers"),
+        ("quickfixn", "seqnums", |b| b.truncate(42), "does not consist of two numbers"),
         ("quickfixgo", "targetseqnums", |b| b.truncate(18), "is not a number"),
         ("quickfix-cpp", "header", |b| b.truncate(12), "entry 2 is not whole"),
         ("quickfix-cpp", "header", |b| b.truncate(7), "does not know 201 bytes"),
-        ("quickfix-cpp", "body", |b| b.truncate(250), "message 3: the body ends before it"),
+        (
+            "quickfix-cpp",
+            "body",
+            |b| b.truncate(250),
+            "message 3: the body file ends before this message",
+        ),
         ("quickfix-cpp", "body", |b| b[100] = b'x', "message 2: "),
         ("quickfixj", "header", |b| b.truncate(40), "8 bytes of a cut entry"),
         ("quickfixj", "senderseqnums", Vec::clear, "senderseqnums: empty"),

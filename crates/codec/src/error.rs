@@ -18,7 +18,7 @@ pub enum Garbled {
     BodyLengthField,
     /// BodyLength(9) exceeds the configured limit of a message.
     TooLong,
-    /// CheckSum(10) does not stand where BodyLength(9) says.
+    /// CheckSum(10) is not at the position that BodyLength(9) gives.
     BodyLength,
     /// CheckSum(10) differs from the sum of the bytes.
     CheckSum,

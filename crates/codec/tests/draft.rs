@@ -413,7 +413,7 @@ fn faults_of_groups_are_named() {
             "453=2|448=A|55=EU|",
             Some("group 453, entry 2: tag 55 stands where its delimiter 448 is expected"),
         ),
-        ("453=1|448=A|448=B|", Some("group 453, entry 2: NumInGroup says there are fewer")),
+        ("453=1|448=A|448=B|", Some("group 453, entry 2: NumInGroup gives fewer entries")),
         ("453=1|448=A|452=1|447=D|", Some("group 453, entry 1: tag 447 may not stand after 452")),
         (
             "453=1|448=A|802=2|523=X|803=4|",

@@ -215,7 +215,7 @@ impl fmt::Display for Problem {
                 write!(f, "attribute '{attribute}' can't be '{value}'")?;
                 f.write_str(match *attribute {
                     "action" => "; use 'add', 'change' or 'remove'",
-                    "required" => "; take 'Y' or 'N'",
+                    "required" => "; use 'Y' or 'N'",
                     "after" | "before" => "; name an existing member",
                     "number" => "; use a number from 1",
                     "msgcat" => "; use 'admin' or 'app'",

@@ -167,10 +167,10 @@ mod tests {
         assert!(missing.contains("`transfix admin user add --file /"), "{missing}");
         fs::write(&users, "").unwrap();
         fs::set_permissions(&users, Permissions::from_mode(0o620)).unwrap();
-        assert!(review().errors[0].contains("others may write it"));
+        assert!(review().errors[0].contains("is writable by other users"));
         fs::set_permissions(&users, Permissions::from_mode(0o600)).unwrap();
         assert_eq!(review().errors, [""; 0]);
-        assert!(review().warnings[0].contains("set audit_file of [engine]"));
+        assert!(review().warnings[0].contains("set audit_file in [engine]"));
     }
 
     #[test]
@@ -203,7 +203,7 @@ mod tests {
         for (mode, expected) in [(0o644, true), (0o640, false)] {
             fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
             let said = said(&review(&dir, &line).warnings);
-            let expected_text = format!("password {} can be read by every user", secret.display());
+            let expected_text = format!("password {} is readable by every user", secret.display());
             assert_eq!(said.contains(&expected_text), expected, "{said}");
             assert!(!said.contains("sesame"), "{said}");
         }
@@ -213,7 +213,7 @@ mod tests {
         assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
         fs::set_permissions(&settings, Permissions::from_mode(0o604)).unwrap();
         let open = Review::of(&Settings::load(&settings).unwrap());
-        assert!(said(&open.warnings).contains("a.toml can be read by every user"), "{open:?}");
+        assert!(said(&open.warnings).contains("a.toml is readable by every user"), "{open:?}");
     }
 
     #[cfg(feature = "tls")]
@@ -258,7 +258,7 @@ mod tests {
                 assert!(said.starts_with(expected), "{said}");
                 assert_eq!(said.is_empty(), expected.is_empty(), "{said}");
             }
-            let remedy = "have a new one signed and put it in this place";
+            let remedy = "have a new certificate signed and replace the file";
             assert_eq!(said(&found.errors).contains(remedy), !errors.is_empty(), "{found:?}");
         }
         let found = said(&review(&dir, &lines(&itself.certificate, &itself.key, "")).warnings);

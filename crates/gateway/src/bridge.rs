@@ -194,7 +194,8 @@ impl Passing<'_, '_, '_> {
         });
         kept.map_err(|error| {
             let session = self.id;
-            tracing::error!(%session, %error, "the choice of a target is not kept: not passed on");
+            tracing::error!(%session, %error, "the chosen target could not be recorded: the \
+                message is not passed on");
             if self.is_somewhere() { Missed::Held } else { not_there() }
         })
     }
@@ -436,7 +437,8 @@ impl Passing<'_, '_, '_> {
                 Err(Missed::Final(reject)) if self.is_somewhere() => {
                     let (to, why) = (target.to_string(), &*reject.text);
                     let session = self.id;
-                    tracing::error!(%session, to, why, "one of several targets takes no message");
+                    tracing::error!(%session, to, why, "one of several targets does not accept \
+                        the message");
                 }
                 Err(missed) => return Err(missed),
             }
@@ -518,7 +520,7 @@ impl Application for Bridge {
                 let hold = passing.hold(from);
                 let answer = passing.take_answer().ok_or_else(BusinessReject::not_available)?;
                 let seq = incoming.seq;
-                let why = "a target has it, or may have it";
+                let why = "a target has the message, or may have it";
                 tracing::warn!(session = %id, seq, why, "a message is held");
                 hold(answer);
                 Ok(())
@@ -553,7 +555,7 @@ impl Application for Bridge {
             // Messages that are passed on get their number at once, so they never cause this
             // notice.
             SessionNotice::Unsent(message) => {
-                tracing::warn!(session = %id, why = %message.why, "a message is not sent");
+                tracing::warn!(session = %id, why = %message.why, "a message could not be sent");
             }
             _ => {}
         }
@@ -568,8 +570,8 @@ impl Bridge {
         gateway.origins.forget_from(id, next_out);
         // The numbers were reset, and our Logon(A) has number 1.
         if count > 0 && next_out <= 2 {
-            let why = "the numbers were reset at the logon";
-            tracing::error!(session = %id, count, why, "messages are not sent");
+            let why = "the sequence numbers were reset at the logon";
+            tracing::error!(session = %id, count, why, "messages were not sent");
         }
         gateway.told.say(format!("{id} logged on"));
         gateway.ports.tell_all(id, true);
@@ -593,7 +595,7 @@ impl Bridge {
                 let mut note = self.gateway.origins.note(to.id(), None);
                 let options = SendOptions { note: Some(&mut note), ..SendOptions::default() };
                 if let Err(error) = to.send_with(options, "j", fill) {
-                    tracing::warn!(session = %id, seq, %error, "a rejection is not passed on");
+                    tracing::warn!(session = %id, seq, %error, "a rejection could not be passed on");
                 }
             }
             Some(Origin::Program(socket, reference)) => {

@@ -81,11 +81,12 @@ impl Drain {
             return Err(no_file());
         }
         // Two writers would corrupt each other's lines.
-        file.try_lock().map_err(|_| io::Error::other("another program writes it"))?;
+        file.try_lock().map_err(|_| io::Error::other("another program is writing to this file"))?;
         let length = whole_lines(&file)?;
         if length < file.metadata()?.len() {
-            let why = "it is not whole: its message comes again";
-            tracing::warn!(path = %path.display(), why, "the last line of a file is cut off");
+            let why = "the line is incomplete: its message arrives again";
+            tracing::warn!(path = %path.display(), why, "the incomplete last line of a file was \
+                cut off");
             file.set_len(length)?;
         }
         Ok(Self { path: path.to_owned(), file, refused: 0 })
@@ -120,12 +121,13 @@ impl Drain {
             Ok(()) => {
                 let refused = std::mem::take(&mut self.refused);
                 if refused > 0 {
-                    tracing::info!(file = %name, refused, "a file is written again");
+                    tracing::info!(file = %name, refused, "a file is writable again");
                 }
             }
             Err(error) => {
                 if self.refused == 0 {
-                    tracing::error!(file = %name, %error, "a message is not written");
+                    tracing::error!(file = %name, %error, "a message could not be written to a \
+                        file");
                 }
                 self.refused += 1;
             }
@@ -270,7 +272,8 @@ impl Source {
         // A line whose position could not be written may be sent again.
         let ended = !self.in_doubt && !self.unkept;
         if let Err(error) = self.keep(ended) {
-            tracing::error!(file = %self.name, %error, "the position in a file is not kept");
+            tracing::error!(file = %self.name, %error, "the position in a file could not be \
+                recorded");
         }
     }
 
@@ -289,9 +292,9 @@ impl Source {
         let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
             // Only the owner knows whether the file is new or changed.
             let position = beside(&self.path, "position");
-            let why = "what was sent of it is not there any more";
+            let why = "the part of the file that was sent is missing or changed";
             return Err(io::Error::other(format!(
-                "{why}: to send this file from its beginning, remove {} and start anew",
+                "{why}: to send this file from its beginning, remove {} and restart the gateway",
                 position.display()
             )));
         };
@@ -328,7 +331,7 @@ impl Source {
             Err(error) => return wrong(error.to_string()),
         };
         let Some(handle) = admin.find(&sending.session) else {
-            return wrong(format!("there is no session {}", sending.session));
+            return wrong(format!("no session is named {}", sending.session));
         };
         loop {
             let mut note = self.origins.note(handle.id(), None);
@@ -379,7 +382,7 @@ fn beside(path: &Path, what: &str) -> PathBuf {
 }
 
 fn no_file() -> io::Error {
-    io::Error::other("it is no regular file")
+    io::Error::other("the path is not a regular file")
 }
 
 /// The number of bytes before a position that identify the file.

@@ -198,12 +198,13 @@ impl Gateway {
         let before = self.routes();
         if routes == Routes::default() && *before != routes {
             return Err(
-                "the file of routes is missing or has no route: the routes of before stay".into()
+                "the file of routes is missing or has no route: the previous routes stay in force"
+                    .into(),
             );
         }
         if !before.same_places(&routes) {
             return Err(
-                "sockets and files are opened at the start alone: start the gateway anew".into()
+                "sockets and files are opened only at the start: restart the gateway".into()
             );
         }
         let routes_changed = *before != routes;

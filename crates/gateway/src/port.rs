@@ -150,14 +150,14 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
             if UnixStream::connect(path).is_ok() {
-                return Err(io::Error::other("another program listens there"));
+                return Err(io::Error::other("another program already listens at this path"));
             }
         }
-        Ok(_) => return Err(io::Error::other("there is a file that is no socket")),
+        Ok(_) => return Err(io::Error::other("the path exists, but is not a socket")),
         Err(_) => {}
     }
     // The socket is created in a private directory, and renamed once its mode is set.
-    let file = path.file_name().ok_or_else(|| io::Error::other("it names no file"))?;
+    let file = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
@@ -210,7 +210,8 @@ impl Port {
         // another program, so the lock must be free.
         drop(place);
         if program.is_some() {
-            tracing::warn!(socket = %self.socket.name, why, "a program at a socket is cut off");
+            tracing::warn!(socket = %self.socket.name, why, "a program was disconnected from its \
+                socket");
         }
     }
 
@@ -224,7 +225,8 @@ impl Port {
                 continue;
             };
             if !std::mem::replace(&mut was_told, true) {
-                tracing::warn!(socket = %self.socket.name, %error, "no program can be served");
+                tracing::warn!(socket = %self.socket.name, %error, "no program can connect to a \
+                    socket");
             }
             // Without a pause, `accept` would fail again at once while descriptors are exhausted.
             thread::park_timeout(ACCEPT_PAUSE);
@@ -241,7 +243,7 @@ impl Port {
         let mut place = self.program();
         if place.is_some() {
             drop(place);
-            let busy = json!({ "error": { "text": "another program is connected" } });
+            let busy = json!({ "error": { "text": "another program is already connected" } });
             // A new socket always has room for a few bytes.
             let _ = stream.write_all(format!("{busy}\n").as_bytes());
             return Ok(());
@@ -266,7 +268,7 @@ impl Port {
                 io::Error::other(error)
             })?;
         tracing::info!(socket = %name, "a program has connected");
-        self.told.say(format!("socket {name}: a program has connected"));
+        self.told.say(format!("socket {name}: a program connected"));
         Ok(())
     }
 
@@ -307,9 +309,10 @@ impl Port {
             drop(program);
             match end {
                 Ok(()) => tracing::info!(socket = %name, "a program has gone"),
-                Err(why) => tracing::warn!(socket = %name, why, "a program at a socket is cut off"),
+                Err(why) => tracing::warn!(socket = %name, why, "a program was disconnected from \
+                    its socket"),
             }
-            self.told.say(format!("socket {name}: the program has gone"));
+            self.told.say(format!("socket {name}: the program disconnected"));
         }
     }
 
@@ -324,7 +327,7 @@ impl Port {
                 return Ok(());
             }
             if bytes.last() != Some(&b'\n') {
-                return Err(format!("a line is longer than {LINE_MAX} bytes, or not whole"));
+                return Err(format!("a line is longer than {LINE_MAX} bytes, or incomplete"));
             }
             let said = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
             // Remaining lines of a disconnected program are ignored.
@@ -351,7 +354,7 @@ impl Port {
             let waiting = self.with(number, |program| program.answered(id)).flatten();
             match waiting {
                 Some((asked, target)) => asked.answered(&target, answer),
-                None => return Err(format!("no message {id} waits for an answer")),
+                None => return Err(format!("no message with id {id} is waiting for an answer")),
             }
         }
     }

@@ -236,8 +236,8 @@ impl Routes {
             let Target::Session(to) = target else { continue };
             if to.begin_string != id.begin_string {
                 return Err(format!(
-                    "{id}: a [[route]] sends its messages to {to}, which has another version: \
-                     messages are not translated"
+                    "{id}: a [[route]] sends its messages to {to}, which has another FIX version: \
+                     the gateway does not translate messages"
                 ));
             }
         }
@@ -253,7 +253,7 @@ fn shown_text(text: &str) -> Shown<'_> {
 impl fmt::Display for Routes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.routes.is_empty() {
-            let file = "a file of routes (--routes) says where they go";
+            let file = "name the targets in a file of routes (--routes)";
             writeln!(f, "no routes: messages of the application are refused; {file}")?;
         }
         let all = |what: Vec<String>| what.join(", ");
@@ -274,9 +274,11 @@ impl fmt::Display for Routes {
             }
             write!(f, " to {to}")?;
             match (route.pick, route.hash, route.to.len()) {
-                (Pick::First, _, 2..) => f.write_str(" (the first that is there)")?,
+                (Pick::First, _, 2..) => f.write_str(" (the first available)")?,
                 (Pick::All, _, 2..) => f.write_str(" (each of them)")?,
-                (Pick::Hash, Some(tag), _) => write!(f, " (one for each value of {})", tag.0)?,
+                (Pick::Hash, Some(tag), _) => {
+                    write!(f, " (the same target for equal values of {})", tag.0)?
+                }
                 _ => {}
             }
             let Change { on_behalf, set, remove } = &route.change;
@@ -289,7 +291,7 @@ impl fmt::Display for Routes {
             match on_behalf {
                 OnBehalf::Drop => {}
                 OnBehalf::Keep => f.write_str("; OnBehalfOfCompID(115) goes along")?,
-                OnBehalf::Sender => f.write_str("; OnBehalfOfCompID(115) is the sender")?,
+                OnBehalf::Sender => f.write_str("; OnBehalfOfCompID(115) is set to the sender")?,
             }
             writeln!(f)?;
         }

@@ -10,7 +10,7 @@ use super::origins::{Origin, Origins};
 /// Sends a message for the program at this socket. Returns the answer for the program.
 pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin: &Admin) -> Value {
     let Some(handle) = admin.find(&sending.session) else {
-        return failed(sending, None, format!("there is no session {}", sending.session));
+        return failed(sending, None, format!("no session is named {}", sending.session));
     };
     let from = Origin::Program(socket.to_owned(), sending.reference.clone());
     let mut note = origins.note(handle.id(), Some(from));

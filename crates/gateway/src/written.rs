@@ -69,7 +69,9 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
     let routes: Vec<_> =
         file.route.iter().enumerate().map(|(n, route)| reader.route(n + 1, route)).collect();
     if routes.is_empty() {
-        reader.errors.push("there is no [[route]]: all messages would be refused".to_owned());
+        reader
+            .errors
+            .push("the file has no [[route]]: the gateway would refuse all messages".to_owned());
     }
     match reader.errors {
         errors if errors.is_empty() => {
@@ -115,7 +117,7 @@ impl Reader<'_> {
                 (Ok(parent), Some(file)) => {
                     if let Some(other) = paths.insert(parent.join(file), here.clone()) {
                         let path = path.display();
-                        self.errors.push(format!("{here}: {other} has the same path, {path}"));
+                        self.errors.push(format!("{here}: {other} uses the same path, {path}"));
                     }
                 }
                 (Err(error), _) => {
@@ -128,7 +130,7 @@ impl Reader<'_> {
             }
         }
         for Socket { name, .. } in self.file.socket.iter().filter(|one| one.answer_ms == 0) {
-            self.errors.push(format!("[[socket]] {name}: answer_ms is 1 at least"));
+            self.errors.push(format!("[[socket]] {name}: answer_ms must be at least 1"));
         }
     }
 
@@ -136,7 +138,11 @@ impl Reader<'_> {
         let from: Option<Vec<_>> =
             route.from.as_ref().map(|all| all.iter().map(|one| self.from(n, one)).collect());
         if from.as_ref().is_some_and(Vec::is_empty) {
-            self.wrong(n, "`from` names nobody; left out, it is all sessions");
+            self.wrong(
+                n,
+                "`from` is an empty list; name a session, or leave `from` out for all \
+                           sessions",
+            );
         }
         let msg_types: Vec<_> = route.msg_type.iter().map(|name| self.msg_type(n, name)).collect();
         let mut when = Vec::new();
@@ -153,7 +159,7 @@ impl Reader<'_> {
         let hash = route.hash.as_ref().and_then(|name| self.field(n, name));
         match (route.pick, &route.hash) {
             (Pick::Hash, None) => {
-                self.wrong(n, "pick = \"hash\" needs `hash`, the name of a field")
+                self.wrong(n, "pick = \"hash\" needs the key `hash`, which names a field")
             }
             (Pick::First | Pick::All, Some(_)) => {
                 self.wrong(n, "`hash` needs pick = \"hash\"");
@@ -167,7 +173,13 @@ impl Reader<'_> {
             };
             let back = to.iter().find(|to| matches!(to, Target::Session(id) if whole(id)));
             if let Some(back) = back {
-                self.wrong(n, format_args!("{back} is in `from` and in `to`: nothing goes back"));
+                self.wrong(
+                    n,
+                    format_args!(
+                        "{back} is in both `from` and `to`: a message cannot \
+                    return to its sender"
+                    ),
+                );
             }
         }
         self.check_versions(n, from.as_deref(), &to);
@@ -184,7 +196,7 @@ impl Reader<'_> {
             let names: Vec<_> = self.dictionary.messages().iter().map(|one| &*one.name).collect();
             let hint = nearest(name, names);
             let hint = hint.map(|hint| format!("; do you mean {hint}?")).unwrap_or_default();
-            self.wrong(n, format_args!("there is no message '{name}'{hint}"));
+            self.wrong(n, format_args!("no message is named '{name}'{hint}"));
         }
         name.to_owned()
     }
@@ -194,7 +206,7 @@ impl Reader<'_> {
         let by_name = || Some(self.dictionary.field_named(name)?.tag);
         let found = by_number.or_else(by_name).map(Tag);
         if found.is_none() {
-            self.wrong(n, format_args!("there is no field '{name}'"));
+            self.wrong(n, format_args!("no field is named '{name}'"));
         }
         found
     }
@@ -206,7 +218,13 @@ impl Reader<'_> {
         for (name, value) in &route.set {
             let Some(tag) = self.changed(n, ("set", name), msg_types) else { continue };
             if value.is_empty() || value.contains('\u{1}') {
-                self.wrong(n, format_args!("`set`: the value of {name} is empty, or has a 0x01"));
+                self.wrong(
+                    n,
+                    format_args!(
+                        "`set`: the value of {name} is empty or contains the \
+                    byte 0x01"
+                    ),
+                );
             }
             change.set.push((tag, value.clone()));
         }
@@ -232,7 +250,10 @@ impl Reader<'_> {
             message.is_some_and(|message| begins_entries(&message.members, tag.0))
         });
         if let Some(msg_type) = begins {
-            let what = format!("`{key}`: {name} begins the entries of a group in {msg_type}");
+            let what = format!(
+                "`{key}`: {name} begins the entries of a repeating group in \
+                                {msg_type}, so this field cannot be changed"
+            );
             self.wrong(n, what);
             return None;
         }
@@ -262,18 +283,21 @@ impl Reader<'_> {
         if let Some(socket) = name.strip_prefix(SOCKET) {
             let is_there = self.file.socket.iter().any(|one| one.name == socket);
             if !is_there {
-                self.wrong(n, format_args!("there is no [[socket]] '{socket}'"));
+                self.wrong(n, format_args!("no [[socket]] is named '{socket}'"));
             }
             return is_there.then(|| Target::Socket(socket.to_owned()));
         }
         if let Some(file) = name.strip_prefix(FILE) {
             let mode = self.file.file.iter().find(|one| one.name == file).map(|one| one.mode);
             match mode {
-                None => self.wrong(n, format_args!("there is no [[file]] '{file}'")),
+                None => self.wrong(n, format_args!("no [[file]] is named '{file}'")),
                 Some(FileMode::Read) => {
                     self.wrong(
                         n,
-                        format_args!("[[file]] {file} is read: nothing is written there"),
+                        format_args!(
+                            "[[file]] {file} is only read, so no route may write to this \
+                                      file"
+                        ),
                     );
                 }
                 Some(FileMode::Write) => return Some(Target::File(file.to_owned())),
@@ -330,8 +354,8 @@ impl Reader<'_> {
                 self.wrong(
                     n,
                     format_args!(
-                        "{id} has another version than {other}, which `from` names: messages are \
-                         not translated"
+                        "{id} has another FIX version than {other}, which `from` names: the \
+                         gateway does not translate messages"
                     ),
                 );
             }
@@ -347,9 +371,9 @@ pub(super) fn keeps(session: &SessionSettings) -> Result<(), String> {
     let id = session.id();
     match session.queue.offline {
         Offline::Queue => Err(format!(
-            "{id} has offline = \"queue\": what waits there for a logon may expire, and nobody \
-             would hear of it; set \"refuse\" (the sender is told at once) or \"store\" (it goes \
-             out after the next logon)"
+            "{id} has offline = \"queue\": messages that wait for a logon may expire without \
+             notice; set \"refuse\" (the sender is notified at once) or \"store\" (messages are \
+             sent after the next logon)"
         )),
         _ => Ok(()),
     }
@@ -391,5 +415,5 @@ fn unknown(n: usize, key: &str, name: &str, ids: &[String]) -> String {
         Some(id) => format!("do you mean {id}?"),
         None => format!("there are {}", ids.join(", ")),
     };
-    format!("[[route]] {n}: `{key}`: no session is {name}; {hint}")
+    format!("[[route]] {n}: `{key}`: no session is named {name}; {hint}")
 }

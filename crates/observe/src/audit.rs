@@ -267,7 +267,7 @@ mod tests {
             changed[at] = if changed[at] == b'7' { b'8' } else { b'7' };
             fs::write(&path, &changed).unwrap();
             let error = AuditFile::open(&path, Timestamp(1)).err().unwrap().to_string();
-            assert!(error.starts_with("its last lines were changed"), "{at}: {error}");
+            assert!(error.starts_with("the last lines of the file were changed"), "{at}: {error}");
             assert_eq!(fs::read(&path).unwrap(), changed, "nothing is changed");
         }
     }
@@ -280,7 +280,10 @@ mod tests {
         let text = fs::read_to_string(&path).unwrap().replace("done", "gone");
         fs::write(&path, &text).unwrap();
         let error = AuditFile::open(&path, Timestamp(1)).err().unwrap().to_string();
-        assert!(error.starts_with("its last lines were changed: its text does not fit"), "{error}");
+        assert!(
+            error.starts_with("the last lines of the file were changed: the record does not match"),
+            "{error}"
+        );
         assert_eq!(fs::read_to_string(&path).unwrap(), text, "nothing is changed");
         // A file of another kind, of any length.
         fs::write(&path, "x\n".repeat(2 << 20)).unwrap();

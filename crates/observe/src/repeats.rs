@@ -138,12 +138,12 @@ impl Cause {
             Self::Logon => "parts of the Logon(A) are omitted",
             Self::Store => "the store cannot be read or opened",
             Self::Panicked => "panicked",
-            Self::NotRolled => "log is not rolled",
-            Self::NotLogged => "lines of the log are lost",
-            Self::NotCompressed => "log is not compressed",
+            Self::NotRolled => "a protocol log cannot be rolled",
+            Self::NotLogged => "lines of a protocol log are lost",
+            Self::NotCompressed => "a protocol log cannot be compressed",
             Self::Slow => "slow consumers",
             Self::Full => "waits for the application",
-            Self::Invalid => "the counterparty would reject it",
+            Self::Invalid => "the counterparty would reject the message",
         }
     }
 }

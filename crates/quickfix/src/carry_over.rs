@@ -41,13 +41,16 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         if let Some(place) = place {
             let line = ids[place].1;
             if all.dialect != Dialect::Java {
-                let says = format!("session {id} is there twice: line {line} has it too");
+                let says = format!("session {id} appears twice: line {line} defines it too");
                 all.findings.push(Finding::of_line(section.line, Fate::NotCarriedOver, &says));
                 all.sessions.push(dropped(section.line, says));
                 continue;
             }
             let last = section.line;
-            let says = format!("session {id} is there twice: QuickFIX/J takes that of line {last}");
+            let says = format!(
+                "session {id} appears twice: QuickFIX/J uses the definition in \
+                                line {last}"
+            );
             all.findings.push(Finding::of_line(line, Fate::Dangerous, &says));
             let (_, _, place) = ids.remove(place);
             all.sessions[place] = dropped(line, says);
@@ -74,7 +77,7 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
     }
     told.add(&all.findings);
     for entry in cfg.defaults.iter().filter(|entry| !told.has(entry)) {
-        let says = "each session says it itself";
+        let says = "each session sets this key itself";
         all.findings.push(Finding::of(entry, Fate::Ignored, "", says));
     }
 }
@@ -92,8 +95,8 @@ fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Li
 }
 
 /// The finding about a store in PostgreSQL.
-const IN_POSTGRES: &str = "the package transfix-stores keeps stores in PostgreSQL, with a table of \
-                           its own";
+const IN_POSTGRES: &str = "the package transfix-stores can keep stores in PostgreSQL; it uses a \
+                           table of its own";
 
 /// Keys that a session requires.
 const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
@@ -146,7 +149,7 @@ impl Session<'_> {
             let place = optional.into_iter().find(is_it);
             let key = place.map(|place| (place, self.toml[place].clone()));
             let Some((place, Line::Key(key, value))) = key else {
-                let says = format!("{THE_SESSION}our settings do not take it: {error}");
+                let says = format!("{THE_SESSION}Transfix does not accept its settings: {error}");
                 self.tell_of_session(Fate::NotCarriedOver, "", &says);
                 return None;
             };
@@ -193,7 +196,7 @@ impl Session<'_> {
             (_, Dialect::Go) => "initiator",
             (Some(role), _) if role == "initiator" || role == "acceptor" => role,
             (Some(role), _) => {
-                return Err(format!("ConnectionType is initiator or acceptor, not `{role}`"));
+                return Err(format!("ConnectionType must be initiator or acceptor, not `{role}`"));
             }
             (None, _) => return Err(self.missing("ConnectionType")),
         };
@@ -201,24 +204,32 @@ impl Session<'_> {
         let begin_string = self.required("BeginString")?;
         if BeginString::parse(begin_string.as_bytes()).is_none() {
             return Err(format!(
-                "BeginString is FIX.4.0 to FIX.4.4 or FIXT.1.1, not {begin_string}"
+                "BeginString must be FIX.4.0 to FIX.4.4 or FIXT.1.1, not {begin_string}"
             ));
         }
         self.becomes("BeginString", "begin_string", quoted(begin_string));
         let sender = self.required("SenderCompID")?;
         if sender == "*" {
-            return Err("a template for any SenderCompID: write one for each".to_owned());
+            return Err("SenderCompID = * is a template for any SenderCompID; write one session \
+                        for each SenderCompID"
+                .to_owned());
         }
         self.becomes("SenderCompID", "sender_comp_id", quoted(sender));
         let target = self.required("TargetCompID")?;
         self.becomes("TargetCompID", "target_comp_id", quoted(target));
         if target == "*" {
-            let says = "a template: `transfix run` lets counterparties in, and a program by \
-                        `EngineBuilder::admit`";
+            let says = "a template for any counterparty: `transfix run` admits counterparties, \
+                        and a program uses `EngineBuilder::admit`";
             self.tell("AcceptorTemplate", Fate::Mapped, "target_comp_id = \"*\"", says);
-            self.tell("DynamicSession", Fate::Ignored, "", "a template is one by its name");
+            self.tell(
+                "DynamicSession",
+                Fate::Ignored,
+                "",
+                "not needed: target_comp_id = \"*\" \
+                alone makes a session a template",
+            );
         } else {
-            let says = "the session has a TargetCompID of its own, and so is no template";
+            let says = "not a template, because the session has a fixed TargetCompID";
             self.tell("AcceptorTemplate", Fate::Ignored, "", says);
             self.tell("DynamicSession", Fate::Ignored, "", says);
         }
@@ -226,7 +237,8 @@ impl Session<'_> {
             if role == "initiator" {
                 self.becomes("SessionQualifier", "qualifier", quoted(qualifier));
             } else {
-                let says = "nothing in a Logon(A) would tell an acceptor which session it means";
+                let says = "only initiators have qualifiers: an acceptor cannot see from a \
+                            Logon(A) which qualifier is meant";
                 self.tell("SessionQualifier", Fate::NotCarriedOver, "", says);
             }
         }
@@ -237,7 +249,7 @@ impl Session<'_> {
         const KEY: &str = "DefaultApplVerID";
         let Some(version) = self.value(KEY) else { return Ok(()) };
         if begin_string != "FIXT.1.1" {
-            self.tell(KEY, Fate::Ignored, "", "only FIXT.1.1 has it");
+            self.tell(KEY, Fate::Ignored, "", "only FIXT.1.1 has DefaultApplVerID");
             return Ok(());
         }
         let number = data_dictionary::appl_ver_id(version);
@@ -255,13 +267,13 @@ impl Session<'_> {
                 continue;
             }
             if row.rule == Rule::Tls && !self.has_tls() {
-                let says = "TLS is not switched on";
+                let says = "TLS is not enabled, so this key has no effect";
                 self.find(Finding::of(entry, Fate::Ignored, "", says));
                 continue;
             }
             let is_old = matches!(self.value("BeginString"), Some("FIX.4.0" | "FIX.4.1"));
             if is_old && matches!(row.rule, Rule::Word("precision", _)) {
-                let says = "up to FIX 4.1 times have seconds, there and here";
+                let says = "up to FIX 4.1, times have whole seconds in both QuickFIX and Transfix";
                 self.find(Finding::of(entry, Fate::Ignored, "", says));
                 continue;
             }
@@ -327,14 +339,15 @@ impl Session<'_> {
                     self.set(check, "false".to_owned());
                 }
                 let becomes = "checks.undefined_tags = false, checks.tags_of_message = false";
-                let says = "tags from 5000 on are passed over too, if the dictionary lacks them";
+                let says = "unknown tags from 5000 on are accepted too if the dictionary does not \
+                            have them";
                 self.tell(UNKNOWN, Fate::Mapped, becomes, says);
             }
             false => self.tell(UNKNOWN, Fate::Honoured, "", ""),
         }
         if self.is_no("CheckLatency") {
             self.becomes("CheckLatency", KEY, "0".to_owned());
-            let says = "CheckLatency=N: any time is taken";
+            let says = "because of CheckLatency=N, any SendingTime(52) is accepted";
             return self.tell("MaxLatency", Fate::Ignored, "", says);
         }
         self.tell("CheckLatency", Fate::Honoured, "", "");
@@ -360,8 +373,8 @@ impl Session<'_> {
             }
             None => {
                 let says = format!(
-                    "a time in the zone {name}, which is not known here; the engine does not start \
-                     until `reset_at_zone` is put right"
+                    "the time zone {name} is unknown to Transfix; the engine does not start until \
+                     `reset_at_zone` is corrected"
                 );
                 self.tell(KEY, Fate::NotCarriedOver, "", &says);
                 self.set_undecided("reset_at", quoted(time));
@@ -393,7 +406,7 @@ impl Session<'_> {
                 }
             };
             if self.is_acceptor() {
-                let says = "only an initiator says who it is";
+                let says = "only an initiator sends a username or a password";
                 self.tell(&entry.key, Fate::NotCarriedOver, "", says);
                 continue;
             }
@@ -408,17 +421,18 @@ impl Session<'_> {
             }
             let key = format!("logon.{}", entry.key.to_ascii_lowercase());
             if self.is_acceptor() || !has_fields {
-                let says = "no QuickFIX reads it; here an acceptor may have \
-                            `logon.expected_username` and `logon.expected_password`, from FIX 4.3 \
-                            on";
+                let says = "QuickFIX does not use this key; an acceptor can instead set \
+                            `logon.expected_username` and `logon.expected_password`, from FIX \
+                            4.3 on";
                 self.tell(&entry.key, Fate::NotCarriedOver, "", says);
                 continue;
             }
             let value = quoted(&entry.value);
             let becomes = format!("{key} = {value}");
             self.set(&key, value);
-            let says = "no QuickFIX reads it, programs do, in toAdmin; here our Logon(A) has it, \
-                        and { env = \"NAME\" } keeps a password out of the file";
+            let says = "QuickFIX does not use this key itself, only programs do, in toAdmin; \
+                        Transfix sends the value in its Logon(A), and { env = \"NAME\" } keeps \
+                        a password out of the file";
             self.tell(&entry.key, Fate::Mapped, &becomes, says);
         }
     }
@@ -433,12 +447,13 @@ impl Session<'_> {
             if !self.has(key) {
                 self.set(ours, value.to_owned());
                 let becomes = format!("{ours} = {value}");
-                let says = format!("{key} is {there} if it is not there");
+                let says = format!("QuickFIX uses {key}={there} if the key is missing");
                 self.tell_of_session(Fate::Mapped, &becomes, &says);
             }
         }
         if self.dialect == Dialect::Cpp && !self.has("SocketNodelay") {
-            let says = "SocketNodelay is N if it is not there; here small messages go out at once";
+            let says = "QuickFIX uses SocketNodelay=N if the key is missing; Transfix sends small \
+                        messages at once";
             self.tell_of_session(Fate::Mapped, "tcp_nodelay = true", says);
         }
     }
@@ -449,20 +464,20 @@ impl Session<'_> {
         let keeps = self.written("keep_outbound") != Some("false");
         if keeps && !resets {
             self.set("offline", quoted("store"));
-            let says = "as in QuickFIX, what is sent without a connection is numbered and stored, \
-                        and the counterparty asks for it";
+            let says = "as in QuickFIX, messages sent without a connection are numbered and \
+                        stored, and the counterparty requests them after the next logon";
             let closed = match self.written("schedule") {
                 Some(_) => {
-                    "; the reset of the next window loses what is sent while the schedule \
-                            is closed"
+                    "; messages sent while the schedule is closed are lost at the reset of the \
+                     next window"
                 }
                 None => "",
             };
             let says = format!("{says}{closed}");
             return self.tell_of_session(Fate::Mapped, "offline = \"store\"", &says);
         }
-        let says = "what is sent without a connection is refused; QuickFIX takes it, and it is \
-                    lost at the next reset, or for want of a store";
+        let says = "Transfix refuses messages sent without a connection; QuickFIX accepts them, \
+                    but loses them at the next reset or because it has no store";
         self.tell_of_session(Fate::Mapped, "offline = \"refuse\"", says);
     }
 }

@@ -42,7 +42,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     let of_versions: Vec<_> = session.beginning_with("AppDataDictionary.");
     if session.is_no("UseDataDictionary") {
         session.set("validate", "false".to_owned());
-        let says = "messages of the session layer are validated all the same";
+        let says = "messages of the session layer are still validated";
         session.tell("UseDataDictionary", Fate::Mapped, "validate = false", says);
         let of_versions = of_versions.iter().map(|entry| &*entry.key);
         for key in KEYS.into_iter().chain(of_versions) {
@@ -65,7 +65,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     let used = if is_fixt && !session.has(used) && session.has(unused) { unused } else { used };
     for key in KEYS.into_iter().filter(|key| *key != used) {
         if key != "TransportDataDictionary" || !is_fixt {
-            session.tell(key, Fate::Ignored, "", "not of this version of FIX");
+            session.tell(key, Fate::Ignored, "", "this version of FIX does not use this key");
         }
     }
     match session.value(used) {
@@ -76,13 +76,13 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         }
         None if session.dialect == Dialect::Go => {
             session.set("validate", "false".to_owned());
-            let says = "QuickFIX/Go validates nothing without a dictionary; those of the standard \
-                        are built in here";
+            let says = "without a dictionary QuickFIX/Go validates nothing; Transfix has the \
+                        standard dictionaries built in";
             session.tell_of_session(Fate::Mapped, "validate = false", says);
         }
         None => {
-            let says = "no dictionary is named: that of the version is built in, with the \
-                        project's amendments";
+            let says = "the file names no dictionary: Transfix uses its built-in dictionary of \
+                        this version, with the project's amendments";
             session.tell_of_session(Fate::Mapped, "", says);
         }
     }
@@ -108,7 +108,10 @@ fn transport(session: &mut Session<'_>) {
             }
         },
         Some(Err(error)) => (Fate::NotCarriedOver, error),
-        None => (Fate::Mapped, "the session layer has ours, FIXT11".to_owned()),
+        None => (
+            Fate::Mapped,
+            "Transfix uses its own dictionary FIXT11 for the session layer".to_owned(),
+        ),
     };
     session.tell(KEY, fate, "", &says);
 }
@@ -123,10 +126,18 @@ fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
     };
     match (differences.iter().any(is_beyond), differences.len()) {
         (true, _) => None,
-        (false, 0) => Some((Fate::Honoured, "the same as ours, FIXT11".to_owned())),
-        (false, _) => {
-            Some((Fate::Mapped, "the session layer has ours, FIXT11, which takes more".to_owned()))
-        }
+        (false, 0) => Some((
+            Fate::Honoured,
+            "the file is the same as the built-in dictionary \
+            FIXT11"
+                .to_owned(),
+        )),
+        (false, _) => Some((
+            Fate::Mapped,
+            "Transfix uses its own dictionary FIXT11 for the session layer, \
+                                 which allows more than this file"
+                .to_owned(),
+        )),
     }
 }
 
@@ -137,7 +148,13 @@ fn versions(session: &mut Session<'_>, is_fixt: bool) {
             (entry.key.clone(), entry.key["AppDataDictionary.".len()..].to_owned());
         let number = appl_ver_id(&version);
         match number.filter(|_| is_fixt) {
-            None if !is_fixt => session.tell(&key, Fate::Ignored, "", "not of this version of FIX"),
+            None if !is_fixt => session.tell(
+                &key,
+                Fate::Ignored,
+                "",
+                "this version of FIX does \
+                not use this key",
+            ),
             None => {
                 session.tell(&key, Fate::NotCarriedOver, "", &format!("`{version}` is no version"))
             }
@@ -173,7 +190,13 @@ fn one(
     let kept = quoted(&path.display().to_string());
     let (fate, value, says) =
         match (compared.differences.len(), compared.overlay, session.overlays_in) {
-            (0, ..) => (Fate::Honoured, quoted(base), "the same as the standard's".to_owned()),
+            (0, ..) => (
+                Fate::Honoured,
+                quoted(base),
+                "the file is the same as the built-in \
+                dictionary of the standard"
+                    .to_owned(),
+            ),
             (_, Some(text), Some(dir)) => {
                 let of = (fs::canonicalize(&path).unwrap_or(path), base);
                 let path = overlay_path(session, dir, &of, &text);
@@ -238,9 +261,21 @@ fn not_there(
     let stem = Path::new(file).file_stem().unwrap_or_default().to_string_lossy();
     let is_standard = base.is_some_and(|base| stem.eq_ignore_ascii_case(base));
     let (fate, says) = match (is_standard, session.dialect) {
-        (true, Dialect::Java) => (Fate::Mapped, "ours in place of the one that QuickFIX/J brings"),
-        (true, _) => (Fate::NotCarriedOver, "the file is not there: ours stands in its place"),
-        (false, _) => (Fate::NotCarriedOver, "the file is not there: the standard's is used"),
+        (true, Dialect::Java) => (
+            Fate::Mapped,
+            "Transfix uses its built-in dictionary instead of \
+            the one that QuickFIX/J contains",
+        ),
+        (true, _) => (
+            Fate::NotCarriedOver,
+            "the file is missing: Transfix uses its built-in \
+            dictionary instead",
+        ),
+        (false, _) => (
+            Fate::NotCarriedOver,
+            "the file is missing: Transfix uses the standard \
+            dictionary instead",
+        ),
     };
     let value = base.filter(|_| is_standard).map(quoted);
     let becomes = value.iter().map(|value| format!("{} = {value}", ours(key))).collect::<String>();

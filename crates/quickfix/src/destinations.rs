@@ -19,7 +19,13 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         for key in further.into_iter().flatten().chain(others) {
             // The first host and port were reported already.
             if !matches!(key, "SocketConnectHost" | "SocketConnectPort") {
-                session.tell(key, Fate::Ignored, "", "where an initiator connects to");
+                session.tell(
+                    key,
+                    Fate::Ignored,
+                    "",
+                    "only initiators use this key, to choose \
+                    where to connect",
+                );
             }
         }
         return;
@@ -48,8 +54,8 @@ fn failover(session: &mut Session<'_>) {
             }
             _ => {
                 is_over = true;
-                let says =
-                    "a number before it is missing, or its host or port: QuickFIX stops there";
+                let says = "QuickFIX does not read this address: a lower number is missing, or this \
+                     number has no host or no port";
                 for key in [host_key, port_key] {
                     session.tell(&key, Fate::Ignored, "", says);
                 }
@@ -62,7 +68,7 @@ fn failover(session: &mut Session<'_>) {
     let becomes = format!("failover.order = {order}");
     match addresses.is_empty() {
         true => {
-            let says = "there is one address to connect to";
+            let says = "the session has only one address to connect to";
             session.tell("HostSelectionPolicy", Fate::Ignored, "", says);
         }
         false => {
@@ -71,7 +77,8 @@ fn failover(session: &mut Session<'_>) {
             if session.has("HostSelectionPolicy") {
                 session.tell("HostSelectionPolicy", Fate::Honoured, &becomes, "");
             } else {
-                let says = "the next address follows after each connection, as there";
+                let says = "as in QuickFIX, the session uses the next address after each \
+                            connection";
                 session.tell_of_session(Fate::Mapped, &becomes, says);
             }
         }
@@ -82,17 +89,18 @@ fn proxy(session: &mut Session<'_>) {
     let [kind, version, host, port, user, password] = PROXY;
     let Some(named) = session.value(kind) else {
         for key in PROXY {
-            session.tell(key, Fate::Ignored, "", "it counts only beside a ProxyType");
+            session.tell(key, Fate::Ignored, "", "this key has no effect without ProxyType");
         }
         return;
     };
     let found = match (named.to_ascii_lowercase().as_str(), session.value(version)) {
         ("http", _) => Ok("http"),
         ("socks", Some("4" | "4a" | "4A")) => {
-            Err("SOCKS 4 has no form for names and passwords: here SOCKS 5 is spoken".to_owned())
+            Err("SOCKS 4 cannot carry a username and a password; Transfix uses SOCKS 5 instead"
+                .to_owned())
         }
         ("socks", _) => Ok("socks5"),
-        (other, _) => Err(format!("`{other}` is neither http nor socks")),
+        (other, _) => Err(format!("ProxyType must be http or socks, not `{other}`")),
     };
     let address = session.value(host).zip(session.value(port));
     let (word, (at, number)) = match (found, address) {
@@ -119,11 +127,12 @@ fn proxy(session: &mut Session<'_>) {
     }
     if let Some(text) = session.value(password) {
         session.set("proxy.password", quoted(text));
-        let says = "{ env = \"NAME\" } keeps it out of the file";
+        let says = "{ env = \"NAME\" } keeps the password out of the file";
         session.tell(password, Fate::Honoured, "proxy.password", says);
     }
     if session.dialect == Dialect::Java {
-        let says = "NTLM is not spoken: the proxy must take a username and a password";
+        let says = "Transfix does not support NTLM: the proxy must accept a username and a \
+                    password";
         for key in ["ProxyDomain", "ProxyWorkstation"] {
             session.tell(key, Fate::NotCarriedOver, "", says);
         }

@@ -12,8 +12,8 @@ impl Session<'_> {
     pub(crate) fn store(&mut self) {
         let Some(dir) = self.value("FileStorePath") else {
             let becomes = "store_dir = \"store\"";
-            let says = "the file names no store of files; here all is kept in them, unless \
-                        `durability` is \"memory\"";
+            let says = "the file names no directory for a file store; Transfix always stores in \
+                        files, unless `durability` is \"memory\"";
             return self.tell_of_session(Fate::Mapped, becomes, says);
         };
         let row = find("FileStorePath", self.dialect);
@@ -27,7 +27,7 @@ impl Session<'_> {
         }
         if self.dialect == Dialect::Go && !self.has("FileStoreSync") {
             self.set("durability", quoted("power"));
-            let says = "FileStoreSync is Y in QuickFIX/Go if it is not there";
+            let says = "QuickFIX/Go uses FileStoreSync=Y if the key is missing";
             self.tell_of_session(Fate::Mapped, "durability = \"power\"", says);
         }
     }
@@ -77,7 +77,13 @@ impl Session<'_> {
             Ok(tags) if self.has("FileLogPath") => {
                 self.becomes("RedactFieldsInLogs", "log.mask", format!("{tags:?}"));
             }
-            Ok(_) => self.tell("RedactFieldsInLogs", Fate::Ignored, "", "there is no FileLogPath"),
+            Ok(_) => self.tell(
+                "RedactFieldsInLogs",
+                Fate::Ignored,
+                "",
+                "the key has no effect \
+                without FileLogPath",
+            ),
             Err(_) => {
                 self.tell("RedactFieldsInLogs", Fate::NotCarriedOver, "", "a list of tags");
             }

@@ -38,12 +38,11 @@ fn of_another(foreign: &Foreign) -> Result<String, String> {
     let Foreign { name, engines, ours, says } = foreign;
     let more = if says.is_empty() { String::new() } else { format!(": {says}") };
     if ours.is_empty() {
-        return Err(format!(
-            "`{name}` is a key of {engines}, and there is none like it here{more}"
-        ));
+        return Err(format!("`{name}` is a key of {engines}; Transfix has no such key{more}"));
     }
     let quoted: Vec<_> = ours.iter().map(|key| format!("`{key}`")).collect();
-    let intro = format!("`{name}` is a key of {engines}; here it is {}{more}", quoted.join(", "));
+    let intro =
+        format!("`{name}` is a key of {engines}; in Transfix use {}{more}", quoted.join(", "));
     let mut text = wrapped(&intro, LINE_CHARS).join("\n") + "\n";
     for key in ours {
         text += &format!("\n{}", of_key(key));

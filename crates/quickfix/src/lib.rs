@@ -247,14 +247,14 @@ pub struct Overlay {
 }
 
 /// The finding about the other keys of a session that cannot be carried over.
-const OF_LOST_SESSION: &str = "its session is not carried over";
+const OF_LOST_SESSION: &str = "the session of this key is not carried over";
 
 /// The prefix of findings about a session that cannot be carried over.
 const THE_SESSION: &str = "the session: ";
 
 /// The error about a file that needs no migration.
-const OURS: &str = "these are settings of Transfix already; `transfix settings check FILE` says \
-                    what is wrong with them";
+const OURS: &str = "this file has settings of Transfix already; `transfix settings check FILE` \
+                    shows what is wrong in them";
 
 /// Returns true if the text is TOML with Transfix sessions. No QuickFIX file has double brackets.
 fn is_ours(text: &str) -> bool {
@@ -381,7 +381,10 @@ impl Migration {
             !other.is_empty()
         });
         if let Some(dialect) = other {
-            let says = format!("read as a file of {dialect} it has sessions: name that dialect");
+            let says = format!(
+                "the file has sessions if read as a file of {dialect}: name that \
+                                dialect"
+            );
             let last = text.lines().count().max(1);
             self.findings.push(Finding::of_line(last, Fate::NotCarriedOver, &says));
         }
@@ -476,7 +479,8 @@ impl Migration {
             Some(finding) => (finding.line, format!("; {finding}")),
             None => (0, String::new()),
         };
-        let what = format!("no [SESSION] of {} that can be carried over{why}", self.dialect);
+        let what =
+            format!("the file has no [SESSION] of {} that can be carried over{why}", self.dialect);
         SettingsError::at_line(&self.path, line, what)
     }
 
@@ -494,9 +498,14 @@ impl Migration {
         let path = self.path.display();
         let how = match self.telling.as_deref() {
             None => "as was said".to_owned(),
-            Some([]) => "guessed: no key of the file tells; name another if it is not".to_owned(),
+            Some([]) => "guessed, because no key in the file shows the dialect; if the guess is \
+                         wrong, name the dialect"
+                .to_owned(),
             Some(telling) => {
-                format!("guessed from {}; name another if it is not", telling.join(", "))
+                format!(
+                    "guessed from {}; if the guess is wrong, name the dialect",
+                    telling.join(", ")
+                )
             }
         };
         let mut text = format!("{path}: {}, {how}\n", self.dialect);

@@ -44,14 +44,15 @@ pub(crate) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
     let mark = b"\xef\xbb\xbf";
     let rest = bytes.strip_prefix(mark);
     if rest.is_some() {
-        let says = "a byte order mark, behind which no QuickFIX but /n sees the first line";
+        let says = "the file begins with a byte order mark; every QuickFIX except QuickFIX/n \
+                    misses the first line because of the mark";
         findings.push(Finding::of_line(1, Fate::Mapped, says));
     }
     let bytes = rest.unwrap_or(bytes);
     String::from_utf8(bytes.to_vec()).unwrap_or_else(|error| {
         let before = &bytes[..error.utf8_error().valid_up_to()];
         let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
-        let says = "not UTF-8 from here on; the file is read as ISO-8859-1";
+        let says = "from this line on the text is not UTF-8; the file is read as ISO-8859-1";
         findings.push(Finding::of_line(line, Fate::Mapped, says));
         bytes.iter().map(|byte| char::from(*byte)).collect()
     })
@@ -145,7 +146,10 @@ fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
         match later.insert(entry.key.clone(), entry.line) {
             None => last.push(entry),
             Some(line) => {
-                let says = format!("line {line} says it again, and the last one counts");
+                let says = format!(
+                    "line {line} sets the same key again, and the last value \
+                                    applies"
+                );
                 findings.push(Finding::of(&entry, Fate::Ignored, "", &says));
             }
         }
@@ -172,7 +176,7 @@ impl Reader<'_> {
         }
         if trimmed.starts_with('#') {
             if self.dialect == Dialect::Go {
-                self.tell(n, Fate::Ignored, "QuickFIX/Go stops at a comment behind blanks");
+                self.tell(n, Fate::Ignored, "QuickFIX/Go stops at a comment that follows blanks");
             }
             return;
         }
@@ -189,7 +193,7 @@ impl Reader<'_> {
         };
         let entry = Entry { key: self.key(key), value, shown, variables, line: n };
         if entry.value.contains(" #") {
-            let says = "there are no comments behind a value: all of it is the value";
+            let says = "comments cannot follow a value: the text from # on is part of the value";
             self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
         }
         match self.place {
@@ -198,7 +202,7 @@ impl Reader<'_> {
                 cfg.sessions.last_mut().into_iter().for_each(|s| s.entries.push(entry.clone()));
             }
             Place::Nowhere => {
-                let says = "it stands before the first heading, where no QuickFIX reads it";
+                let says = "the key is above the first heading, where no QuickFIX reads it";
                 self.findings.push(Finding::of(&entry, Fate::Dangerous, "", says));
             }
             Place::PassedOver => {
@@ -206,7 +210,7 @@ impl Reader<'_> {
                 self.findings.push(Finding::of(&entry, Fate::Dangerous, "", &says));
             }
             Place::Unused => {
-                let says = "it stands below a heading that no QuickFIX uses";
+                let says = "the key is below a heading that no QuickFIX uses";
                 let is_known = find(&entry.key, self.dialect).is_some();
                 let fate = if is_known { Fate::Dangerous } else { Fate::Ignored };
                 self.findings.push(Finding::of(&entry, fate, "", says));
@@ -232,7 +236,10 @@ impl Reader<'_> {
             Some(_) => Place::Session,
             // The others see it in any letters.
             None if section_of(name, Dialect::Net).is_some() => {
-                let says = format!("[{name}]: QuickFIX C++ sees headings in capitals only");
+                let says = format!(
+                    "[{name}]: QuickFIX C++ recognises headings in capital letters \
+                                    only"
+                );
                 self.tell(n, Fate::Dangerous, &says);
                 Place::Unused
             }
@@ -241,7 +248,7 @@ impl Reader<'_> {
                 let (fate, meant) = meant.map_or((Fate::Ignored, String::new()), |meant| {
                     (Fate::Dangerous, format!("; did you mean [{meant}]?"))
                 });
-                self.tell(n, fate, &format!("[{name}]: a heading that no QuickFIX uses{meant}"));
+                self.tell(n, fate, &format!("[{name}]: no QuickFIX uses this heading{meant}"));
                 Place::Unused
             }
         };

@@ -33,7 +33,7 @@ const UNKNOWN: &str = "?";
 pub(crate) fn carry_over(session: &mut Session<'_>) {
     let hours = match found(session) {
         Ok(None) => {
-            let says = "no schedule: the session may be connected at any time";
+            let says = "the file has no schedule: the session may be connected at any time";
             return tell(session, Fate::Mapped, "", says);
         }
         Ok(Some(hours)) => hours,
@@ -47,7 +47,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
             tell(session, hours.fate, &becomes, &hours.says);
         }
         Some(why) => {
-            let says = format!("{why}; the engine does not start until `schedule` is put right");
+            let says = format!("{why}; the engine does not start until `schedule` is corrected");
             tell(session, Fate::NotCarriedOver, "", &says);
             session.set_undecided("schedule", hours.text());
         }
@@ -121,8 +121,8 @@ fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
         return match session.dialect {
             Dialect::Go => Ok(None),
             dialect => Err(format!(
-                "{dialect} does not start without StartTime and EndTime, or NonStopSession; here \
-                 the session is always open"
+                "{dialect} does not start without StartTime and EndTime, or NonStopSession; in \
+                 Transfix this session is always open"
             )),
         };
     }
@@ -138,7 +138,7 @@ fn found(session: &Session<'_>) -> Result<Option<Hours>, String> {
             (false, true) => (second, first),
             _ => continue,
         };
-        hours.doubt(format!("{}; {there} does not go without it", session.missing(missing)));
+        hours.doubt(format!("{}; set both keys, or remove {there}", session.missing(missing)));
     }
     for time in [&mut hours.from, &mut hours.to].into_iter().filter(|time| time.is_empty()) {
         UNKNOWN.clone_into(time);
@@ -154,14 +154,18 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
     let is_weekly = has_any(&["StartDay", "EndDay"]);
     if has_any(&["LogonTime", "LogoutTime", "LogonDay", "LogoutDay"]) {
         if is_weekly || has_any(&["LogonDay", "LogoutDay"]) {
-            hours.doubt("a logon window of a day within a week: write `windows`");
+            hours.doubt(
+                "the file sets a daily logon window within a weekly session; write \
+                         `windows`",
+            );
             UNKNOWN.clone_into(&mut hours.from);
         } else {
             let time = |key: &str, other: &str| session.value(key).unwrap_or(other).to_owned();
             hours.from = time("LogonTime", &hours.from);
             hours.to = time("LogoutTime", &hours.to);
             hours.differs(
-                "the window is that of LogonTime and LogoutTime, and numbers restart when it opens",
+                "the window runs from LogonTime to LogoutTime, and sequence numbers restart when \
+                 the window opens",
             );
         }
     }
@@ -179,7 +183,7 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
         (hours.from, hours.to) = (from, to);
     } else if hours.from == hours.to {
         hours.differs(
-            "where a window ends as the next one opens, the session logs out and connects again",
+            "if a window ends when the next one opens, the session logs out and connects again",
         );
     }
     if let Some(weekdays) = session.value("Weekdays") {
@@ -202,10 +206,13 @@ fn zone_of(
 ) {
     UNKNOWN.clone_into(&mut hours.zone);
     if zone_from != zone_to {
-        return hours.doubt("StartTime and EndTime are in different zones");
+        return hours.doubt("StartTime and EndTime have different time zones");
     }
     if session.is_yes("UseLocalTime") || session.value("TimeZone") == Some("Local") {
-        return hours.doubt("the zone is that of the host, which the file does not name");
+        return hours.doubt(
+            "the schedule uses the time zone of the host, which the file does not \
+                            name",
+        );
     }
     let name = zone_from.or_else(|| session.value("TimeZone")).unwrap_or("UTC");
     match zones::ours(name) {
@@ -233,5 +240,5 @@ fn day(text: &str) -> Result<&'static str, String> {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let lower = text.trim().to_ascii_lowercase();
     let is_it = |day: &&&str| lower.get(..2).is_some_and(|start| day.starts_with(start));
-    DAYS.iter().find(is_it).copied().ok_or_else(|| format!("`{text}` is no day of the week"))
+    DAYS.iter().find(is_it).copied().ok_or_else(|| format!("`{text}` is not a day of the week"))
 }

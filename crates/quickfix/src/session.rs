@@ -205,9 +205,10 @@ impl<'c> Session<'c> {
         let known = self.sections_known.iter().find(|(known, _)| *known == heading);
         if let Some((_, lines)) = known {
             return match lines.iter().find_map(|line| line.value_of(key)) {
-                Some(first) if *first != value => {
-                    Err(format!("an earlier session has {heading} {key} = {first}, which counts"))
-                }
+                Some(first) if *first != value => Err(format!(
+                    "an earlier session sets {heading} {key} = {first}, and that \
+                                 value applies"
+                )),
                 _ => Ok(()),
             };
         }
@@ -265,7 +266,7 @@ impl<'c> Session<'c> {
                 (Some(row), _) => {
                     let others: Vec<_> = row.dialects().map(|other| other.to_string()).collect();
                     let others = others.join(" and ");
-                    (Fate::Ignored, format!("a key of {others}, which {dialect} passes over"))
+                    (Fate::Ignored, format!("a key of {others}; {dialect} ignores this key"))
                 }
                 // `Username` is handled below.
                 _ if is_credential(&entry.key) => continue,
@@ -274,8 +275,8 @@ impl<'c> Session<'c> {
                     (
                         Fate::Dangerous,
                         format!(
-                            "{dialect} sees it only if it is written `{name}=`, letter by letter, \
-                             so that it has never counted"
+                            "{dialect} compares keys letter by letter and expects `{name}=`, so \
+                             this key has never had an effect"
                         ),
                     )
                 }
@@ -285,7 +286,8 @@ impl<'c> Session<'c> {
                         Some(near) => (
                             Fate::Dangerous,
                             format!(
-                                "no QuickFIX knows it; if `{near}` is meant, it has never counted"
+                                "no QuickFIX knows this key; if `{near}` is meant, the setting \
+                                 has never had an effect"
                             ),
                         ),
                         None => (Fate::Ignored, NOBODYS.to_owned()),
@@ -309,8 +311,8 @@ impl<'c> Session<'c> {
     pub(crate) fn tell_of_variables(&mut self) {
         for entry in self.entries.clone() {
             if self.dialect == Dialect::Cpp && entry.value.contains('$') {
-                let says = "QuickFIX C++ puts variables of the environment there only for a \
-                            program that asks for it; here it is text";
+                let says = "QuickFIX C++ inserts environment variables only if the program asks \
+                            for them; Transfix reads the value as plain text";
                 let is_known =
                     find(&entry.key, self.dialect).is_some_and(|row| row.is_known_to(Dialect::Cpp));
                 if is_known && !self.is_lost(entry) {
@@ -325,11 +327,11 @@ impl<'c> Session<'c> {
             let finding = if entry.variables.iter().all(is_written) {
                 let becomes = entry.variables.iter().map(|name| format!("${{{name}}}"));
                 let becomes = becomes.collect::<Vec<_>>().join(", ");
-                let says = "a property of the Java process there, a variable of the environment \
-                            here: set it before the start";
+                let says = "QuickFIX/J reads a Java property here, Transfix an environment \
+                            variable: set the variable before the start";
                 Finding::of(entry, Fate::Mapped, &becomes, says)
             } else {
-                let says = "a property of the Java process: write its value";
+                let says = "the value is a property of the Java process: write the value itself";
                 Finding::of(entry, Fate::NotCarriedOver, "", says)
             };
             self.find(finding);
@@ -360,8 +362,8 @@ impl<'c> Session<'c> {
         match self.entries.iter().find(is_it) {
             Some(entry) if entry.key == key => format!("{key} in line {} is empty", entry.line),
             Some(Entry { key: written, line, .. }) => format!(
-                "{key} is missing: {dialect} does not see `{written}=` in line {line}, since it \
-                 compares keys letter by letter"
+                "{key} is missing: {dialect} compares keys letter by letter and ignores \
+                 `{written}=` in line {line}"
             ),
             None => format!("{key} is missing"),
         }
@@ -373,8 +375,8 @@ impl<'c> Session<'c> {
 }
 
 /// The finding about an unknown key.
-const NOBODYS: &str = "no QuickFIX knows it; if the program reads it, it needs a file of its own: \
-                       our settings have no keys of others";
+const NOBODYS: &str = "no QuickFIX knows this key; if the program reads the key, move it to a \
+                       separate file, because Transfix settings allow no foreign keys";
 
 /// Returns true for keys of credentials, which users expect to work and programs read themselves.
 pub(crate) fn is_credential(key: &str) -> bool {

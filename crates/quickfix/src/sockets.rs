@@ -21,7 +21,13 @@ impl Session<'_> {
         let is_acceptor = self.is_acceptor();
         let (used, other) = if is_acceptor { (acceptor, initiator) } else { (initiator, acceptor) };
         for key in other {
-            self.tell(key, Fate::Ignored, "", "a key of the other role");
+            self.tell(
+                key,
+                Fate::Ignored,
+                "",
+                "only sessions of the other role (initiator or \
+                acceptor) use this key",
+            );
         }
         let host = match is_acceptor {
             // On all interfaces.
@@ -43,7 +49,7 @@ impl Session<'_> {
         let high =
             self.dialect == Dialect::Cpp && port.parse().is_ok_and(|port: u16| port > 32_767);
         let says = if high {
-            "above 32767, which QuickFIX C++ reads through 16 bits with a sign"
+            "the port is above 32767, and QuickFIX C++ reads ports as signed 16-bit numbers"
         } else {
             ""
         };
@@ -55,7 +61,13 @@ impl Session<'_> {
     pub(crate) fn allow_from(&mut self) {
         const KEY: &str = "AllowedRemoteAddresses";
         if !self.is_acceptor() {
-            return self.tell(KEY, Fate::Ignored, "", "an initiator connects itself");
+            return self.tell(
+                KEY,
+                Fate::Ignored,
+                "",
+                "no effect: an initiator accepts no \
+                connections",
+            );
         }
         let Some(value) = self.value(KEY) else { return };
         let all = value.split(',').map(str::trim).filter(|text| !text.is_empty());
@@ -64,7 +76,8 @@ impl Session<'_> {
         let wrong = wrong.join("; ");
         match (good.is_empty(), wrong.is_empty()) {
             (true, true) => {
-                let says = "no address in it: everyone may connect, there and here";
+                let says = "the list has no address: everyone may connect, in QuickFIX and in \
+                            Transfix";
                 self.tell(KEY, Fate::Dangerous, "", says);
             }
             // Without the key the session is open to everyone.
@@ -76,7 +89,7 @@ impl Session<'_> {
             (false, false) => {
                 let value = list(good);
                 self.set("allow_from", value.clone());
-                let says = format!("{wrong}; whoever comes from there is refused");
+                let says = format!("{wrong}; connections from these addresses are refused");
                 self.tell(KEY, Fate::NotCarriedOver, &format!("allow_from = {value}"), &says);
             }
         }
@@ -88,7 +101,7 @@ impl Session<'_> {
         const OURS: &str = "reconnect_interval_ms";
         let Some(value) = self.value(KEY) else { return };
         if self.is_acceptor() {
-            return self.tell(KEY, Fate::Ignored, "", "an acceptor connects to nobody");
+            return self.tell(KEY, Fate::Ignored, "", "no effect: an acceptor does not connect");
         }
         let (fate, says) = find(KEY, self.dialect).map_or((Fate::Mapped, ""), |r| r.fate(value));
         // QuickFIX/J: `5;10;30` or `2x5;30`, of which the last one stays.
@@ -114,16 +127,16 @@ impl Session<'_> {
                     "{OURS} = {first}, reconnect_interval_max_ms = {most}, reconnect_backoff = \
                      \"exponential\""
                 );
-                let says = "the pause doubles each time, from the first one to the last one";
+                let says = "the pause doubles after each attempt, from the first value to the last";
                 self.tell(KEY, Fate::Mapped, &becomes, says);
             }
             Some([.., last]) => {
                 let becomes = format!("{OURS} = {}", last * 1_000);
                 self.set(OURS, (last * 1_000).to_string());
-                self.tell(KEY, Fate::Mapped, &becomes, "the pause is always that of the last one");
+                self.tell(KEY, Fate::Mapped, &becomes, "the pause always has the last value");
             }
             _ => {
-                let says = format!("`{value}` is no list of seconds such as 5;10;30 or 3x5;30");
+                let says = format!("`{value}` is not a list of seconds such as 5;10;30 or 3x5;30");
                 self.tell(KEY, Fate::NotCarriedOver, "", &says);
             }
         }
@@ -152,7 +165,7 @@ impl Session<'_> {
             ("SocketLocalHost", "SocketLocalPort"),
         ] {
             if self.is_acceptor() {
-                let says = "where an initiator connects from";
+                let says = "only initiators use this key, to choose the local address";
                 self.tell(host, Fate::Ignored, "", says);
                 self.tell(port, Fate::Ignored, "", says);
                 continue;
@@ -176,7 +189,7 @@ impl Session<'_> {
             true => {
                 self.set("tcp_keepalive_s", "7200".to_owned());
                 let becomes = "tcp_keepalive_s = 7200";
-                let says = "after two hours, which is what systems do by default";
+                let says = "probes start after two idle hours, the default of most systems";
                 self.tell("SocketKeepAlive", Fate::Mapped, becomes, says);
             }
             false => self.tell("SocketKeepAlive", Fate::Honoured, "", ""),
@@ -184,7 +197,8 @@ impl Session<'_> {
         match self.value("SocketLinger") {
             Some("0") => self.becomes("SocketLinger", "tcp_reset_on_close", "true".to_owned()),
             _ => {
-                let says = "a close never waits, so that it holds up no other session";
+                let says = "in Transfix closing a socket never waits, so no other session is \
+                            delayed";
                 self.tell("SocketLinger", Fate::Ignored, "", says);
             }
         }

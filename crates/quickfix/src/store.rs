@@ -84,7 +84,7 @@ impl StoredSession {
             let whole = entry.strip_suffix(char::from(terminator));
             let Some(line) = whole.and_then(|entry| line(entry.trim_end_matches('\r'))) else {
                 let entry = begin_of(entry);
-                self.differences.push(format!("header: entry {} is not whole: '{entry}'", n + 1));
+                self.differences.push(format!("header: entry {} is incomplete: '{entry}'", n + 1));
                 break;
             };
             lines.push(line);
@@ -97,7 +97,8 @@ impl StoredSession {
     fn binary_header(&mut self, header: &[u8]) -> Vec<Line> {
         let (entries, rest) = header.as_chunks::<16>();
         if !rest.is_empty() {
-            self.differences.push(format!("header: {} bytes of a cut entry", rest.len()));
+            self.differences
+                .push(format!("header: the last entry is incomplete ({} bytes)", rest.len()));
         }
         let number = |bytes: &[u8]| bytes.iter().fold(0, |n, &byte| n << 8 | u64::from(byte));
         let line = |e: &[u8; 16]| (number(&e[..4]), number(&e[4..12]), number(&e[12..]));
@@ -113,12 +114,18 @@ impl StoredSession {
             let range = range.and_then(|(at, length)| Some(at..at.checked_add(length)?));
             let Some((range, bytes)) = range.and_then(|r| Some((r.clone(), self.body.get(r)?)))
             else {
-                self.differences.push(format!("message {seq}: the body ends before it"));
+                self.differences.push(format!(
+                    "message {seq}: the body file ends before this \
+                    message"
+                ));
                 continue;
             };
             // Messages are appended: each byte of the body belongs to one message.
             if range.start < end_max {
-                self.differences.push(format!("message {seq}: it lies in the one before it"));
+                self.differences.push(format!(
+                    "message {seq}: the message overlaps the previous \
+                    one"
+                ));
                 continue;
             }
             end_max = range.end;
@@ -133,7 +140,10 @@ impl StoredSession {
                 Ok(message) => {
                     let held = message.raw(tag::MSG_SEQ_NUM).unwrap_or_default();
                     (held != seq.to_string().as_bytes()).then(|| {
-                        format!("the body has MsgSeqNum(34) '{}' there", held.escape_ascii())
+                        format!(
+                            "at this position the body file has MsgSeqNum(34) '{}'",
+                            held.escape_ascii()
+                        )
                     })
                 }
                 Err(reason) => Some(reason.to_string()),
@@ -145,7 +155,10 @@ impl StoredSession {
         }
         let unknown = self.body.len() - end_max;
         if unknown > 0 {
-            self.differences.push(format!("the header does not know {unknown} bytes of the body"));
+            self.differences.push(format!(
+                "{unknown} bytes of the body file are missing from the \
+                header file"
+            ));
         }
     }
 
@@ -171,7 +184,7 @@ impl StoredSession {
                 let is_cut = out.starts_with('0') && out.len() != next_in.len();
                 sequence(out).zip(sequence(next_in)).filter(|_| !is_cut)
             });
-            numbers.ok_or_else(|| format!("'{}' is not two numbers", begin_of(&text)))
+            numbers.ok_or_else(|| format!("'{}' does not consist of two numbers", begin_of(&text)))
         });
         match numbers {
             Ok((next_out, next_in)) => {
@@ -219,7 +232,10 @@ impl StoredSession {
         if let Some(next_out) = self.next_out
             && next_out != last + 1
         {
-            let text = format!("next_out is {next_out}, but the last message sent is {last}");
+            let text = format!(
+                "next_out is {next_out}, but the last message sent has number \
+                                {last}"
+            );
             self.differences.push(text);
         }
         let missing: u64 = self.messages.keys().zip(self.messages.keys().skip(1)).fold(
@@ -227,7 +243,10 @@ impl StoredSession {
             |missing, (&seq, &next)| missing + (next - seq - 1),
         );
         if missing > 0 {
-            self.differences.push(format!("{missing} messages below {last} are missing"));
+            self.differences.push(format!(
+                "{missing} messages with numbers below {last} are \
+                missing"
+            ));
         }
     }
 }

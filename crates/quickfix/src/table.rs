@@ -76,7 +76,7 @@ impl Row {
         match self.only {
             Some(only) if !only.eq_ignore_ascii_case(value) => match self.rule {
                 Rule::Nothing | Rule::Tls => {
-                    (Fate::Ignored, "nothing is to be done for this value")
+                    (Fate::Ignored, "this value needs no setting in Transfix")
                 }
                 _ => (Fate::Honoured, ""),
             },
@@ -129,7 +129,14 @@ fn found(name: &str, any_case: bool) -> Option<Row> {
 
 fn row(line: &'static str) -> Row {
     let mut cells = line.splitn(5, '|').map(str::trim);
-    let mut cell = || cells.next().unwrap_or_else(|| panic!("keys.txt: `{line}` has five cells"));
+    let mut cell = || {
+        cells.next().unwrap_or_else(|| {
+            panic!(
+                "keys.txt: `{line}` must have five \
+        cells"
+            )
+        })
+    };
     let (name, dialects, rule, fate, says) = (cell(), cell(), cell(), cell(), cell());
     let (fate, only) = match fate.split_once(" if ") {
         Some((fate, only)) => (fate, Some(only)),
@@ -180,7 +187,7 @@ mod tests {
     fn every_line_is_read_and_no_key_is_there_twice() {
         let mut names = HashSet::new();
         for row in rows() {
-            assert!(names.insert(row.name), "{} is there twice", row.name);
+            assert!(names.insert(row.name), "{} appears twice", row.name);
             assert!(row.dialects().count() > 0, "{}", row.name);
             let is_known = row.dialects.chars().all(|letter| "CJNG".contains(letter));
             assert!(is_known, "{}: {}", row.name, row.dialects);

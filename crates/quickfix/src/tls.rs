@@ -57,7 +57,7 @@ const CA: &str = "tls.ca";
 const CLIENT: &str = "tls.client_certificate";
 const SERVER_NAME: &str = "tls.server_name";
 /// The finding about a key of the other role.
-const OTHER_ROLE: &str = "a key of the other role";
+const OTHER_ROLE: &str = "only sessions of the other role (initiator or acceptor) use this key";
 
 /// Writes the table, if the session has TLS.
 pub(crate) fn carry_over(session: &mut Session<'_>) {
@@ -65,11 +65,11 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         let (fate, says) = match session.dialect {
             Dialect::Cpp => (
                 Fate::NotCarriedOver,
-                "the file names no certificate of this role, so that it has no TLS here: if the \
-                 program takes an SSL connector, write the table `tls`, see the page TLS of the \
-                 book",
+                "the file names no certificate for this role, so Transfix enables no TLS: if the \
+                 program uses an SSL connector, write the table `tls` (see the page TLS of the \
+                 book)",
             ),
-            _ => (Fate::Ignored, "TLS is not switched on"),
+            _ => (Fate::Ignored, "TLS is not enabled, so this key has no effect"),
         };
         KEYS.iter().for_each(|key| session.tell(key, fate, "", says));
         return;
@@ -84,8 +84,8 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     if session.is_acceptor() && session.written(CERTIFICATE).is_none() {
         session.set(CERTIFICATE, quoted("acceptor.pem"));
         session.set(KEY, quoted("acceptor.key"));
-        let says = "the file names no certificate that can be read here, and an acceptor needs \
-                    one: write these files, in PEM";
+        let says = "the file names no certificate that Transfix can read, and an acceptor needs \
+                    one: create these files in PEM format";
         let becomes = "tls.certificate = \"acceptor.pem\", tls.key = \"acceptor.key\"";
         session.tell_of_session(Fate::NotCarriedOver, becomes, says);
     }
@@ -105,8 +105,8 @@ fn is_on(session: &Session<'_>) -> bool {
 }
 
 fn cpp(session: &mut Session<'_>) {
-    let says = "in QuickFIX C++ the program switches TLS on, by its connector: if this one does \
-                not, remove the table `tls`";
+    let says = "in QuickFIX C++ the program enables TLS through its connector: if this program \
+                does not, remove the table `tls`";
     session.tell_of_session(Fate::Mapped, "tls.enabled = true", says);
     let (own, other) = match session.is_acceptor() {
         true => ("ServerCertificate", "ClientCertificate"),
@@ -132,9 +132,9 @@ fn cpp(session: &mut Session<'_>) {
             directory(session, many, ours);
             continue;
         }
-        let says = "CertificateVerifyLevel is 0, which it is if it is not there: no counterparty \
-                    was ever asked for a certificate, and none is asked here; with 1 it would \
-                    count";
+        let says = "CertificateVerifyLevel is 0 (the default): QuickFIX never asked \
+                    counterparties for a certificate, and Transfix does not either; with 1 this \
+                    key would apply";
         for key in [one, many] {
             session.tell(key, Fate::Dangerous, "", says);
         }
@@ -150,8 +150,8 @@ fn cpp_verify_level(session: &mut Session<'_>) -> bool {
     const LEVEL: &str = "CertificateVerifyLevel";
     let level = session.value(LEVEL);
     if !session.is_acceptor() {
-        let says =
-            "an initiator that checks nothing takes any certificate; here it is always checked";
+        let says = "with 0 a QuickFIX initiator accepts any certificate; Transfix always verifies the \
+             certificate";
         match level {
             Some("0") => session.tell(LEVEL, Fate::Dangerous, "", says),
             _ => session.tell(LEVEL, Fate::Honoured, "", ""),
@@ -162,7 +162,7 @@ fn cpp_verify_level(session: &mut Session<'_>) -> bool {
         Some("1") => "required",
         Some("2") => "optional",
         _ => {
-            let says = "no counterparty is asked for a certificate";
+            let says = "counterparties are not asked for a certificate";
             session.tell(LEVEL, Fate::Dangerous, "", says);
             return false;
         }
@@ -182,8 +182,8 @@ fn java(session: &mut Session<'_>) {
         let (becomes, says) = own_store(session, path, kind);
         session.tell("SocketKeyStore", Fate::NotCarriedOver, &becomes, &says);
     } else if session.is_acceptor() {
-        let says = "SocketKeyStore is missing: QuickFIX/J takes the key of its own archive then, \
-                    which everybody has";
+        let says = "SocketKeyStore is missing: QuickFIX/J then uses the key in its own archive, a \
+                    key that everybody can download";
         session.tell_of_session(Fate::Dangerous, "", says);
     }
     let asks = java_client_auth(session);
@@ -192,15 +192,15 @@ fn java(session: &mut Session<'_>) {
         let (becomes, says) = trust_store(session, path, kind);
         session.tell("SocketTrustStore", Fate::NotCarriedOver, &becomes, &says);
     } else if !session.is_acceptor() {
-        let says = "SocketTrustStore is missing: whom Java trusts is trusted there, whom the \
-                    system trusts here";
+        let says = "SocketTrustStore is missing: QuickFIX/J trusts the authorities of Java, \
+                    Transfix those of the system";
         session.tell_of_session(Fate::Mapped, "tls.ca = []", says);
     } else if session.has("SocketTrustStore") {
-        let says = "NeedClientAuth is not Y: no counterparty is asked for a certificate";
+        let says = "NeedClientAuth is not Y: counterparties are not asked for a certificate";
         session.tell("SocketTrustStore", Fate::Ignored, "", says);
     }
     for key in ["KeyStoreType", "TrustStoreType"] {
-        session.tell(key, Fate::Ignored, "", "the files here are in PEM");
+        session.tell(key, Fate::Ignored, "", "Transfix reads PEM files only");
     }
     versions(session, "EnabledProtocols", &[","]);
     for key in ["UseSNI", "SNIHostName", "EndpointIdentificationAlgorithm"] {
@@ -215,14 +215,26 @@ fn java(session: &mut Session<'_>) {
         Some(name) => {
             let value = quoted(name);
             session.set(SERVER_NAME, value.clone());
-            let says = "the acceptor's certificate must be for it too";
+            let says = "the acceptor's certificate must be valid for this name too";
             session.tell("SNIHostName", Fate::Mapped, &format!("{SERVER_NAME} = {value}"), says);
         }
-        None => session.tell("SNIHostName", Fate::Ignored, "", "it counts only with UseSNI=Y"),
+        None => session.tell(
+            "SNIHostName",
+            Fate::Ignored,
+            "",
+            "this key has an effect only with \
+            UseSNI=Y",
+        ),
     }
     match session.is_yes("UseSNI") {
         true => session.tell("UseSNI", Fate::Honoured, "", ""),
-        false => session.tell("UseSNI", Fate::Mapped, "", "the name is sent all the same"),
+        false => session.tell(
+            "UseSNI",
+            Fate::Mapped,
+            "",
+            "Transfix sends the server name in any \
+            case",
+        ),
     }
     match session.value("EndpointIdentificationAlgorithm") {
         Some(_) => session.tell("EndpointIdentificationAlgorithm", Fate::Honoured, "", ""),
@@ -256,8 +268,8 @@ fn net(session: &mut Session<'_>) {
             false => {
                 let (becomes, says) = own_store(session, "certificate.pfx", "PKCS12");
                 let store = format!(
-                    "a certificate of the store of Windows: export it with its key as \
-                     certificate.pfx, then {says}"
+                    "the certificate is in the Windows certificate store: export certificate and \
+                     key as certificate.pfx, then {says}"
                 );
                 (becomes, store)
             }
@@ -268,7 +280,7 @@ fn net(session: &mut Session<'_>) {
     match asks {
         true => file(session, "SSLCACertificate", CA, Form::List),
         false => {
-            let says = "no counterparty is asked for a certificate";
+            let says = "counterparties are not asked for a certificate";
             session.tell("SSLCACertificate", Fate::Ignored, "", says);
         }
     }
@@ -293,7 +305,7 @@ fn net_client_certificate(session: &mut Session<'_>) -> bool {
     } else {
         let becomes = format!("{CLIENT} = {value}");
         session.set(CLIENT, value);
-        let says = format!("{KEY} is Y if it is not there");
+        let says = format!("QuickFIX uses {KEY}=Y if the key is missing");
         session.tell_of_session(Fate::Mapped, &becomes, &says);
     }
     if !session.has("SSLCACertificate") {
@@ -312,7 +324,8 @@ fn go(session: &mut Session<'_>) {
     if session.is_acceptor() && asks {
         let (value, becomes) = (quoted("required"), format!("{CLIENT} = \"required\""));
         session.set(CLIENT, value);
-        let says = "QuickFIX/Go asks each counterparty for a certificate, unless SocketUseSSL=Y";
+        let says = "QuickFIX/Go asks each counterparty for a certificate, unless SocketUseSSL=Y \
+                    is set";
         session.tell_of_session(Fate::Mapped, &becomes, says);
         if !session.has("SocketCAFile") && !session.has("SocketCABytes") {
             needs_ca(session);
@@ -324,8 +337,8 @@ fn go(session: &mut Session<'_>) {
             bytes(session, "SocketCABytes", CA, (Form::List, "ca.pem"));
         }
         false => {
-            let says = "with SocketUseSSL=Y no counterparty is asked for a certificate: it has \
-                        never counted";
+            let says = "with SocketUseSSL=Y counterparties are not asked for a certificate, so \
+                        this key has never had an effect";
             for key in ["SocketCAFile", "SocketCABytes"] {
                 session.tell(key, Fate::Dangerous, "", says);
             }
@@ -349,9 +362,8 @@ fn needs_ca(session: &mut Session<'_>) {
     let value = list(["clients-ca.pem"]);
     let becomes = format!("{CA} = {value}");
     session.set(CA, value);
-    let says = "whose signature on the certificates of counterparties is trusted is not said in \
-                the file: there it is what the system or Java trusts, here these must be in a \
-                file, in PEM";
+    let says = "the file names no trusted authorities: QuickFIX uses those of the system or of \
+                Java; here list them in a PEM file";
     session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
 }
 
@@ -362,8 +374,8 @@ fn tell_of_names(session: &mut Session<'_>) {
     }
     let dialect = session.dialect;
     let says = format!(
-        "{dialect} does not ask for which host the acceptor's certificate is: here it must be for \
-         the host of `address`, or for `tls.server_name`"
+        "{dialect} does not check the host name in the acceptor's certificate; Transfix requires \
+         the host of `address`, or `tls.server_name`"
     );
     session.tell_of_session(Fate::Mapped, "tls.check_name = true", &says);
 }
@@ -381,7 +393,7 @@ fn versions(session: &mut Session<'_>, key: &str, between: &[&str]) {
     if !words.is_empty() && words.iter().all(|word| word == "tls13") {
         return session.becomes(key, "tls.min_version", quoted("1.3"));
     }
-    let says = "TLS 1.2 and 1.3 are spoken, and nothing older";
+    let says = "Transfix supports TLS 1.2 and 1.3, but no older version";
     let fate = match words.iter().all(|word| word == "tls12" || word == "tls13") && has("tls12") {
         true => Fate::Honoured,
         false => Fate::Mapped,
@@ -414,7 +426,10 @@ fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     let (from, to) = (shell(path), shell(&made));
     let command = match (text_of(session, path), form) {
         (Some(text), Form::Key) if text.contains("ENCRYPTED") => {
-            format!("the key has a password: `openssl pkey -in {from} -out {to}` asks for it")
+            format!(
+                "the key has a password: run `openssl pkey -in {from} -out {to}`, which asks \
+                     for the password"
+            )
         }
         (Some(text), _) if text.contains("-----BEGIN") => {
             return session.becomes(key, ours, form.value(path));
@@ -423,15 +438,25 @@ fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
             return session.becomes(key, ours, form.value(path));
         }
         (_, Form::Key) => {
-            format!("not PEM: `openssl pkey -inform DER -in {from} -out {to}` makes it")
+            format!(
+                "the file is not PEM: `openssl pkey -inform DER -in {from} -out {to}` \
+                     converts the file"
+            )
         }
         (..) if ours == "tls.crl" => {
-            format!("not PEM: `openssl crl -inform DER -in {from} -out {to}` makes it")
+            format!(
+                "the file is not PEM: `openssl crl -inform DER -in {from} -out {to}` converts \
+                     the file"
+            )
         }
         (..) if has_end(path, &["p7b"]) => format!(
-            "not PEM: `openssl pkcs7 -inform DER -print_certs -in {from} -out {to}` makes it"
+            "the file is not PEM: `openssl pkcs7 -inform DER -print_certs -in {from} -out {to}` \
+             converts the file"
         ),
-        (..) => format!("not PEM: `openssl x509 -inform DER -in {from} -out {to}` makes it"),
+        (..) => format!(
+            "the file is not PEM: `openssl x509 -inform DER -in {from} -out {to}` \
+                         converts the file"
+        ),
     };
     let value = form.value(&made);
     let becomes = format!("{ours} = {value}");
@@ -447,7 +472,13 @@ fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, 
     let value = form.value(made);
     let becomes = format!("{ours} = {value}");
     session.set(ours, value);
-    session.tell(key, Fate::NotCarriedOver, &becomes, "write what it holds into this file, in PEM");
+    session.tell(
+        key,
+        Fate::NotCarriedOver,
+        &becomes,
+        "write the value of this key into this \
+        file, in PEM format",
+    );
 }
 
 /// Migrates a directory of PEM files, which become one file.
@@ -476,7 +507,7 @@ fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, Stri
     session.set(KEY, quoted(&key));
     let says = format!(
         "`{before}openssl pkcs12 -in {from} -nokeys -out {} && openssl pkcs12 -in {from} -nocerts \
-         -nodes -out {}` makes these files, and asks for the password",
+         -nodes -out {}` creates these files and asks for the password",
         shell(&certificate),
         shell(&key)
     );
@@ -493,7 +524,7 @@ fn trust_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, St
     let becomes = format!("{CA} = {value}");
     session.set(CA, value);
     let says = format!(
-        "`{before}openssl pkcs12 -in {from} -nokeys -out {}` makes the file, and asks for the \
+        "`{before}openssl pkcs12 -in {from} -nokeys -out {}` creates the file and asks for the \
          password",
         shell(&made)
     );

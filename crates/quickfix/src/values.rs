@@ -46,6 +46,6 @@ fn number(value: &str, times: u32) -> Result<String, String> {
     let product = digits * u64::from(times);
     match product % scale {
         0 => Ok((product / scale).to_string()),
-        _ => Err(format!("`{value}` is finer than can be said here")),
+        _ => Err(format!("`{value}` is too precise for the unit of the Transfix setting")),
     }
 }

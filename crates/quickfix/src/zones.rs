@@ -52,7 +52,7 @@ mod tests {
         let mut names = HashSet::new();
         for (name, zone) in lines() {
             assert!(is_zone(zone), "{name}: {zone}");
-            assert!(names.insert(name.to_ascii_lowercase()), "{name} is there twice");
+            assert!(names.insert(name.to_ascii_lowercase()), "{name} appears twice");
             let expected = if is_zone(name) { name } else { zone };
             assert_eq!(ours(name).as_deref(), Some(expected));
         }

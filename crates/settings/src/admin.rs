@@ -40,7 +40,7 @@ impl AdminSettings {
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let empty = |path: &PathBuf| path.as_os_str().is_empty();
         if empty(&self.certificate) != empty(&self.key) {
-            let why = "certificate and key of [admin] belong together".to_owned();
+            let why = "[admin] needs both certificate and key, or neither".to_owned();
             let there = if empty(&self.certificate) { "key" } else { "certificate" };
             return Err((there, why));
         }
@@ -54,7 +54,7 @@ impl AdminSettings {
             return Err((
                 "address",
                 format!(
-                    "address = \"{}\" of [admin] can be reached from other machines: set \
+                    "address = \"{}\" of [admin] is reachable from other machines: set \
                      certificate and key too, or listen at 127.0.0.1",
                     self.address
                 ),

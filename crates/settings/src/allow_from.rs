@@ -29,7 +29,7 @@ impl Subnet {
     pub fn parse(text: &str) -> Result<Self, String> {
         let (address, bits) = text.split_once('/').map_or((text, None), |(a, b)| (a, Some(b)));
         let written: IpAddr = address.parse().map_err(|_| {
-            format!("`{text}` is neither an address nor a subnet such as 10.1.0.0/16")
+            format!("`{text}` is neither an IP address nor a subnet such as 10.1.0.0/16")
         })?;
         let most = width(written);
         // Signs and spaces are not allowed.
@@ -39,22 +39,22 @@ impl Subnet {
             Some(bits) => {
                 let bits = Some(bits).filter(is_number).and_then(|bits| bits.parse().ok());
                 bits.filter(|bits| *bits <= most)
-                    .ok_or_else(|| format!("`{text}`: behind the `/` stands 0 to {most}"))?
+                    .ok_or_else(|| format!("`{text}`: the number after `/` must be 0 to {most}"))?
             }
         };
         let canonical = written.to_canonical();
         let bits = match canonical == written {
             true => bits,
             false => bits.checked_sub(MAPPED_BITS).ok_or_else(|| {
-                format!("`{text}` has addresses of IPv4 and IPv6 in it; write a subnet for each")
+                format!("`{text}` covers both IPv4 and IPv6 addresses; write a subnet for each")
             })?,
         };
         let subnet = Self { address: first(canonical, bits), bits };
         if subnet.address != canonical {
             let Self { address, bits } = subnet;
             return Err(format!(
-                "`{text}` has bits behind its first {bits}; write {address}/{bits} for the \
-                 subnet, or {canonical} for the one address"
+                "`{text}` has address bits set after the first {bits}; write {address}/{bits} for \
+                 the subnet, or {canonical} for this single address"
             ));
         }
         Ok(subnet)
@@ -130,7 +130,7 @@ pub(crate) fn check_proxies(session: &SessionSettings) -> Result<(), String> {
 
 fn check_key(session: &SessionSettings, key: &str, texts: &[String]) -> Result<(), String> {
     if session.role == Role::Initiator && !texts.is_empty() {
-        let what = "is about who connects to us, and an initiator connects itself";
+        let what = "is for acceptors only, because an initiator accepts no connections";
         return Err(format!("{key} {what}"));
     }
     let wrong = texts.iter().filter_map(|text| Subnet::parse(text).err());

@@ -98,19 +98,22 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
     let sub_ids = [&session.sender_sub_id, &session.target_sub_id];
     let location_ids = [&session.sender_location_id, &session.target_location_id];
     if location_ids.iter().any(|id| !id.is_empty()) && session.begin_string == BeginString::Fix40 {
-        return Err("FIX.4.0 has no location ids; leave them out".to_owned());
+        return Err("FIX.4.0 has no LocationIDs; remove sender_location_id and target_location_id"
+            .to_owned());
     }
     let mut all = comp_ids.into_iter().chain(sub_ids).chain(location_ids);
     if all.clone().flat_map(|id| id.chars()).any(is_hidden) {
-        let what = "control characters or others that are not seen";
+        let what = "control characters or other invisible characters";
         return Err(format!("a CompID, SubID or LocationID must not contain {what}"));
     }
     if all.any(|id| id.len() > ID_BYTES_MAX) {
-        return Err(format!("a CompID, SubID or LocationID has at most {ID_BYTES_MAX} bytes"));
+        return Err(format!("a CompID, SubID or LocationID may have at most {ID_BYTES_MAX} bytes"));
     }
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
         // A Logon(A) could not distinguish such sessions.
-        return Err("only an initiator has a qualifier".to_owned());
+        return Err(
+            "qualifier is for initiators only, because a Logon(A) carries no qualifier".to_owned()
+        );
     }
     Ok(())
 }
@@ -123,8 +126,8 @@ fn credentials(session: &SessionSettings) -> Result<(), String> {
     let expects = logon.expected_username.is_some() || logon.expects_password();
     if logon.expected_password.is_some() && logon.expected_password_hash.is_some() {
         return Err(
-            "logon.expected_password and logon.expected_password_hash are two ways to say \
-                    the same; write one"
+            "logon.expected_password and logon.expected_password_hash exclude each other; set \
+             only one"
                 .to_owned(),
         );
     }
@@ -133,18 +136,18 @@ fn credentials(session: &SessionSettings) -> Result<(), String> {
     }
     let has_fields = session.begin_string >= BeginString::Fix43;
     match session.role {
-        Role::Acceptor if sends => Err("logon.username, password and new_password are what an \
-             initiator sends; what an acceptor wants to see is expected_username and \
-             expected_password"
+        Role::Acceptor if sends => Err("logon.username, password and new_password are for \
+                                        initiators only; an acceptor checks expected_username \
+                                        and expected_password"
             .to_owned()),
         Role::Initiator if expects => {
-            Err("logon.expected_username and expected_password are what \
-             an acceptor wants to see; what an initiator sends is username and password"
+            Err("logon.expected_username and expected_password are for acceptors only; an \
+                 initiator sends username and password"
                 .to_owned())
         }
         _ if expects && !has_fields => Err(format!(
             "{} has no Username(553) and Password(554); expected_username and expected_password \
-             need FIX.4.3 or later",
+             require FIX.4.3 or later",
             session.begin_string
         )),
         _ => Ok(()),
@@ -164,7 +167,7 @@ fn host_and_port(key: &str, address: &str) -> Result<(), String> {
     match host_and_port {
         Some((host, port)) if !host.is_empty() && port.parse::<u16>().is_ok() => Ok(()),
         Some((host, port)) if !host.is_empty() && !port.is_empty() => {
-            Err(format!("{key} `{address}`: a port is 0 to 65535, not `{port}`"))
+            Err(format!("{key} `{address}`: the port must be 0 to 65535, not `{port}`"))
         }
         Some(("", port)) => {
             Err(format!("{key} `{address}` has no host; write host:port, such as 127.0.0.1:{port}"))
@@ -180,11 +183,14 @@ fn host_and_port(key: &str, address: &str) -> Result<(), String> {
 fn failover(session: &SessionSettings) -> Result<(), String> {
     let failover = &session.failover;
     if session.role == Role::Acceptor && *failover != FailoverSettings::default() {
-        return Err("failover is about connecting, which an acceptor does not do".to_owned());
+        return Err(
+            "failover is for initiators only, because an acceptor does not connect".to_owned()
+        );
     }
     let resets = failover.reset_on_backup || failover.reset_on_primary;
     if resets && session.begin_string == BeginString::Fix40 {
-        let why = "ResetSeqNumFlag(141), which the failover.reset_on keys need";
+        let why = "ResetSeqNumFlag(141), which failover.reset_on_backup and \
+                   failover.reset_on_primary need";
         return Err(format!("FIX.4.0 has no {why}"));
     }
     let check = |address: &String| host_and_port("failover.addresses:", address).err();
@@ -195,7 +201,7 @@ fn failover(session: &SessionSettings) -> Result<(), String> {
 fn proxy(session: &SessionSettings) -> Result<(), String> {
     let Some(proxy) = &session.proxy else { return Ok(()) };
     if session.role == Role::Acceptor {
-        return Err("proxy is about connecting, which an acceptor does not do".to_owned());
+        return Err("proxy is for initiators only, because an acceptor does not connect".to_owned());
     }
     host_and_port("proxy.address", &proxy.address)?;
     proxy.check()
@@ -220,12 +226,17 @@ fn ranges(session: &SessionSettings) -> Result<(), String> {
     }
     let heart_bt_int = session.protocol.heart_bt_int;
     if heart_bt_int.subsec_nanos() > 0 {
-        return Err(format!("heart_bt_int_s is a whole number of seconds, not {heart_bt_int:?}"));
+        return Err(format!(
+            "heart_bt_int_s must be a whole number of seconds, not {heart_bt_int:?}"
+        ));
     }
     let (min, max) = (timing.heart_bt_int_min, timing.heart_bt_int_max);
     if !max.is_zero() && min > max {
         let [min, max] = [min, max].map(Secs::count);
-        return Err(format!("timing.heart_bt_int_s_min {min} is above heart_bt_int_s_max {max}"));
+        return Err(format!(
+            "timing.heart_bt_int_s_min {min} must not be above heart_bt_int_s_max \
+                            {max}"
+        ));
     }
     Ok(())
 }
@@ -237,8 +248,8 @@ fn log(session: &SessionSettings) -> Result<(), String> {
 fn recovery(session: &SessionSettings) -> Result<(), String> {
     if session.resend.closed_ranges && session.protocol.held_messages_max == 0 {
         return Err(
-            "resend.closed_ranges needs held_messages_max of at least 1: the message that \
-                    shows the gap would always be missing"
+            "resend.closed_ranges requires held_messages_max of at least 1: otherwise the message \
+             that reveals a gap would always be missing"
                 .to_owned(),
         );
     }
@@ -247,7 +258,9 @@ fn recovery(session: &SessionSettings) -> Result<(), String> {
 
 fn queue(session: &SessionSettings) -> Result<(), String> {
     if !session.queue.queue_expires.is_zero() && session.queue.offline != Offline::Queue {
-        return Err("queue_expires_s needs offline = \"queue\": nothing waits without".to_owned());
+        return Err("queue_expires_s requires offline = \"queue\", because otherwise no messages \
+                    wait"
+            .to_owned());
     }
     Ok(())
 }
@@ -256,8 +269,8 @@ fn slow_consumer(session: &SessionSettings) -> Result<(), String> {
     let queue = &session.queue;
     if queue.slow_consumer_bytes >= queue.queued_bytes_max {
         return Err(format!(
-            "slow_consumer_bytes = {} must be less than queued_bytes_max = {}: more never waits to \
-             be written",
+            "slow_consumer_bytes = {} must be less than queued_bytes_max = {}, because at most \
+             that many bytes wait to be written",
             queue.slow_consumer_bytes, queue.queued_bytes_max
         ));
     }
@@ -268,8 +281,8 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
     let never_sleeps = matches!(session.threads.mode, Mode::Spin | Mode::Polled);
     if never_sleeps && !session.threads.spin.is_zero() {
         return Err(
-            "spin_us needs mode = \"pool\" or \"dedicated\": the others do not sleep while \
-                    they are connected, or sleep in your program"
+            "spin_us requires mode = \"pool\" or \"dedicated\": the other modes do not sleep \
+             while connected, or sleep in your program"
                 .to_owned(),
         );
     }
@@ -281,8 +294,8 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
     };
     let Some(cpu) = session.threads.cpu else { return Ok(()) };
     Err(format!(
-        "cpu = {cpu} needs a thread of the session's own, mode = \"dedicated\" or \"spin\", not \
-         \"{mode}\"; `cpus` of [engine] pins the threads of the pool"
+        "cpu = {cpu} requires a thread for this session alone (mode = \"dedicated\" or \"spin\"), \
+         not \"{mode}\"; `cpus` of [engine] pins the threads of the pool"
     ))
 }
 
@@ -293,22 +306,24 @@ fn tls(session: &SessionSettings) -> Result<(), String> {
 fn socket(session: &SessionSettings) -> Result<(), String> {
     let socket = &session.socket;
     if let Some(dscp) = socket.dscp.filter(|dscp| *dscp > DSCP_MAX) {
-        return Err(format!("dscp is 0 to {DSCP_MAX}, not {dscp}"));
+        return Err(format!("dscp must be 0 to {DSCP_MAX}, not {dscp}"));
     }
     let is_about_probes =
         !socket.tcp_keepalive_interval.is_zero() || socket.tcp_keepalive_probes > 0;
     if is_about_probes && socket.tcp_keepalive.is_zero() {
-        return Err("tcp_keepalive_interval_s and tcp_keepalive_probes say how TCP keepalive is \
-             done; tcp_keepalive_s says after which idle time it begins, and is missing"
+        return Err("tcp_keepalive_interval_s and tcp_keepalive_probes require tcp_keepalive_s, \
+                    the idle time before the first probe"
             .to_owned());
     }
     if session.role == Role::Acceptor && !socket.local_address.is_empty() {
-        return Err("local_address is where an initiator connects from; an acceptor listens at \
-             `address`"
-            .to_owned());
+        return Err(
+            "local_address is for initiators only; an acceptor listens at `address`".to_owned()
+        );
     }
     if session.role == Role::Initiator && socket.reuse_port {
-        return Err("reuse_port is about listening, which an initiator does not do".to_owned());
+        return Err(
+            "reuse_port is for acceptors only, because an initiator does not listen".to_owned()
+        );
     }
     Ok(())
 }
@@ -318,13 +333,13 @@ fn throttles(session: &SessionSettings) -> Result<(), String> {
     all_of(all.iter().enumerate().filter_map(|(n, throttle)| {
         let msg_type = &throttle.msg_type;
         if !MsgType::new(msg_type).is_application() {
-            return Some(format!("throttles: `{msg_type}` is no type of an application message"));
+            return Some(format!("throttles: `{msg_type}` is not an application message type"));
         }
         if throttle.interval.is_zero() {
-            return Some(format!("throttles: interval_ms of {msg_type} is at least 1"));
+            return Some(format!("throttles: interval_ms of {msg_type} must be at least 1"));
         }
         let is_twice = all[..n].iter().any(|other| other.msg_type == *msg_type);
-        is_twice.then(|| format!("throttles: {msg_type} is there twice"))
+        is_twice.then(|| format!("throttles: {msg_type} appears twice"))
     }))
 }
 
@@ -332,26 +347,32 @@ fn versions(session: &SessionSettings) -> Result<(), String> {
     let fixt = session.begin_string == BeginString::Fixt11;
     let named = match session.protocol.default_appl_ver_id {
         None if fixt && session.role == Role::Initiator => {
-            Err("a FIXT.1.1 initiator needs default_appl_ver_id, such as 9".to_owned())
+            Err("a FIXT.1.1 initiator requires default_appl_ver_id, such as 9".to_owned())
         }
-        Some(_) if !fixt => Err("only FIXT.1.1 has default_appl_ver_id".to_owned()),
+        Some(_) if !fixt => Err("default_appl_ver_id is for FIXT.1.1 only".to_owned()),
         Some(ApplVerId(n)) if !(2..=10).contains(&n) => {
-            Err(format!("default_appl_ver_id is 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
+            Err(format!("default_appl_ver_id must be 2 (FIX 4.0) to 10 (FIX Latest), not {n}"))
         }
         _ => Ok(()),
     };
     named?;
     if !fixt && !session.validation.appl_versions.is_empty() {
-        return Err("only FIXT.1.1 has appl_versions".to_owned());
+        return Err("appl_versions is for FIXT.1.1 only".to_owned());
     }
     if !fixt && session.validation.session_dictionary.is_some() {
-        return Err("only FIXT.1.1 has session_dictionary: before, dictionary says all".to_owned());
+        return Err(
+            "session_dictionary is for FIXT.1.1 only; earlier versions use one dictionary \
+                    for all messages"
+                .to_owned(),
+        );
     }
     if session.validation.validate_out != ValidateOut::Off && !session.validation.validate {
-        return Err("validate_out needs validate = true: it looks for the same".to_owned());
+        return Err(
+            "validate_out requires validate = true, because both use the same checks".to_owned()
+        );
     }
     if !fixt && session.logon.default_cstm_appl_ver_id.is_some() {
-        return Err("only FIXT.1.1 has logon.default_cstm_appl_ver_id".to_owned());
+        return Err("logon.default_cstm_appl_ver_id is for FIXT.1.1 only".to_owned());
     }
     Ok(())
 }
@@ -370,24 +391,28 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
             _ => false,
         };
         let is_ours = tag::is_session_owned(*tag) || OF_LOGON.contains(&tag.0);
-        (is_ours && !is_foreign)
-            .then(|| format!("logon.fields: tag {tag} has a setting of its own"))
+        (is_ours && !is_foreign).then(|| {
+            format!(
+                "logon.fields: tag {tag} is written by the session layer or has a \
+                              setting of its own"
+            )
+        })
     }))?;
     let hidden = [&logon.password, &logon.new_password].into_iter().flatten().map(Secret::reveal);
     let shown = [&logon.username, &logon.default_cstm_appl_ver_id].into_iter().flatten();
     let values = logon.fields.iter().map(|(_, value)| value);
     let mut texts = shown.chain(values).map(String::as_str).chain(hidden);
     if texts.any(|text| text.is_empty() || text.chars().any(char::is_control)) {
-        return Err("logon: a text must not be empty or contain control characters".to_owned());
+        return Err("logon: a value must not be empty or contain control characters".to_owned());
     }
     if version < BeginString::Fix43 && (logon.username.is_some() || logon.password.is_some()) {
         return Err(format!(
-            "{version} has no Username(553) and no Password(554); if the counterparty wants them \
-             all the same, write logon.fields = [\"553=...\"]"
+            "{version} has no Username(553) and no Password(554); if the counterparty requires \
+             these fields, write logon.fields = [\"553=...\"]"
         ));
     }
     if version < BeginString::Fixt11 && logon.new_password.is_some() {
-        return Err("only FIXT.1.1 has logon.new_password".to_owned());
+        return Err("logon.new_password is for FIXT.1.1 only".to_owned());
     }
     Ok(())
 }
@@ -402,14 +427,20 @@ fn reset_at_zone(session: &SessionSettings) -> Result<(), String> {
 
 fn resets(session: &SessionSettings) -> Result<(), String> {
     if session.queue.offline == Offline::Store && session.protocol.reset_on != ResetPolicy::NEVER {
-        return Err("offline = \"store\" needs reset_on = []: a reset loses it".to_owned());
+        return Err("offline = \"store\" requires reset_on = [], because a reset would lose the \
+                    stored messages"
+            .to_owned());
     }
     if session.queue.offline == Offline::Store && !session.store.keep_outbound {
-        return Err("offline = \"store\" needs keep_outbound = true: nobody else has it".to_owned());
+        return Err("offline = \"store\" requires keep_outbound = true, because messages not \
+                    stored could not be sent later"
+            .to_owned());
     }
     let by_time = session.protocol.reset_at.is_some() || !session.protocol.reset_after.is_zero();
     if by_time && session.begin_string == BeginString::Fix40 {
-        return Err("FIX.4.0 has no ResetSeqNumFlag(141): no reset in mid-session".to_owned());
+        return Err(
+            "FIX.4.0 has no ResetSeqNumFlag(141); remove reset_at and reset_after_s".to_owned()
+        );
     }
     Ok(())
 }
@@ -459,7 +490,7 @@ mod tests {
             },
             "needs reset_on = []",
         );
-        refused(|s| s.threads.cpu = Some(0), "needs a thread of the session's own");
+        refused(|s| s.threads.cpu = Some(0), "requires a thread of the session's own");
         refused(
             |s| (s.threads.cpu, s.threads.mode) = (Some(0), Mode::Polled),
             "mode = \"dedicated\" or \"spin\", not \"polled\"",

@@ -51,7 +51,10 @@ impl DictionaryChoice {
             (None, BeginString::Fixt11, version) => {
                 // An acceptor may not know the version before the Logon(A).
                 let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
-                let name = name.ok_or("no dictionary belongs to this DefaultApplVerID(1137)")?;
+                let name = name.ok_or(
+                    "no built-in dictionary exists for this \
+                                       DefaultApplVerID(1137)",
+                )?;
                 standard(name).map_err(|error| error.to_string())
             }
             (None, begin_string, _) => {

@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for DictionarySource {
             type Value = DictionarySource;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name, a path, or a table with base and overlays")
+                f.write_str("a dictionary name, a path, or a table with base and overlays")
             }
 
             fn visit_str<E: de::Error>(self, base: &str) -> Result<DictionarySource, E> {

@@ -152,8 +152,8 @@ impl EventSettings {
             return wrong("levels", format!("levels of [events]: {what}"));
         }
         if self.compress && !cfg!(feature = "zstd") {
-            let what = "compress of [events] needs the cargo feature `zstd` of the package \
-                        transfix; build with it, or leave the key out";
+            let what = "compress of [events] requires the cargo feature `zstd` of the package \
+                        transfix; build with this feature, or remove the key";
             return wrong("compress", what.to_owned());
         }
         if let Err(what) = self.check_ranges() {
@@ -162,12 +162,12 @@ impl EventSettings {
             return wrong(key.map_or("", |key| key.name), what);
         }
         if (1..1_024).contains(&self.roll_bytes) {
-            let what = format!("roll_bytes is 0 or at least 1024, not {}", self.roll_bytes);
+            let what = format!("roll_bytes must be 0 or at least 1024, not {}", self.roll_bytes);
             return wrong("roll_bytes", what);
         }
         let file = &self.file;
         if !file.as_os_str().is_empty() && file.file_name().is_none() {
-            return wrong("file", format!("file = \"{}\" names no file", file.display()));
+            return wrong("file", format!("file = \"{}\" does not name a file", file.display()));
         }
         let is_address = |text: &str| {
             text.rsplit_once(':').is_some_and(|(host, port)| {
@@ -177,12 +177,12 @@ impl EventSettings {
         let syslog = &*self.syslog;
         let is_udp = syslog.strip_prefix("udp://").is_some_and(is_address);
         if !syslog.is_empty() && !syslog.starts_with('/') && !is_udp {
-            let what = "is the path of a socket, such as /dev/log, or udp://host:port";
+            let what = "must be the path of a socket, such as /dev/log, or udp://host:port";
             return wrong("syslog", format!("syslog {what}, not {syslog}"));
         }
         let journald = &self.journald;
         if !journald.as_os_str().is_empty() && !journald.is_absolute() {
-            let what = "is the path of a socket, mostly /run/systemd/journal/socket";
+            let what = "must be the path of a socket, usually /run/systemd/journal/socket";
             return wrong("journald", format!("journald {what}, not {}", journald.display()));
         }
         Ok(())
@@ -225,19 +225,24 @@ impl fmt::Display for EventLevelsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong(bytes) => {
-                write!(f, "{bytes} bytes are too long; {LEVELS_MAX} at most")
+                write!(f, "levels has {bytes} bytes, but at most {LEVELS_MAX} are allowed")
             }
             Self::NoLevel(word) => {
                 let words = EventLevel::ALL.map(|(name, _)| name).join(", ");
-                write!(f, "`{}` is no level; known are {words}", word.escape_debug())
+                write!(f, "`{}` is not a level; write one of {words}", word.escape_debug())
             }
             Self::NoPart(part) => {
-                write!(f, "`{}` is no part; write transfix::link=debug", part.escape_debug())
+                write!(
+                    f,
+                    "`{}` is not the name of a program part; write for example \
+                           transfix::link=debug",
+                    part.escape_debug()
+                )
             }
             Self::Twice(part) if part.is_empty() => {
-                f.write_str("two levels for all other parts; leave one out")
+                f.write_str("the level for all other parts appears twice; remove one")
             }
-            Self::Twice(part) => write!(f, "two levels for `{part}`; leave one out"),
+            Self::Twice(part) => write!(f, "the level for `{part}` appears twice; remove one"),
         }
     }
 }
@@ -305,7 +310,7 @@ mod tests {
             ("", Err("`` is no level; known are off, error, warn, info, debug, trace")),
             ("info,", Err("`` is no level; known are off, error, warn, info, debug, trace")),
             ("info, a=warn", Err("` a` is no part; write transfix::link=debug")),
-            ("info,warn", Err("two levels for all other parts; leave one out")),
+            ("info,warn", Err("the level for all other parts appears twice; remove one")),
             ("a=info,a=warn", Err("two levels for `a`; leave one out")),
             ("a[b]=info", Err("`a[b]` is no part; write transfix::link=debug")),
             ("=info", Err("`` is no part; write transfix::link=debug")),

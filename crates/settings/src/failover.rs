@@ -52,21 +52,24 @@ impl FailoverSettings {
     /// Checks across the keys.
     pub(crate) fn check(&self, offline: Offline) -> Result<(), String> {
         if self.addresses.is_empty() && *self != Self::default() {
-            return Err("failover says nothing without failover.addresses, the backups".to_owned());
+            return Err(
+                "failover requires failover.addresses, the list of backup addresses".to_owned()
+            );
         }
         if self.addresses.len() >= DESTINATIONS_MAX {
             let most = DESTINATIONS_MAX - 1;
-            return Err(format!("failover.addresses are {most} at most"));
+            return Err(format!("failover.addresses may have at most {most} addresses"));
         }
         if self.own_store && (self.reset_on_backup || self.reset_on_primary) {
-            return Err("failover.own_store keeps the numbers of primary and backups apart: \
-                 reset_on_backup and reset_on_primary are for those that share a store"
+            return Err("failover.own_store excludes reset_on_backup and reset_on_primary: they \
+                        are for a primary and backups that share one store"
                 .to_owned());
         }
         if self.own_store && offline == Offline::Queue {
             return Err(
-                "failover.own_store: with offline = \"queue\" messages wait in the store of \
-                 one destination while another one is connected; use \"store\" or \"refuse\""
+                "failover.own_store excludes offline = \"queue\": messages would wait in the \
+                 store of one destination while another is connected; use \"store\" or \
+                 \"refuse\""
                     .to_owned(),
             );
         }

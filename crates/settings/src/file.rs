@@ -110,7 +110,7 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
         }
     }
     if sessions.is_empty() && is_whole {
-        return Err(sources.error(0, "no [[session]] in the file".to_owned()));
+        return Err(sources.error(0, "the file has no [[session]]".to_owned()));
     }
     let mut ids = HashSet::new();
     let mut file = File::new(sources, aliases);
@@ -374,8 +374,8 @@ fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
 }
 
 /// The error about a settings file of QuickFIX.
-const QUICKFIX: &str = "these are settings of QuickFIX; `transfix migrate FILE` writes ours from \
-                        them, and the crate transfix-quickfix reads them as they are";
+const QUICKFIX: &str = "the file has settings of QuickFIX; convert them with `transfix migrate \
+                        FILE`, or read them directly with the crate transfix-quickfix";
 
 /// Returns the offset of the first section of a QuickFIX file. Names of Transfix sections have no
 /// capitals.
@@ -397,9 +397,9 @@ fn quickfix_section(text: &str) -> Option<usize> {
 fn twice(session: &SessionSettings) -> String {
     let id = session.id();
     match session.role {
-        Role::Initiator => format!("session {id} is there twice; give one a qualifier"),
+        Role::Initiator => format!("session {id} appears twice; give one of them a qualifier"),
         Role::Acceptor => format!(
-            "session {id} is there twice: no Logon(A) could say which one it means; leave one out, \
+            "session {id} appears twice, and a Logon(A) could not tell the two apart; remove one, \
              or give it other CompIDs"
         ),
     }

@@ -49,20 +49,20 @@ impl FixAdminSettings {
     pub(crate) fn check(&self, has_tls: bool) -> Result<(), String> {
         if !has_tls && !is_of_this_machine(&self.address) {
             return Err(format!(
-                "address = \"{}\" of [admin.fix] can be reached from other machines: set \
+                "address = \"{}\" of [admin.fix] is reachable from other machines: set \
                  certificate and key of [admin] too, or listen at 127.0.0.1",
                 self.address
             ));
         }
         if self.begin_string < BeginString::Fix43 {
             return Err(format!(
-                "begin_string of [admin.fix] is FIX.4.3, FIX.4.4 or FIXT.1.1; {} has neither \
+                "begin_string of [admin.fix] must be FIX.4.3, FIX.4.4 or FIXT.1.1; {} has neither \
                  XMLnonFIX(n) nor Username(553)",
                 self.begin_string.as_str()
             ));
         }
         if self.sender_comp_id.is_empty() || self.sender_comp_id == "*" {
-            return Err("sender_comp_id of [admin.fix] is a name, such as FIXADMIN".to_owned());
+            return Err("sender_comp_id of [admin.fix] must be a name, such as FIXADMIN".to_owned());
         }
         let wrong = self.allow_from.iter().filter_map(|text| Subnet::parse(text).err());
         all_of(wrong).map_err(|wrong| format!("allow_from of [admin.fix]: {wrong}"))?;

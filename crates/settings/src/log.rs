@@ -63,14 +63,17 @@ impl LogSettings {
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.compress && !cfg!(feature = "zstd") {
             return Err(
-                "log.compress needs the cargo feature `zstd` of the package transfix; build \
-                        with it, or leave the key out"
+                "log.compress requires the cargo feature `zstd` of the package transfix; build \
+                 with this feature, or remove the key"
                     .to_owned(),
             );
         }
         self.check_ranges().map_err(|what| format!("log.{what}"))?;
         if (1..1_024).contains(&self.roll_bytes) {
-            return Err(format!("log.roll_bytes is 0 or at least 1024, not {}", self.roll_bytes));
+            return Err(format!(
+                "log.roll_bytes must be 0 or at least 1024, not {}",
+                self.roll_bytes
+            ));
         }
         Ok(())
     }

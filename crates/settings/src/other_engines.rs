@@ -2,15 +2,16 @@
 //! advice.
 
 /// The error about a settings file of Fix8.
-const FIX8: &str = "these are settings of Fix8, which no verb reads; write ours: \
-                    `transfix settings reference login_retries` finds the key for each of theirs, \
-                    and the page \"Coming from FIX Antenna or Fix8\" of the book has the rest";
+const FIX8: &str = "the file has settings of Fix8, which no command reads; write Transfix \
+                    settings: `transfix settings reference login_retries` shows the key for \
+                    each Fix8 setting; the page \"Coming from FIX Antenna or Fix8\" of the book \
+                    explains the rest";
 
 /// The error about a settings file of FIX Antenna.
-const ANTENNA: &str = "these are settings of FIX Antenna, which no verb reads; write ours: \
-                       `transfix settings reference heartbeatInterval` finds the key for each of \
-                       theirs, and the page \"Coming from FIX Antenna or Fix8\" of the book has \
-                       the rest";
+const ANTENNA: &str = "the file has settings of FIX Antenna, which no command reads; write \
+                       Transfix settings: `transfix settings reference heartbeatInterval` shows \
+                       the key for each FIX Antenna setting; the page \"Coming from FIX Antenna \
+                       or Fix8\" of the book explains the rest";
 
 /// Returns the advice about a settings file of an engine that no command of ours reads.
 pub fn settings_of_another(text: &str) -> Option<&'static str> {

@@ -79,8 +79,8 @@ impl HashMemory {
 
 /// Checks the form of a hash.
 pub(crate) fn check(hash: &str) -> Result<(), String> {
-    let form = "logon.expected_password_hash is a hash by Argon2, such as \
-                $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` writes it";
+    let form = "logon.expected_password_hash must be an Argon2 hash, such as \
+                $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` creates one";
     let parsed = PasswordHash::new(hash).map_err(|_| form.to_owned())?;
     let is_argon = Algorithm::try_from(parsed.algorithm.as_str()).is_ok();
     let params = Params::try_from(&parsed).map_err(|_| form.to_owned())?;
@@ -89,8 +89,8 @@ pub(crate) fn check(hash: &str) -> Result<(), String> {
     }
     if params.m_cost() > MEMORY_KIB_MAX || params.t_cost() > PASSES_MAX {
         return Err(format!(
-            "logon.expected_password_hash: at most m={MEMORY_KIB_MAX} and t={PASSES_MAX}, or each \
-             check takes too much"
+            "logon.expected_password_hash may have at most m={MEMORY_KIB_MAX} and t={PASSES_MAX}, \
+             because larger values make each check too expensive"
         ));
     }
     Ok(())

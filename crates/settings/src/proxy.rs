@@ -44,14 +44,16 @@ impl ProxySettings {
         let (username, password) = (self.username.as_deref(), self.password.as_ref());
         let texts = [username.unwrap_or_default(), password.map_or("", Secret::reveal)];
         if password.is_some() && username.is_none() {
-            return Err("proxy.password belongs to a proxy.username, which is missing".to_owned());
+            return Err("proxy.password requires proxy.username, which is missing".to_owned());
         }
         if texts.iter().any(|text| text.len() > 255) {
-            return Err("proxy.username and proxy.password have 255 bytes at most".to_owned());
+            return Err(
+                "proxy.username and proxy.password may have at most 255 bytes each".to_owned()
+            );
         }
         // An empty one has no form in RFC 1929.
         if self.kind == ProxyKind::Socks5 && username.is_some() && texts.contains(&"") {
-            return Err("proxy: SOCKS 5 knows no empty username or password".to_owned());
+            return Err("proxy: SOCKS 5 allows no empty username or password".to_owned());
         }
         if self.kind == ProxyKind::Http && texts[0].contains(':') {
             return Err("proxy.username must not contain a colon (RFC 7617)".to_owned());

@@ -120,7 +120,7 @@ pub fn unknown<'a>(of: &str, others: impl Iterator<Item = &'a str>) -> String {
         || "`transfix settings reference` lists all".to_owned(),
         |near| format!("did you mean `{near}`?"),
     );
-    format!("no key or table `{}`; {near}", of.escape_debug())
+    format!("no key or table is named `{}`; {near}", of.escape_debug())
 }
 
 /// Returns the reference of each key of this name, keys of sessions first; empty if there is none.
@@ -168,10 +168,10 @@ fn heading(text: &mut String, table: &Table) {
         SESSION => ", further keys",
         "[engine]" => ", for all sessions together",
         "[admin]" => ", the administration over HTTP",
-        "[events]" => ", where the events of the program go",
+        "[events]" => ", the targets of the program's events",
         "[admin.fix]" => ", the administration over FIX",
         "throttles" | "windows" => ", a list of tables",
-        "dictionary" => ", as a table; or a name or a path as text",
+        "dictionary" => ", as a table, or as a text with a name or a path",
         _ => ", a table of a session",
     };
     // A String takes everything.
@@ -239,7 +239,9 @@ fn shown(form: &Form, key: &str) -> String {
     match form {
         Form::Number => "whole number".to_owned(),
         Form::Switch => "true | false".to_owned(),
-        Form::Text if is_secret(key) => "text, or a table that says where it is".to_owned(),
+        Form::Text if is_secret(key) => {
+            "text, or a table that names the source of the text".to_owned()
+        }
         Form::Text => "text".to_owned(),
         Form::Words(words) => quoted(words),
         Form::List(one) => format!("list of: {}", shown(one, "")),

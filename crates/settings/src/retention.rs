@@ -57,38 +57,43 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     let bytes_max = retention.bytes_max;
     if (1..BYTES_MAX_MIN).contains(&bytes_max) {
         return Err(format!(
-            "retention.bytes_max is 0 or at least {BYTES_MAX_MIN}, not {bytes_max}"
+            "retention.bytes_max must be 0 or at least {BYTES_MAX_MIN}, not {bytes_max}"
         ));
     }
     retention.check_ranges().map_err(|what| format!("retention.{what}"))?;
     if retention.compress && !cfg!(feature = "zstd") {
-        return Err("retention.compress needs the cargo feature `zstd` of the package transfix; \
-                    build with it, or leave the key out"
-            .to_owned());
+        return Err(
+            "retention.compress requires the cargo feature `zstd` of the package transfix; \
+                    build with this feature, or remove the key"
+                .to_owned(),
+        );
     }
     if retention.when_full == BeyondLimit::Refuse
         && bytes_max == 0
         && session.store.durability != Durability::Memory
     {
         return Err(
-            "retention.when_full = \"refuse\" needs bytes_max: without a limit nothing is \
-                    refused"
+            "retention.when_full = \"refuse\" requires bytes_max, because without a limit the \
+             store is never full"
                 .to_owned(),
         );
     }
     if retention.archive_dir.as_ref().is_some_and(|dir| dir.as_os_str().is_empty()) {
         return Err(
-            "retention.archive_dir must not be empty; leave the key out for none".to_owned()
+            "retention.archive_dir must not be empty; remove the key to have no archive".to_owned()
         );
     }
     if retention.archive_dir.as_ref() == Some(&session.store.store_dir) {
-        return Err("retention.archive_dir must be another directory than store_dir".to_owned());
+        return Err("retention.archive_dir must not be the same directory as store_dir".to_owned());
     }
     if session.store.durability != Durability::Memory {
         return Ok(());
     }
     if u32::try_from(bytes_max).is_err() {
-        return Err(format!("retention.bytes_max is below 4 GiB in memory, not {bytes_max}"));
+        return Err(format!(
+            "retention.bytes_max must be below 4 GiB with durability = \"memory\", \
+                            not {bytes_max}"
+        ));
     }
     let of_files = RetentionSettings {
         bytes_max,
@@ -97,7 +102,9 @@ pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     };
     if *retention != of_files {
         return Err(
-            "with durability = \"memory\" retention has bytes_max and when_full alone".to_owned()
+            "with durability = \"memory\" only bytes_max and when_full of retention are allowed; \
+             remove its other keys"
+                .to_owned(),
         );
     }
     Ok(())

@@ -87,8 +87,8 @@ fn unused_conditions(session: &SessionSettings, warnings: &mut Findings) {
     let Ok(dictionary) = wanted.dictionary() else { return };
     if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
         let what = format!(
-            "`conditions = true` has no effect: the dictionary {} has no conditions; FIX42, FIX44 \
-             and FIX50SP2 have",
+            "`conditions = true` has no effect: the dictionary {} has no conditions; of the \
+             built-in dictionaries FIX42, FIX44 and FIX50SP2 have some",
             dictionary.name()
         );
         warnings.of(session, "checks", &what);
@@ -99,8 +99,7 @@ fn unused_conditions(session: &SessionSettings, warnings: &mut Findings) {
 fn readable_data(session: &SessionSettings, warnings: &mut Findings) {
     let tls = tls_of(session);
     if tls.is_none() && !is_this_machine(&session.address) {
-        let what = "messages and passwords go over the network as they are; the table `tls` \
-                    encrypts them";
+        let what = "messages and passwords are sent unencrypted; the table `tls` encrypts them";
         warnings.of(session, "address", what);
     }
     let keys = tls
@@ -108,10 +107,10 @@ fn readable_data(session: &SessionSettings, warnings: &mut Findings) {
         .flat_map(|tls| tls.key.iter().chain(tls.more_certificates.iter().map(|one| &one.key)));
     let keys = keys.map(|key| ("tls", key.as_path(), "the private key"));
     let secrets = session.secret_files().iter();
-    let secrets = secrets.map(|file| ("logon", &**file, "the file with a password"));
+    let secrets = secrets.map(|file| ("logon", &**file, "the password file"));
     for (key, file, what) in keys.chain(secrets).filter(|(_, file, _)| is_readable_by_all(file)) {
         let file = file.display();
-        let what = format!("{what} {file} can be read by every user; `chmod 600 {file}` mends it");
+        let what = format!("{what} {file} is readable by every user; run `chmod 600 {file}`");
         warnings.of(session, key, &what);
     }
 }
@@ -122,7 +121,8 @@ fn open_logons(session: &SessionSettings, warnings: &mut Findings) {
     if session.role == Role::Initiator {
         if tls.is_some_and(|tls| !tls.check_name && tls.peer.is_empty()) {
             let what = "`check_name = false`: anybody with a certificate of a trusted authority \
-                        can pose as the counterparty; name its certificate in `peer`";
+                        can impersonate the counterparty; list the counterparty's certificate \
+                        in `peer`";
             warnings.of(session, "tls", what);
         }
         return;
@@ -134,8 +134,8 @@ fn open_logons(session: &SessionSettings, warnings: &mut Findings) {
         let of_ca =
             if tls.ca.len() == 1 { "of `tls.ca`" } else { "of the authorities of `tls.ca`" };
         let what = format!(
-            "every certificate {of_ca} opens this session; name that of its counterparty in \
-             `tls.peer`"
+            "every certificate {of_ca} is accepted for this session; list the counterparty's \
+             certificate in `tls.peer`"
         );
         warnings.of(session, "tls", &what);
     }
@@ -143,14 +143,14 @@ fn open_logons(session: &SessionSettings, warnings: &mut Findings) {
         let how = if session.begin_string < BeginString::Fix43 {
             "ask for a certificate (`tls.client_certificate`)"
         } else {
-            "set `logon.expected_password_hash`, or ask for a certificate \
+            "set `logon.expected_password_hash`, or require a certificate \
              (`tls.client_certificate`)"
         };
         let who = match &*session.allow_from {
             [] => "anybody who knows the CompIDs".to_owned(),
-            from => format!("whoever knows the CompIDs and comes from {}", from.join(", ")),
+            from => format!("anybody who knows the CompIDs and connects from {}", from.join(", ")),
         };
-        let what = format!("{who} can log on, unless the application judges the Logon(A); {how}");
+        let what = format!("{who} can log on, unless the application checks the Logon(A); {how}");
         warnings.of(session, "logon", &what);
     }
 }
@@ -179,11 +179,11 @@ pub fn users_file(path: &Path) -> Option<String> {
     match fs::metadata(path) {
         Err(error) => Some(format!(
             "[admin]: users_file {shown}: {error}; `transfix admin user add --file {shown} NAME` \
-             makes it"
+             creates the file"
         )),
         Ok(found) if found.permissions().mode() & 0o022 != 0 => Some(format!(
-            "[admin]: users_file {shown}: others may write it, and so become administrators; \
-             `chmod go-w {shown}`"
+            "[admin]: users_file {shown} is writable by other users, who could make themselves \
+             administrators; run `chmod go-w {shown}`"
         )),
         Ok(_) => None,
     }
@@ -195,13 +195,14 @@ pub fn needs_program(settings: &Settings) -> Vec<String> {
     let mut needs = Findings::default();
     for session in &settings.sessions {
         if session.threads.mode == Mode::Polled {
-            let what = "\"polled\" is for a program that calls `Engine::poll`; write \"pool\", \
-                        \"dedicated\" or \"spin\"";
+            let what = "\"polled\" works only in a program that calls `Engine::poll`; write \
+                        \"pool\", \"dedicated\" or \"spin\"";
             needs.of(session, "mode", what);
         }
         if session.store.refresh_on_logon {
-            let what = "it is for a program with a store of its own (`EngineBuilder::stores`): \
-                        the engine's own stores have one writer; leave it out";
+            let what = "the key works only in a program with its own store \
+                        (`EngineBuilder::stores`), because the engine's stores have a single \
+                        writer; remove the key";
             needs.of(session, "refresh_on_logon", what);
         }
     }
@@ -215,15 +216,15 @@ pub fn cannot_write_file(file: &Path) -> Option<String> {
         return None;
     }
     if file.is_dir() {
-        return Some(format!("{} is a folder, and no file", file.display()));
+        return Some(format!("{} is a directory, not a file", file.display()));
     }
     if file.exists() {
         let shown = file.display();
         if fs::metadata(file).is_ok_and(|found| found.file_type().is_fifo()) {
-            return Some(format!("{shown} is a pipe, and no file"));
+            return Some(format!("{shown} is a pipe, not a file"));
         }
         let denied = access(file, Access::WRITE_OK).err();
-        return denied.map(|error| format!("{shown} cannot be written by this user: {error}"));
+        return denied.map(|error| format!("this user cannot write to {shown}: {error}"));
     }
     cannot_write(file.parent().unwrap_or(Path::new("")))
 }
@@ -235,8 +236,8 @@ pub fn cannot_write(dir: &Path) -> Option<String> {
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));
     let shown = there.display();
     if !there.is_dir() {
-        return Some(format!("{shown} is a file, and no folder"));
+        return Some(format!("{shown} is a file, not a directory"));
     }
     let denied = access(there, Access::WRITE_OK | Access::EXEC_OK).err();
-    denied.map(|error| format!("no file can be made in {shown} by this user: {error}"))
+    denied.map(|error| format!("this user cannot create a file in {shown}: {error}"))
 }

@@ -156,15 +156,15 @@ impl Schedule {
         let holidays = holidays::read(&settings.holidays).map_err(|error| error.at("holidays"))?;
         if !holidays.is_empty() && windows.iter().any(Window::spans_days) {
             return Err(ScheduleError::new(
-                "holidays and a window of more than a day: whether it is closed on the holiday \
-                 alone or never opens is not clear; write one window for each day",
+                "holidays cannot be combined with a window of more than one day, because the \
+                 effect of a holiday would be unclear; write one window for each day",
             )
             .at("holidays"));
         }
         let stays = matches!(settings.outside, Outside::Reject(_));
         if stays && settings.numbers == NumbersAtOpening::Restart {
             return Err(ScheduleError::new(
-                "outside = { reject = ... } keeps the session connected, where numbers cannot \
+                "outside = { reject = ... } keeps the session connected, so the numbers cannot \
                  restart; write numbers = \"keep\"",
             )
             .at("outside"));
@@ -263,17 +263,19 @@ impl Schedule {
         for (open, close) in windows {
             if let Some((before, end)) = last.filter(|(_, end)| *end > open) {
                 return Err(ScheduleError::new(format!(
-                    "windows overlap: {before} to {end}, and {open} to {close}"
+                    "two windows overlap: {before} to {end}, and {open} to {close}"
                 )));
             }
             last = Some((open, close));
             of_day = if day == open.date() { of_day + 1 } else { 1 };
             day = open.date();
             if of_day > WINDOWS_A_DAY {
-                return Err(ScheduleError::new(format!("more than {WINDOWS_A_DAY} windows a day")));
+                return Err(ScheduleError::new(format!(
+                    "a day has more than {WINDOWS_A_DAY} windows"
+                )));
             }
         }
-        last.map(|_| ()).ok_or_else(|| ScheduleError::new("no window ever opens"))
+        last.map(|_| ()).ok_or_else(|| ScheduleError::new("the schedule never opens a window"))
     }
 }
 
@@ -296,7 +298,8 @@ fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
         return TimeZone::get(name).map_err(|_| unknown_zone(name));
     };
     let wrong = || {
-        let what = format!("`{name}` is no distance from UTC; write it as +02:00 or -05:30");
+        let what =
+            format!("`{name}` is not an offset from UTC; write for example +02:00 or -05:30");
         ScheduleError::new(what).at("zone")
     };
     let two = |digits: &str| {
@@ -342,7 +345,7 @@ fn unknown_zone(name: &str) -> ScheduleError {
     let similar = |zone: &&String| (strsim::jaro_winkler(name, zone) * 1000.0) as u32;
     let near = all.iter().max_by_key(similar).filter(|zone| similar(zone) > 700);
     let near = near.map(|zone| format!("did you mean `{zone}`?"));
-    let forms = "a zone is an IANA name such as Europe/London, or written as +02:00";
+    let forms = "a zone must be an IANA name such as Europe/London, or an offset such as +02:00";
     let near = near.unwrap_or_else(|| forms.to_owned());
     ScheduleError::new(format!("unknown time zone `{name}`; {near}")).at("zone")
 }

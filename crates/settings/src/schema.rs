@@ -28,15 +28,16 @@ pub(super) fn text() -> String {
         "additionalProperties": false,
         "properties": {
             "include": about(
-                "Files that are read too, relative to this one; the last part may have one `*`.",
+                "Files to include, relative to this file; the last part of a path may have one \
+                 `*`.",
                 json!({ "type": "array", "items": { "type": "string" } }),
             ),
-            "engine": about("What all sessions share.", engine),
-            "admin": about("The administration over HTTP, if there is to be one.", admin),
-            "events": about("Where the events of the program go, and which of them.", events),
-            "defaults": about("Keys that hold for all sessions.", defined("session")),
+            "engine": about("Settings that all sessions share.", engine),
+            "admin": about("The administration over HTTP (optional).", admin),
+            "events": about("The targets of the program's events, and the events to write there.", events),
+            "defaults": about("Keys that apply to all sessions.", defined("session")),
             "dictionaries": about(
-                "Names for dictionaries, to be used in the sessions.",
+                "Names for dictionaries, for use in the sessions.",
                 json!({ "type": "object", "additionalProperties": defined("dictionary") }),
             ),
             "session": about(

@@ -43,8 +43,8 @@ pub(crate) fn read(logon: &mut DeTable<'_>, path: &Path) -> Result<Vec<PathBuf>,
 
 fn text(value: &DeValue<'_>) -> Result<String, String> {
     let forms = || {
-        "write the text, { env = \"NAME\" }, { file = \"PATH\" } or { command = [\"PROGRAM\", \
-         \"ARGUMENT\"] }"
+        "write the text itself, or { env = \"NAME\" }, { file = \"PATH\" } or { command = \
+         [\"PROGRAM\", \"ARGUMENT\"] }"
             .to_owned()
     };
     if let Some(text) = value.as_str() {
@@ -71,12 +71,12 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
         }
         _ => {
             let words = words(table).ok_or_else(forms)?;
-            let whence = format!("the first line of the program {}", words[0]);
+            let whence = format!("the first line of output of the program {}", words[0]);
             (of_command(words)?, whence)
         }
     };
     if text.is_empty() {
-        return Err(format!("{whence} is empty, and a password is not"));
+        return Err(format!("{whence} is empty, but a password must not be empty"));
     }
     Ok(text)
 }
@@ -140,7 +140,10 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
         // The program may have just ended.
         let _ = child.kill();
         let _ = child.wait();
-        return Err(failed(&format!("no end after {} seconds", PATIENCE.as_secs())));
+        return Err(failed(&format!(
+            "the program did not end within {} seconds",
+            PATIENCE.as_secs()
+        )));
     };
     if !status.success() {
         return Err(failed(&status));
@@ -148,7 +151,12 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
     // A child of the program may still hold the output open.
     let bytes = reading.recv_timeout(PATIENCE).map_err(|error| failed(&error))?;
     let bytes = bytes.map_err(|error| failed(&error))?;
-    let text = String::from_utf8(bytes).map_err(|_| failed(&"what it writes is no text"))?;
+    let text = String::from_utf8(bytes).map_err(|_| {
+        failed(
+            &"the output of the program is not \
+        valid UTF-8",
+        )
+    })?;
     Ok(text.lines().next().unwrap_or_default().to_owned())
 }
 

@@ -18,7 +18,7 @@ impl SessionSettings {
 /// Checks a template, in addition to the checks of all settings.
 pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
     if settings.is_template() && settings.threads.mode != Mode::Pool {
-        return Err("a template (target_comp_id = \"*\") has mode = \"pool\"".to_owned());
+        return Err("a template (target_comp_id = \"*\") requires mode = \"pool\"".to_owned());
     }
     Ok(())
 }

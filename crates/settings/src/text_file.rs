@@ -26,7 +26,11 @@ pub fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
     let (file, mut bytes) = (File::open(path)?, Vec::new());
     file.take(BYTES_MAX + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > BYTES_MAX {
-        let why = format!("it has more than {} MiB; is it the right file?", BYTES_MAX >> 20);
+        let why = format!(
+            "the file is larger than {} MiB; check that the path names the right \
+                           file",
+            BYTES_MAX >> 20
+        );
         return Err(io::Error::new(io::ErrorKind::InvalidData, why));
     }
     Ok(bytes)
@@ -39,7 +43,7 @@ pub fn read_bytes(path: impl AsRef<Path>) -> io::Result<Vec<u8>> {
 pub fn read_plain(path: &Path) -> io::Result<String> {
     let found = std::fs::metadata(path)?;
     if !found.is_file() && !found.is_dir() {
-        let why = "it is no plain file; copy what it has into one";
+        let why = "the path is not a regular file; copy its content into one";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     read(path)
@@ -54,7 +58,7 @@ mod tests {
         let error = read("/dev/zero").unwrap_err().to_string();
         assert_eq!(error, "it has more than 64 MiB; is it the right file?");
         let error = read_plain(Path::new("/dev/zero")).unwrap_err().to_string();
-        assert_eq!(error, "it is no plain file; copy what it has into one");
+        assert_eq!(error, "the path is not a regular file; copy its content into one");
         assert!(read("/nothing/here").is_err() && read("/").is_err());
         assert!(read(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).is_ok());
     }

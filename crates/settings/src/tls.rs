@@ -100,13 +100,13 @@ impl TlsSettings {
         }
         if !cfg!(feature = "tls") {
             return Err(
-                "tls needs the cargo feature `tls` of the package transfix; build with it, \
-                 or leave the table out"
+                "tls requires the cargo feature `tls` of the package transfix; build with this \
+                 feature, or remove the table"
                     .to_owned(),
             );
         }
         if self.certificate.is_some() != self.key.is_some() {
-            let why = "tls.certificate and tls.key belong together: one of them is missing";
+            let why = "tls requires both tls.certificate and tls.key; one of them is missing";
             return Err(why.to_owned());
         }
         let wrong = match role {
@@ -117,18 +117,21 @@ impl TlsSettings {
             return Err(format!("tls.{why}"));
         }
         all_of(self.peer.iter().filter(|peer| !may_be_certificate(peer)).map(|peer| {
-            format!("tls.peer: `{peer}` is neither a name nor `sha256:` with 64 hexadecimal digits")
+            format!(
+                "tls.peer: `{peer}` is neither a name nor `sha256:` followed by 64 \
+                     hexadecimal digits"
+            )
         }))
     }
 
     fn wrong_of_acceptor(&self) -> Option<&'static str> {
         if self.certificate.is_none() {
-            return Some("certificate and tls.key are missing: an acceptor needs them");
+            return Some("certificate and tls.key are missing, but an acceptor requires both");
         }
         if !self.server_name.is_empty() || !self.check_name {
             return Some(
-                "server_name and tls.check_name are about the certificate of an acceptor: an \
-                 initiator has them",
+                "server_name and tls.check_name are for initiators only, because both concern the \
+                 certificate of an acceptor",
             );
         }
         match self.client_certificate {
@@ -136,18 +139,18 @@ impl TlsSettings {
                 if [self.peer.len(), self.crl.len(), self.ca.len()] != [0; 3] =>
             {
                 Some(
-                    "ca, tls.crl and tls.peer are about the certificates of counterparties, which \
-                     are not asked for: set tls.client_certificate to \"required\"",
+                    "ca, tls.crl and tls.peer have no effect, because counterparties are not \
+                     asked for a certificate; set tls.client_certificate to \"required\"",
                 )
             }
             ClientCertificate::Ignored => None,
             _ if self.ca.is_empty() => Some(
-                "ca is missing: it says whose signature on the certificate of a counterparty is \
-                 trusted",
+                "ca is missing; list the authorities that may sign the certificates of \
+                 counterparties",
             ),
             ClientCertificate::Optional if !self.peer.is_empty() => Some(
-                "peer says who the counterparty must be: set tls.client_certificate to \
-                 \"required\"",
+                "peer requires a certificate from each counterparty; set tls.client_certificate \
+                 to \"required\"",
             ),
             _ => None,
         }
@@ -156,12 +159,12 @@ impl TlsSettings {
     fn wrong_of_initiator(&self) -> Option<&'static str> {
         if self.client_certificate != ClientCertificate::Ignored {
             return Some(
-                "client_certificate is what an acceptor asks for; an initiator shows its \
+                "client_certificate is for acceptors only; an initiator presents its \
                  tls.certificate",
             );
         }
         let has_more = !self.more_certificates.is_empty();
-        has_more.then_some("more_certificates are those of an acceptor")
+        has_more.then_some("more_certificates is for acceptors only")
     }
 }
 

@@ -41,7 +41,7 @@ pub(crate) fn explain_value(text: &str, error: &toml::de::Error) -> String {
 /// Returns the text for an unknown key.
 pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     if wrong == "include" {
-        return "`include` stands at the top of the file, before the first heading".to_owned();
+        return "`include` must be at the top of the file, before the first heading".to_owned();
     }
     format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
@@ -56,15 +56,15 @@ pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
     let found = text.get(span.clone()).unwrap_or_default().trim();
     if !found.is_empty() && is_key(found) {
         match text.get(span.end..).unwrap_or_default().trim_start().chars().next() {
-            Some('=') => return format!("the key `{found}` is there twice; leave one out"),
+            Some('=') => return format!("the key `{found}` appears twice; remove one"),
             Some(']') if is_heading(line) => {
-                return format!("the section `{found}` is there twice; join both");
+                return format!("the section `{found}` appears twice; combine both");
             }
             _ => {}
         }
     }
     if line.starts_with('[') && !is_heading(line) {
-        return "a heading has as many brackets behind its name as before: [[session]], [defaults]"
+        return "a heading must have as many closing as opening brackets: [[session]], [defaults]"
             .to_owned();
     }
     let of_toml = || error.message().to_owned();
@@ -79,7 +79,7 @@ pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
         Some('"' | '\'' | '[' | '{') => of_toml(),
         Some(_) if key.trim().is_empty() => of_toml(),
         Some(_) => {
-            "the value behind `=` is no number, neither true nor false, and no text in quotes"
+            "the value after `=` is neither a number, nor true or false, nor a text in quotes"
                 .to_owned()
         }
     }
@@ -133,10 +133,10 @@ impl<'t> Value<'t> {
         };
         let remedy = match form {
             _ if is_text && form.starts_with("a whole number") && text.parse::<u64>().is_ok() => {
-                "; write it without quotes".to_owned()
+                "; write the number without quotes".to_owned()
             }
             TRUE_OR_FALSE if is_text && matches!(text, "true" | "false") => {
-                "; write it without quotes".to_owned()
+                "; write the number without quotes".to_owned()
             }
             TEXT if found == self.source => format!("; write \"{found}\""),
             LIST if found == self.source => format!("; write [{found}]"),
@@ -183,7 +183,7 @@ fn form(expected: &str) -> String {
         "u8" => "a whole number from 0 to 255",
         "u16" => "a whole number from 0 to 65535",
         "u32" => "a whole number from 0 to 4294967295",
-        "u64" | "usize" => "a whole number from 0 on",
+        "u64" | "usize" => "a whole number of 0 or more",
         "a boolean" => TRUE_OR_FALSE,
         "a string" => TEXT,
         "path string" => "a path in quotes",
@@ -238,7 +238,7 @@ mod tests {
     fn numbers_and_switches() {
         let whole = "is a whole number from 0 to 4294967295, not";
         for (value, found) in [
-            ("\"30\"", "\"30\"; write it without quotes"),
+            ("\"30\"", "\"30\"; write the number without quotes"),
             ("\"30 s\"", "\"30 s\""),
             ("-1", "-1"),
             ("30.5", "30.5"),
@@ -264,17 +264,17 @@ mod tests {
         check("log = { dir = \"log\", mask = [-1] }", &format!("`mask` {whole} -1"));
         check(
             "validate = \"true\"",
-            "`validate` is true or false, not \"true\"; write it without quotes",
+            "`validate` is true or false, not \"true\"; write the number without quotes",
         );
         check("validate = 1", "`validate` is true or false, not 1");
         check("checks = { codes = 1 }", "`codes` is true or false, not 1");
         let behind =
-            "the value behind `=` is no number, neither true nor false, and no text in quotes";
+            "the value after `=` is neither a number, nor true or false, nor a text in quotes";
         check("validate = yes", behind);
         check("mode = initiator", behind);
         check("port = 30 s", behind);
         check("mode =", "the key `mode` has no value");
-        check("log = { dir = \"a\", dir = \"b\" }", "the key `dir` is there twice; leave one out");
+        check("log = { dir = \"a\", dir = \"b\" }", "the key `dir` appears twice; leave one out");
     }
 
     #[test]
@@ -298,7 +298,7 @@ mod tests {
         check("logon.fields = \"554=hush\"", "`logon.fields` is a list, not what stands here");
         check("logon = { fields = \"554=x\" }", "`fields` is a list, not what stands here");
         check("log = { mask = [1] }", "the key `dir` is missing");
-        check("role = \"acceptor\"", "the key `role` is there twice; leave one out");
+        check("role = \"acceptor\"", "the key `role` appears twice; leave one out");
         check("mode = \"fast\"", "unknown value `fast`; known are pool, dedicated, spin, polled");
         check("HeartBtInt = 3", "unknown key `HeartBtInt`; did you mean `heart_bt_int_s`?");
         check(
@@ -329,13 +329,11 @@ mod tests {
             ("dictionaries = 5", "1: `dictionaries` is a table, such as { key = value }, not 5"),
             (
                 "[engine]\nworkers = \"2\"",
-                "2: `workers` is a whole number from 0 on, not \"2\"; write it without quotes",
+                "2: `workers` is a whole number from 0 on, not \"2\"; write the number without \
+                    quotes",
             ),
             ("[engine]\ncpus = 2", "2: `cpus` is a list, not 2; write [2]"),
-            (
-                "[engine]\nworkers = 1\n[engine]",
-                "3: the section `engine` is there twice; join both",
-            ),
+            ("[engine]\nworkers = 1\n[engine]", "3: the section `engine` appears twice; join both"),
             (
                 "role = \"initiator\"",
                 "1: `role` stands before any heading; write it below [[session]] or [defaults]",

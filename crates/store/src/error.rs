@@ -282,14 +282,16 @@ mod tests {
         check(
             &wrong(Damage::Record),
             &format!(
-                "{place}unsound record with sound records after it; `transfix store verify \
-                 store/A` says what is lost, `transfix store repair store/A --to NEW` saves the \
+                "{place}invalid record with valid records after it; `transfix store verify \
+                 store/A` lists the losses, `transfix store repair store/A --to NEW` saves the \
                  rest"
             ),
         );
         check(
             &wrong(Damage::Version),
-            &format!("{place}unknown format version; open it with the version that wrote it"),
+            &format!(
+                "{place}unknown format version; open the store with the version that wrote it"
+            ),
         );
         check(
             &StoreError::Foreign {
@@ -297,13 +299,13 @@ mod tests {
                 owner: "FIX.4.4-A-B".into(),
                 wanted: "FIX.4.4-A-C".into(),
             },
-            "the store store/A belongs to the session FIX.4.4-A-B, not to FIX.4.4-A-C; put the \
-             right directory there, or, if the session was renamed, `transfix store repair \
+            "the store store/A belongs to the session FIX.4.4-A-B, not to FIX.4.4-A-C; use the \
+             right directory, or, if the session was renamed, `transfix store repair \
              store/A --to NEW --session FIX.4.4-A-C`",
         );
         check(
             &StoreError::Locked { path: "store/A/lock".into() },
-            "store lock store/A/lock is held; close the other process that uses this store",
+            "store lock store/A/lock is held; stop the other process that uses this store",
         );
         check(
             &StoreError::Own(io::Error::other("no route to the database")),

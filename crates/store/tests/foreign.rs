@@ -202,9 +202,9 @@ fn a_segment_of_another_store_is_refused_and_left_out() {
             assert!(path == files[n] || path == files[n + 1], "{n}: {path:?}");
             let found = survey(dir.path()).unwrap();
             let words = if session == OTHER {
-                format!("of a store of the session {OTHER}")
+                format!("the segment belongs to a store of the session {OTHER}")
             } else {
-                format!("of a store of the session {OWN}")
+                format!("the segment belongs to a store of the session {OWN}")
             };
             assert_eq!(seen(&found.faults)[0], (Damage::Store, &*words), "{n}");
             assert_eq!(found.faults[0].path, files[n]);
@@ -246,7 +246,7 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
             exchange(one, other);
         }
     }
-    // A copy in the place of another one: what was there is lost, nothing is there twice.
+    // A copy in the place of another one: what was there is lost, nothing appears twice.
     fs::copy(&files[1], &files[3]).unwrap();
     let found = survey(dir.path()).unwrap();
     assert_eq!(seen(&found.faults)[0], (Damage::Name, "it is a copy of segment 1"));
@@ -277,7 +277,7 @@ fn two_batches_exchanged_are_refused_named_and_repaired_without_loss() {
             fs::write(file, &bytes).unwrap();
             assert_eq!(refusal(OWN, dir.path()), (file.clone(), Damage::Record));
             let found = survey(dir.path()).unwrap();
-            let words = [other, one].map(|at| format!("it belongs at byte {at}"));
+            let words = [other, one].map(|at| format!("the record belongs at byte {at}"));
             let expected = words.each_ref().map(|words| (Damage::Moved, &**words));
             assert_eq!(seen(&found.faults), expected);
             assert!(found.faults.iter().all(|fault| fault.lost_bytes == 0));
@@ -324,7 +324,7 @@ fn the_lock_file_of_another_store_is_told() {
     fs::copy(other.path().join("lock"), dir.path().join("lock")).unwrap();
     assert_eq!(refusal(OWN, dir.path()), (segment(dir.path(), 0), Damage::Store));
     let found = survey(dir.path()).unwrap();
-    assert_eq!(seen(&found.faults), [(Damage::Store, "the lock file of another store")]);
+    assert_eq!(seen(&found.faults), [(Damage::Store, "the lock file belongs to another store")]);
     assert_eq!(repaired(dir.path()), [1, 2, 3]);
 }
 

@@ -63,7 +63,7 @@ pub struct MemoryStream {
 /// If `capacity_bytes` is 0.
 #[must_use]
 pub fn pipe(capacity_bytes: usize) -> (MemoryStream, MemoryStream) {
-    assert!(capacity_bytes > 0, "a pipe needs room for a byte");
+    assert!(capacity_bytes > 0, "capacity_bytes of a pipe must be at least 1");
     let there = Arc::new(Mutex::new(Ring::new(capacity_bytes)));
     let back = Arc::new(Mutex::new(Ring::new(capacity_bytes)));
     let first = MemoryStream { inbound: Arc::clone(&back), outbound: Arc::clone(&there) };

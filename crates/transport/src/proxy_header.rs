@@ -33,7 +33,7 @@ impl ProxyHeader {
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the header is invalid or not for TCP; others if the
     /// connection ends.
-    #[allow(clippy::option_option, reason = "not yet, and nobody, are two things")]
+    #[allow(clippy::option_option, reason = "\"not yet\" and \"no address\" are different results")]
     pub fn advance(&mut self, stream: &mut dyn Stream) -> io::Result<Option<Option<IpAddr>>> {
         let mut bytes = [0; 512];
         loop {
@@ -66,7 +66,8 @@ impl ProxyHeader {
             let length = FIXED_BYTES + usize::from(u16::from_be_bytes([fixed[14], fixed[15]]));
             if length > HEADER_BYTES_MAX {
                 return Err(format!(
-                    "a header of {length} bytes, and {HEADER_BYTES_MAX} are the most"
+                    "the PROXY header has {length} bytes, but at most {HEADER_BYTES_MAX} are \
+                     allowed"
                 ));
             }
             return Ok(length - read.len());
@@ -76,7 +77,10 @@ impl ProxyHeader {
             true if end => Ok(0),
             // Bytes after the line are not part of the header.
             true => Ok(SHORTEST_LINE.saturating_sub(read.len()).max(1)),
-            false => Err("it begins with no PROXY header, version 1 or 2".to_owned()),
+            false => {
+                Err("the connection does not begin with a PROXY header of version 1 or 2"
+                    .to_owned())
+            }
         }
     }
 
@@ -88,7 +92,7 @@ impl ProxyHeader {
 
 /// Returns the client's address in a version 1 header (section 2.1).
 fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
-    let line = str::from_utf8(line).map_err(|_| "the line of the header is no text")?;
+    let line = str::from_utf8(line).map_err(|_| "the line of the PROXY header is not text")?;
     let words: Vec<&str> = line.trim_end_matches("\r\n").split(' ').collect();
     match words[..] {
         ["PROXY", "UNKNOWN", ..] => Ok(None),
@@ -101,10 +105,17 @@ fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
             let are_good =
                 address(target).is_some() && is_port(source_port) && is_port(target_port);
             let source = address(source).filter(|_| are_good);
-            source.map(Some).ok_or_else(|| format!("no addresses and ports of {family}"))
+            source.map(Some).ok_or_else(|| {
+                format!(
+                    "the PROXY header has no valid {family} \
+                addresses and ports"
+                )
+            })
         }
         _ => {
-            Err("neither PROXY UNKNOWN nor PROXY TCP4 or TCP6 with addresses and ports".to_owned())
+            Err("the PROXY header is neither PROXY UNKNOWN, nor PROXY TCP4 or TCP6 with addresses \
+                 and ports"
+                .to_owned())
         }
     }
 }
@@ -117,9 +128,14 @@ fn of_bytes(header: &[u8]) -> Result<Option<IpAddr>, String> {
         // The proxy connects for itself, and its family must be ignored.
         (0x20, _) => return Ok(None),
         (0x21, family) => family,
-        (other, _) => return Err(format!("neither LOCAL nor PROXY of version 2: {other:#04x}")),
+        (other, _) => {
+            return Err(format!(
+                "the PROXY header of version 2 has an unknown command: \
+            {other:#04x} is neither LOCAL nor PROXY"
+            ));
+        }
     };
-    let short = || format!("{} bytes are too few for its addresses", rest.len());
+    let short = || format!("the PROXY header is too short for its addresses: {} bytes", rest.len());
     match family {
         0x00 => Ok(None),
         0x11 => {
@@ -132,8 +148,8 @@ fn of_bytes(header: &[u8]) -> Result<Option<IpAddr>, String> {
         }
         0x31 if rest.len() < 216 => Err(short()),
         0x31 => Ok(None),
-        0x12 | 0x22 | 0x32 => Err("it is for datagrams".to_owned()),
-        other => Err(format!("no family of addresses: {other:#04x}")),
+        0x12 | 0x22 | 0x32 => Err("the PROXY header is for datagrams, not for TCP".to_owned()),
+        other => Err(format!("the PROXY header has an unknown address family: {other:#04x}")),
     }
 }
 

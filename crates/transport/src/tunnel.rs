@@ -86,7 +86,7 @@ impl Tunnel {
             let mut bytes = [0; 512];
             match self.stream.read(&mut bytes[..missing.min(512)]) {
                 Ok(0) => {
-                    let why = "the proxy has closed the connection";
+                    let why = "the proxy closed the connection";
                     return Err(io::Error::new(io::ErrorKind::UnexpectedEof, why));
                 }
                 Ok(read) => self.answer.extend_from_slice(&bytes[..read]),
@@ -137,13 +137,21 @@ impl Tunnel {
                     (self.out, self.step) = (login, Step::Login { request });
                 }
                 [5, 0xff | 2] => {
-                    return Err(refused("it wants a username and a password, or other ones"));
+                    return Err(refused(
+                        "the proxy requires a username and a password, or another \
+                                        login method",
+                    ));
                 }
                 _ => return Err(no_answer("SOCKS 5")),
             },
             Step::Login { request } => match answer[..] {
                 [1, 0] => self.out = request,
-                [1, _] => return Err(refused("it does not take the username and the password")),
+                [1, _] => {
+                    return Err(refused(
+                        "the proxy does not accept the username and the \
+                    password",
+                    ));
+                }
                 _ => return Err(no_answer("SOCKS 5")),
             },
             Step::Reply => match answer[..] {
@@ -179,7 +187,15 @@ fn check_status(head: &[u8]) -> io::Result<()> {
 
 /// Returns a SOCKS connect request (RFC 1928, section 4).
 fn request(to: &str) -> io::Result<Vec<u8>> {
-    let wrong = || io::Error::new(io::ErrorKind::InvalidInput, format!("{to} is no host:port"));
+    let wrong = || {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!(
+                "{to} is not of the form \
+        host:port"
+            ),
+        )
+    };
     let (host, port) = to.rsplit_once(':').ok_or_else(wrong)?;
     let port: u16 = port.parse().map_err(|_| wrong())?;
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -203,24 +219,24 @@ fn with_length(text: &str) -> Vec<u8> {
 const fn reply_text(reply: u8) -> &'static str {
     match reply {
         1 => "it has failed",
-        2 => "its rules do not allow the connection",
-        3 => "the network is not to be reached",
-        4 => "the host is not to be reached",
-        5 => "the counterparty has refused the connection",
-        6 => "it has taken too long",
-        7 => "it does not know the command",
-        8 => "it does not know such addresses",
-        _ => "it gives no known reason",
+        2 => "the rules of the proxy do not allow the connection",
+        3 => "the proxy cannot reach the network",
+        4 => "the proxy cannot reach the host",
+        5 => "the counterparty refused the connection",
+        6 => "the attempt to connect took too long",
+        7 => "the proxy does not support the command",
+        8 => "the proxy does not support this type of address",
+        _ => "the proxy gave no known reason",
     }
 }
 
 fn refused(why: &str) -> io::Error {
-    let why = format!("the proxy has not put the connection through: {why}");
+    let why = format!("the proxy did not connect to the counterparty: {why}");
     io::Error::new(io::ErrorKind::ConnectionRefused, why)
 }
 
 fn no_answer(protocol: &str) -> io::Error {
-    let why = format!("what the proxy says is no answer of {protocol}");
+    let why = format!("the proxy's answer is not valid {protocol}");
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 

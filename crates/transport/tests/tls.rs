@@ -238,7 +238,10 @@ fn a_wrong_certificate_is_refused_in_words_on_both_sides() {
 fn a_client_shows_what_is_required_of_it() {
     let mut firm = Firm::new();
     firm.knows_clients(Clients::MustShow);
-    firm.assert_fails("it requires a certificate", "shows no certificate, and one is required");
+    firm.assert_fails(
+        "it requires a certificate",
+        "the counterparty presented no certificate, and one is required",
+    );
     firm.server.clients = Clients::MayShow;
     assert_eq!(firm.fails(), ["", ""]);
     let other = Authority::new(firm.dir.path(), "other").sign(&["client"], 5, Valid::Now);
@@ -298,7 +301,7 @@ fn who_speaks_no_tls_is_told_from_who_does() {
     ours.write(b"8=FIX.4.4\x019=5\x0135=0\x0110=000\x01").unwrap();
     let error = stream.read(&mut [0; 64]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-    assert_eq!(error.to_string(), "the counterparty speaks plain text where TLS is expected");
+    assert_eq!(error.to_string(), "the counterparty sends plain text instead of TLS");
     // The alert (RFC 8446 section 6), and the end.
     let mut told = [0; 64];
     assert!(ours.read(&mut told).unwrap() >= 7 && told[0] == 21, "{told:?}");
@@ -394,7 +397,7 @@ fn files_are_read_again_once_they_have_changed() {
     let next = firm.authority.sign(&["venue.example"], 8, Valid::Now);
     fs::copy(&next.certificate, &certificate).unwrap();
     let error = server.renew().unwrap().unwrap_err().to_string();
-    assert!(error.ends_with("they do not belong together"), "{error}");
+    assert!(error.ends_with("the certificate and the key do not belong together"), "{error}");
     fs::copy(&next.key, &key).unwrap();
     assert_eq!(server.renew(), Some(Ok(())));
     assert_ne!(serial(&server), before);

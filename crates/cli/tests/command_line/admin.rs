@@ -173,7 +173,7 @@ fn a_reload_is_asked_for_from_afar_or_by_signal_and_written_down() {
     fs::write(&file, text.replace("[admin]", "[admin]\nopen_metrics = true")).unwrap();
     desk.venue.send(Signal::HUP);
     desk.venue.wait_for("reload: FIX.4.4:VENUE->NEW: removed");
-    desk.venue.wait_for("reload: [admin]: open_metrics will count from the next start on");
+    desk.venue.wait_for("reload: [admin]: open_metrics will apply from the next start");
     let audit = desk.good("viewer", &["audit"]);
     let by_signal = audit.lines().filter(|line| line.contains("signal") && line.contains("reload"));
     assert_eq!(by_signal.count(), 2, "asked and done: {audit}");

@@ -69,7 +69,11 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     );
     assert_eq!(added, expected);
     desk.venue.wait_for(expected.trim_end());
-    desk.refused("administrator", &["add", "new.toml"], "there is such a session already (1405)");
+    desk.refused(
+        "administrator",
+        &["add", "new.toml"],
+        "a session with this identity exists already (1405)",
+    );
     assert_eq!(desk.ids(), [ID, NEW]);
     desk.trades("NEW");
     // Its messages are in a log of its own, which is rotated with the others, also by a signal.
@@ -101,7 +105,7 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     let before = fs::read_to_string(&file).unwrap();
     let both = before + &new("store_dir = 'venue'\n");
     fs::write(&file, &both).unwrap();
-    let why = format!("{NEW} was added while the engine ran: remove it before");
+    let why = format!("{NEW} was added while the engine ran: remove the session before");
     desk.refused("administrator", &["reload"], &why);
     assert!(desk.venue.wait_for_error(&why).contains("reload: "));
     desk.trades("NEW");
@@ -158,7 +162,7 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
     desk.refused("administrator", &["change", ID, "new.toml"], why);
     desk.refused("administrator", &["change", NEW, "new.toml"], "there is no session");
     let reloaded = desk.good("administrator", &["reload"]);
-    assert_eq!(reloaded, format!("{ID}: begins anew with other values of heart_bt_int_s\n"));
+    assert_eq!(reloaded, format!("{ID}: restarts because these values changed: heart_bt_int_s\n"));
     desk.listens_anew();
     let sure = ["remove", ID, "--confirm", ID];
     assert_eq!(desk.good("administrator", &sure), format!("{ID}: removed, {until}\n"));
@@ -239,7 +243,7 @@ fn a_gateway_takes_a_session_whose_messages_it_need_not_translate() {
     fs::write(path.join("old.toml"), new("").replace("FIX.4.4", "FIX.4.2")).unwrap();
     let refused = ask(&["add", "old.toml"]);
     assert!(
-        refused.code == 1 && refused.err.contains("messages are not translated"),
+        refused.code == 1 && refused.err.contains("the gateway does not translate messages"),
         "{refused:?}"
     );
     fs::write(path.join("new.toml"), new("")).unwrap();
@@ -289,7 +293,7 @@ fn sessions_are_made_and_deleted_over_fix() {
         "{said}"
     );
     assert!(said.contains("added, until it is removed or the program ends"), "{said}");
-    assert!(made("NEW").contains("there is such a session already"));
+    assert!(made("NEW").contains("a session with this identity exists already"));
     let initiator = ask(&format!(
         "<CreateInitiator>{}<Version>FIX44</Version><RemoteHost>127.0.0.1</RemoteHost>\
          <RemotePort>1</RemotePort></CreateInitiator>",

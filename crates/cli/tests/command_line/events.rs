@@ -18,7 +18,7 @@ use crate::command_line::admin::AdministeredVenue;
 use crate::command_line::running::{PATIENCE, Program};
 use crate::command_line::{run_in, session};
 
-const NO_MESSAGE: &str = "closed: the first bytes are no message";
+const NO_MESSAGE: &str = "closed: the first bytes are no FIX message";
 
 /// A venue with these keys of `[events]`, and where it listens.
 fn venue(dir: &TempDir, keys: &str) -> (Program, String) {
@@ -166,7 +166,8 @@ fn repeated_events_are_summed_up_at_each_destination() {
     // A socket of this kind may hold ten datagrams.
     let reader = std::thread::spawn(move || {
         let mut sent = String::new();
-        let is_last = |line: &str| line.contains("lines about strangers were left out");
+        let is_last =
+            |line: &str| line.contains("similar lines about unknown connections were omitted");
         while sent.lines().last().is_none_or(|line| !is_last(line)) {
             sent += &(datagram(&syslog).replace("=\"", "=\" ") + "\n");
         }
@@ -396,7 +397,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     fs::write(&settings, text.replace("'error'", "'warn'\nroll_bytes = 2048")).unwrap();
     desk.venue.send(Signal::HUP);
     desk.venue.wait_for("reload: [events]: levels are those of the file now");
-    desk.venue.wait_for("reload: [events]: roll_bytes will count from the next start on");
+    desk.venue.wait_for("reload: [events]: roll_bytes will apply from the next start");
     assert_eq!(desk.good("viewer", &["levels"]), "warn, as the settings say\n");
     let audit = desk.good("viewer", &["audit"]);
     assert_eq!(audit.matches("set_levels info,transfix::link=trace").count(), 2, "{audit}");

@@ -229,7 +229,7 @@ fn a_program_takes_refuses_and_sends() {
     let hello = port.hears("hello");
     assert_eq!(hello["sessions"].as_array().unwrap().len(), 2, "{hello}");
     let mut second = Port::new(&street);
-    assert_eq!(second.hears("error")["text"], "another program is connected");
+    assert_eq!(second.hears("error")["text"], "another program is already connected");
 
     let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
     client.wait_for("logged on");
@@ -258,7 +258,7 @@ fn a_program_takes_refuses_and_sends() {
     writeln!(client.commands, "buy 6 EU 30.5").unwrap();
     assert_eq!(port.hears("message")["msg_type"], "D");
     assert_eq!(port.hears("message"), Value::Null);
-    gate.wait_for_error("a program at a socket is cut off");
+    gate.wait_for_error("a program was disconnected from its socket");
     client.wait_for("BusinessMessageReject(j)");
     // The next one is served; what it says must make sense.
     for (said, answered) in [
@@ -381,26 +381,26 @@ fn wrong_routes_are_told_all_at_once() {
         "[[route]] 2: `to` names nobody",
         "[[route]] 3: FIX.4.2:GATE->OLD has another version than FIX.4.4:GATE->DESK",
         "[[route]] 4: FIX.4.4:GATE->QUEUE has offline = \"queue\": what waits there",
-        "[[route]] 4: `from` names nobody",
+        "[[route]] 4: `from` is an empty list",
         "[[route]] 5: FIX.4.4:GATE->DESK is in `from` and in `to`: nothing goes back",
         "[[route]] 5: `to` names FIX.4.4:GATE->DESK twice",
         "[[route]] 5: there is no [[file]] 'none'",
         "[[route]] 5: [[file]] in is read: nothing is written there",
-        "[[route]] 6: pick = \"hash\" needs `hash`",
+        "[[route]] 6: pick = \"hash\" needs the key `hash`",
         "[[route]] 6: `set`: MsgSeqNum cannot be changed",
         "[[route]] 6: `remove`: NoPartyIDs cannot be changed",
         "[[route]] 6: `set`: the value of Text is empty",
         "[[route]] 7: `remove`: PartyID begins the entries of a group in D",
         "[[socket]] one: directory nowhere: No such file",
         "[[socket]] three: [[socket]] two has the same path, ./two.sock",
-        "[[file]] two is there twice",
+        "[[file]] two appears twice",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }
     street.routes("[[route]]\nfrom = 'x'\nto = []\n");
     assert!(check().err.contains("line 2"), "{:?}", check());
     street.routes("");
-    assert!(check().err.contains("there is no [[route]]"), "{:?}", check());
+    assert!(check().err.contains("the file has no [[route]]"), "{:?}", check());
     // All errors of the settings are reported too.
     let wrong = fs::read_to_string(street.dir.path().join("gate.toml")).unwrap();
     let wrong = wrong.replace("keep_inbound = true", "keep_inbound = 3");

@@ -98,7 +98,7 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
             (0..60 + 50 * round).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
             gate.send(Signal::KILL);
             drop(gate);
-            // On a new port the client would not find it: it logs out and comes again.
+            // On a new port the client would not find it: it logs out and arrives again.
             writeln!(client.commands, "quit").unwrap();
             let _ = client.ended();
         }
@@ -349,7 +349,7 @@ fn a_file_is_sent_once() {
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
     // The sent lines are gone: nobody knows if this is a new file.
     fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
-    gate.wait_for_error("what was sent of it is not there any more");
+    gate.wait_for_error("the part of the file that was sent is missing or changed");
     assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
     let reports = fs::read_to_string(dir.join("reports.jsonl")).unwrap();
     assert!(reports.lines().count() >= 5, "{reports}");
@@ -421,7 +421,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     gate.signal();
     let (code, errors) = gate.ended();
     assert_eq!(code, Some(0));
-    assert_eq!(errors.matches("a message is not written").count(), 1, "{errors}");
+    assert_eq!(errors.matches("a message could not be written to a file").count(), 1, "{errors}");
     let lines = |name: &str| fs::read_to_string(dir.join(name)).unwrap().lines().count();
     assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
 }
@@ -472,7 +472,7 @@ fn what_a_reset_takes_from_the_store_is_told() {
     let resets = fs::read_to_string(&client).unwrap() + "reset_on = ['logon']\n";
     fs::write(client, resets).unwrap();
     street.trades("wait\n");
-    gate.wait_for_error("messages are not sent");
+    gate.wait_for_error("messages were not sent");
 }
 
 /// A field of data may hold the delimiter, on its way through and from a program.

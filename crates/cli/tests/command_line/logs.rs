@@ -800,7 +800,7 @@ fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
     // A session that is not there is no good news, and neither is a file that cannot be read.
     let run = logs(&dir, "--gaps --session NOBODY a.log");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
-    assert!(run.err.contains("no message to look at"), "{run:?}");
+    assert!(run.err.contains("no message to examine"), "{run:?}");
     assert_eq!(logs(&dir, "--gaps a.log none.log").code, 2);
 }
 

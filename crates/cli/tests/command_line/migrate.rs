@@ -43,7 +43,7 @@ fn a_file_of_ours_is_told_as_one_and_dialects_have_their_usual_names() {
     fs::write(dir.path().join("all.toml"), "include = ['desk.toml']\n").unwrap();
     for file in ["desk.toml", "all.toml"] {
         let run = run_in(dir.path(), &["migrate", file], b"");
-        let expected = format!("transfix: {file}: these are settings of Transfix already; ");
+        let expected = format!("transfix: {file}: this file has settings of Transfix already; ");
         assert!(run.code == 2 && run.err.starts_with(&expected), "{run:#?}");
     }
     for (name, engine) in [

@@ -89,7 +89,7 @@ fn a_panic_of_the_application_is_reported_as_it_is() {
         let run = migrated(&dir, &text, &["--dialect", "j"]);
         let expected = "the message counts as received: it is neither rejected nor delivered again";
         assert!(run.code == 0 && run.err.contains(expected), "{run:#?}");
-        assert!(!run.err.contains("comes again"), "{run:#?}");
+        assert!(!run.err.contains("arrives again"), "{run:#?}");
     }
 }
 
@@ -136,7 +136,12 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             2,
             "ConnectionType is missing: QuickFIX/J does not see `connectiontype=` in line 2",
         ),
-        (&all_lower, &["--dialect", "cpp"], 2, "QuickFIX C++ sees headings in capitals only"),
+        (
+            &all_lower,
+            &["--dialect", "cpp"],
+            2,
+            "QuickFIX C++ recognises headings in capital letters only",
+        ),
         (&all_lower, &["--dialect", "cpp"], 2, "read as a file of QuickFIX/n it has sessions"),
         (
             &cfg("").replace("ConnectionType=initiator\n", ""),
@@ -162,7 +167,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         assert_eq!(run.code, code, "{text}: {run:#?}");
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
         let last = run.err.lines().last().unwrap_or_default();
-        assert!(!last.contains("its session is not carried over"), "{run:#?}");
+        assert!(!last.contains("the session of this key is not carried over"), "{run:#?}");
         let is_hint = [last, expected].iter().any(|text| text.contains("read as a file of"));
         assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
         // The line that counts, which ends every report.
@@ -187,8 +192,8 @@ fn a_property_of_java_is_a_variable_of_the_environment_and_keeps_no_session_back
     let run = migrated(&dir, text, &["--dialect", "j", "--out", "desk.toml"]);
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
-        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: a property of the Java process",
-        "desk.cfg:9: not carried over: ResetOnLogon=${resets}: a property of the Java process: ",
+        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: a Java property",
+        "desk.cfg:9: not carried over: ResetOnLogon=${resets}: a Java property: ",
         "[all 2 sessions]",
     ] {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
@@ -244,7 +249,7 @@ fn zones_of_windows_and_java_are_mapped_and_unknown_ones_keep_the_engine_from_st
     ] {
         let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml", "--force"]);
         assert_eq!(run.code, 1, "{run:#?}");
-        assert!(run.err.contains("the engine does not start until `schedule` is put right"));
+        assert!(run.err.contains("the engine does not start until `schedule` is corrected"));
         let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
         let lines: Vec<_> = toml.lines().collect();
         let at = lines.iter().position(|line| line.contains(undecided)).unwrap();
@@ -275,7 +280,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
         "\n# not carried over: ReconectInterval=5 (line 10): no QuickFIX knows it; if",
         "\n# not carried over: LogonTimeout=soon (line 13): `soon` is no number\n",
         "\n# not carried over: line 14: the session: SocketConnectPort: `none` is no port\n",
-        "\n# not carried over: [SESSION] (line 17): session FIX.4.4:DESK->A is there twice: ",
+        "\n# not carried over: [SESSION] (line 17): session FIX.4.4:DESK->A appears twice: ",
     ] {
         assert!(run.out.contains(expected), "{expected}: {}", run.out);
     }
@@ -379,13 +384,13 @@ fn lists_of_pauses_and_times_of_a_reset_are_carried_over() {
                 "reconnect_interval_max_ms = 30000",
                 "reconnect_backoff = \"exponential\"",
             ],
-            "the pause doubles each time",
+            "the pause doubles after each attempt",
         ),
         (
             "j",
             format!("{initiator}ReconnectInterval=3x7\n"),
             &["reconnect_interval_ms = 7000"],
-            "the pause is always that of the last one",
+            "the pause always has the last value",
         ),
         ("j", format!("{initiator}ReconnectInterval=7\n"), &["reconnect_interval_ms = 7000"], ""),
         (
@@ -540,8 +545,7 @@ fn a_missing_key_of_the_hours_is_named() {
         let run = migrated(&dir, &text, &options);
         assert_eq!(run.code, 1, "{keys}: {run:#?}");
         let why = format!(
-            ": {missing} is missing; {there} does not go without it; the engine does not start \
-             until `schedule` is put right"
+            ": {missing} is missing; {there} does not go without it; the engine does not start until `schedule` is corrected"
         );
         let said = run.err.lines().filter(|line| line.contains("not carried over: "));
         let count = keys.lines().count();
@@ -615,8 +619,14 @@ fn a_variable_in_a_file_of_cpp_is_told_once() {
             "ResetOnLogon",
             "not carried over: ResetOnLogon=${resets}: `${resets}` is neither Y nor N",
         ),
-        ("FileLogPath", "dangerous: FileLogPath=${logs}: QuickFIX C++ puts variables"),
-        ("CheckLatency", "dangerous: CheckLatency=${check}: QuickFIX C++ puts variables"),
+        (
+            "FileLogPath",
+            "dangerous: FileLogPath=${logs}: QuickFIX C++ inserts environment variables",
+        ),
+        (
+            "CheckLatency",
+            "dangerous: CheckLatency=${check}: QuickFIX C++ inserts environment variables",
+        ),
         ("LogonTimeout", "not carried over: LogonTimeout=${wait}: "),
     ] {
         let of_key = format!(": {key}=${{");

@@ -359,7 +359,7 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     venue.send(Signal::HUP);
     for line in [
         "reload: FIX.4.4:VENUE->GOES: removed",
-        "reload: FIX.4.4:VENUE->CHANGES: begins anew with other values of validate",
+        "reload: FIX.4.4:VENUE->CHANGES: restarts because these values changed: validate",
         "reload: FIX.4.4:VENUE->NEW: added",
     ] {
         venue.wait_for(line);
@@ -404,7 +404,7 @@ fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
     venue.wait_for_error("reload: FIX.4.4:VENUE->NEW: not added: ");
     fs::remove_file(&blocked).unwrap();
     venue.send(Signal::HUP);
-    let counts_later = "reload: [engine]: workers will count from the next start on";
+    let counts_later = "reload: [engine]: workers will apply from the next start";
     // Nothing else was done at the first time.
     let first = venue.lines.iter().find(|line| line.starts_with("reload: ")).unwrap();
     assert_eq!(first, counts_later);

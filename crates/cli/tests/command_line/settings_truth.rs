@@ -148,11 +148,11 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
         ),
         (
             format!("[events]\nfile = 'pipe'\n{ACCEPTOR}"),
-            "[events] file: pipe is a pipe, and no file",
+            "[events] file: pipe is a pipe, not a file",
         ),
         (
             format!("[engine]\naudit_file = 'pipe'\n{ACCEPTOR}"),
-            "[engine] audit_file: pipe is a pipe, and no file",
+            "[engine] audit_file: pipe is a pipe, not a file",
         ),
         (format!("[admin]\n{ACCEPTOR}"), "[admin]: users_file users.toml: "),
         (
@@ -188,7 +188,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
     for (text, expected) in [
         (
             format!("[engine]\naudit_file = 'file'\n{ACCEPTOR}"),
-            "[engine] audit_file: file: its last lines were changed",
+            "[engine] audit_file: file: the last lines of the file were changed",
         ),
         (format!("{admin}{pair}{ACCEPTOR}"), "[admin] certificate: "),
         (
@@ -319,23 +319,28 @@ const SCHEDULED: &str = "offline = 'store'\n\
 
 /// Version, session, the key, and what is said of it.
 const CHOICES: &[(&str, &str, &str, &str)] = &[
-    ("FIX.4.4", ACCEPTOR, SCHEDULED, "restarts the numbers; `queue` keeps it"),
-    ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are taken"),
-    ("FIX.4.4", ACCEPTOR, "check_comp_ids = false", "messages with other CompIDs are taken"),
-    ("FIX.4.4", ACCEPTOR, "sending_time_tolerance_s = 0", "a SendingTime(52) of any time"),
+    ("FIX.4.4", ACCEPTOR, SCHEDULED, "restarts the numbers; `queue` keeps them"),
+    ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are accepted"),
+    ("FIX.4.4", ACCEPTOR, "check_comp_ids = false", "messages with other CompIDs are accepted"),
+    ("FIX.4.4", ACCEPTOR, "sending_time_tolerance_s = 0", "accepts any SendingTime(52)"),
     ("FIX.4.4", ACCEPTOR, "numbers.request_missing = false", "and are lost"),
-    ("FIX.4.4", ACCEPTOR, "numbers.too_low = 'ignore'", "goes on, and its messages are lost"),
+    (
+        "FIX.4.4",
+        ACCEPTOR,
+        "numbers.too_low = 'ignore'",
+        "stays connected, and its messages are lost",
+    ),
     ("FIX.4.4", ACCEPTOR, "numbers.too_low_at_logon = 'accept'", "is not noticed"),
     ("FIX.4.4", ACCEPTOR, "timing.watch_silence = false", "is gone is never noticed"),
-    ("FIX.4.4", INITIATOR, "heart_bt_int_s = 0", "0 asks for no heartbeats"),
-    ("FIX.4.4", ACCEPTOR, "keep_outbound = false", "no message is sent again"),
-    ("FIX.4.4", ACCEPTOR, "reset_on = ['logon']", "neither side asks for what was lost"),
+    ("FIX.4.4", INITIATOR, "heart_bt_int_s = 0", "0 disables heartbeats"),
+    ("FIX.4.4", ACCEPTOR, "keep_outbound = false", "no message is ever resent"),
+    ("FIX.4.4", ACCEPTOR, "reset_on = ['logon']", "neither side requests messages lost"),
     ("FIX.4.0", ACCEPTOR, "precision = 'nanos'", "up to FIX 4.1 times have seconds"),
-    ("FIX.4.4", ACCEPTOR, "logon.count_refusals = true", "can move the numbers"),
-    ("FIX.4.2", ACCEPTOR, "numbers.next_expected = true", "is there from FIX 4.4 on"),
-    ("FIX.4.1", ACCEPTOR, "numbers.send_last_processed = true", "is there from FIX 4.2 on"),
-    ("FIX.4.1", ACCEPTOR, "logon.max_message_size = 5000", "is there from FIX 4.2 on"),
-    ("FIX.4.2", ACCEPTOR, "logon.test_message_indicator = true", "is there from FIX 4.3 on"),
+    ("FIX.4.4", ACCEPTOR, "logon.count_refusals = true", "can advance the sequence numbers"),
+    ("FIX.4.2", ACCEPTOR, "numbers.next_expected = true", "exists only from FIX 4.4 on"),
+    ("FIX.4.1", ACCEPTOR, "numbers.send_last_processed = true", "exists only from FIX 4.2 on"),
+    ("FIX.4.1", ACCEPTOR, "logon.max_message_size = 5000", "exists only from FIX 4.2 on"),
+    ("FIX.4.2", ACCEPTOR, "logon.test_message_indicator = true", "exists only from FIX 4.3 on"),
     ("FIX.4.3", ACCEPTOR, "checks.conditions = true", "the dictionary FIX.4.3 has no conditions"),
     ("FIX.4.4", ACCEPTOR, "reset_at_zone = 'UTC'", "no effect without reset_at"),
     ("FIX.4.4", ACCEPTOR, "queue_wait_ms = 5", "no effect without queue_when_full = \"wait\""),
@@ -355,14 +360,14 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
         "timing = { margin_percent = 5, margin_ms = 5 }",
         "`margin_percent` has no effect",
     ),
-    ("FIX.4.4", ACCEPTOR, "application.messages_max = 5", "without application_threads"),
-    ("FIX.4.4", ACCEPTOR, "heart_bt_int_s = 5", "takes the HeartBtInt(108) of the Logon(A)"),
-    ("FIX.4.4", ACCEPTOR, "reconnect_interval_ms = 5", "an acceptor connects to nobody"),
-    ("FIX.4.4", ACCEPTOR, "connect_timeout_ms = 5", "an acceptor connects to nobody"),
-    ("FIX.4.4", ACCEPTOR, "reconnect_attempts_max = 5", "an acceptor connects to nobody"),
-    ("FIX.4.4", ACCEPTOR, "timing.same_heart_bt_int = true", "asks for no HeartBtInt(108)"),
-    ("FIX.4.4", INITIATOR, "timing.heart_bt_int_s_min = 5", "only an acceptor judges"),
-    ("FIX.4.4", INITIATOR, "timing.impose_heart_bt_int = true", "only an acceptor judges"),
+    ("FIX.4.4", ACCEPTOR, "application.messages_max = 5", "without `application_threads`"),
+    ("FIX.4.4", ACCEPTOR, "heart_bt_int_s = 5", "uses the HeartBtInt(108) of the Logon(A)"),
+    ("FIX.4.4", ACCEPTOR, "reconnect_interval_ms = 5", "an acceptor does not connect"),
+    ("FIX.4.4", ACCEPTOR, "connect_timeout_ms = 5", "an acceptor does not connect"),
+    ("FIX.4.4", ACCEPTOR, "reconnect_attempts_max = 5", "an acceptor does not connect"),
+    ("FIX.4.4", ACCEPTOR, "timing.same_heart_bt_int = true", "does not request a HeartBtInt(108)"),
+    ("FIX.4.4", INITIATOR, "timing.heart_bt_int_s_min = 5", "only an acceptor checks"),
+    ("FIX.4.4", INITIATOR, "timing.impose_heart_bt_int = true", "only an acceptor checks"),
 ];
 
 /// These count where they stand.
@@ -427,7 +432,8 @@ fn files_of_other_engines_are_recognised_by_every_verb_that_reads_settings() {
     let fix8 = "<?xml version='1.0' encoding='ISO-8859-1'?>\n<fix8>\n <session name='DLD1' \
         role='initiator' ip='127.0.0.1' port='11001'/>\n</fix8>\n";
     let antenna = "# properties\nsessionIDs = one\nsessions.one.host=localhost\n";
-    let (of_fix8, of_antenna) = ("these are settings of Fix8", "these are settings of FIX Antenna");
+    let (of_fix8, of_antenna) =
+        ("the file has settings of Fix8", "the file has settings of FIX Antenna");
     for (text, expected, key) in
         [(fix8, of_fix8, "login_retries"), (antenna, of_antenna, "heartbeatInterval")]
     {

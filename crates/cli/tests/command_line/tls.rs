@@ -144,18 +144,21 @@ fn explains_what_is_wrong(start: Start, authority: &Authority, itself: &Signed) 
     let (code, _, why) = check(start(itself, Does::Nothing), &trusts_it);
     assert_eq!(code, 1);
     assert!(
-        why.contains("is that of an authority (CA:TRUE), such as `openssl req -x509`"),
+        why.contains("belongs to an authority (CA:TRUE), such as `openssl req -x509`"),
         "{why}"
     );
 
     let (code, _, why) = check(start(&own, Does::Ask(&ca)), &trusted);
     assert_eq!(code, 1, "{why}");
-    assert!(why.contains("it requires a certificate, and none is shown"), "{why}");
+    assert!(
+        why.contains("we presented no certificate, but the counterparty requires one"),
+        "{why}"
+    );
 
     let newer = [&trusted[..], &["--min-version", "1.3"]].concat();
     let (code, _, why) = check(start(&own, Does::Tls12), &newer);
     assert_eq!(code, 1, "{why}");
-    assert!(why.contains("it allows no version of TLS that is offered here"), "{why}");
+    assert!(why.contains("the counterparty allows no TLS version that we offer"), "{why}");
 }
 
 #[test]
@@ -209,5 +212,5 @@ fn a_port_without_tls_is_told() {
     answering.join().unwrap();
     assert_eq!(output.status.code(), Some(1));
     let why = text(output.stderr);
-    assert!(why.contains("the counterparty speaks plain text where TLS is expected"), "{why}");
+    assert!(why.contains("the counterparty sends plain text instead of TLS"), "{why}");
 }

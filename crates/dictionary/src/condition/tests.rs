@@ -74,14 +74,14 @@ fn what_is_wrong_is_said_with_its_place() {
     let cases = [
         ("", "a field is expected here (character 1)"),
         ("exists", "a field is expected here (character 7)"),
-        ("Prise == 1", "no field is called 'Prise' (character 1)"),
+        ("Prise == 1", "no field has the name 'Prise' (character 1)"),
         ("Price", "an operator is expected here: ==, !=, <, <=, >, >= or in {..} (character 6)"),
         ("Price ==", "a value is expected here (character 9)"),
         ("OrdType == ^Limitt", "OrdType(40) has no code 'Limitt' (character 12)"),
-        ("Price == 'x", "the quote has no end (character 10)"),
+        ("Price == 'x", "the closing quote is missing (character 10)"),
         ("(exists 1", "')' is missing (character 10)"),
         ("exists 1 exists 2", "nothing more is expected here (character 10)"),
-        ("OrdType in {Price}", "a set has values, not fields (character 18)"),
+        ("OrdType in {Price}", "a set contains values, not fields (character 18)"),
         ("OrdType in ^Limit", "'{' is missing (character 12)"),
     ];
     for (text, expected) in cases {

@@ -25,31 +25,31 @@ fn a_name_of_the_standard_is_named_with_its_number() {
     };
     let add = |text: String| text.replacen(' ', " action='add' ", 1);
     for (fields, messages, expected) in [
-        (field(9001, "Price"), "", "field 'Price': its name is that of Price(44); take another"),
-        (add(field(9001, "Price")), "", "field 'Price': its name is that of Price(44)"),
-        (field(44, "OwnPrice"), "", "field 'OwnPrice': its tag is that of Price(44)"),
+        (field(9001, "Price"), "", "field 'Price': its name belongs to Price(44); use another"),
+        (add(field(9001, "Price")), "", "field 'Price': its name belongs to Price(44)"),
+        (field(44, "OwnPrice"), "", "field 'OwnPrice': its tag belongs to Price(44)"),
         (
             field(9001, "ClOrdId"),
             "",
-            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, is that of ClOrdID(11) of the \
+            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, belongs to ClOrdID(11) of the \
              standard",
         ),
         (field(9001, "cl_ord_id"), "", "field cl_ord_id(9001): its name in Rust, `CL_ORD_ID`"),
         (
             String::new(),
             &*message("U1", "NewOrderSingle"),
-            "message 'NewOrderSingle': its name is that of NewOrderSingle(D)",
+            "message 'NewOrderSingle': its name belongs to NewOrderSingle(D)",
         ),
         (
             String::new(),
             &*message("U1", "New_Order_Single"),
-            "message New_Order_Single(U1): its name in Rust, `NewOrderSingle`, is that of \
+            "message New_Order_Single(U1): its name in Rust, `NewOrderSingle`, belongs to \
              NewOrderSingle(D) of the standard",
         ),
         (
             String::new(),
             &*message("D", "VenueOrder"),
-            "message 'VenueOrder': its MsgType(35) is that of NewOrderSingle(D)",
+            "message 'VenueOrder': its MsgType(35) belongs to NewOrderSingle(D)",
         ),
     ] {
         let said = wrong(&fields, messages).unwrap_or_default();

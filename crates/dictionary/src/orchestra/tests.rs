@@ -115,7 +115,7 @@ fn of_several_scenarios_one_is_taken() {
     let own = Draft::from_orchestra_scenario(&text, "o.xml", "own").unwrap().resolve().unwrap();
     assert_eq!(shown(&own), (vec![(453, 2)], 1, 3));
     let wrong = Draft::from_orchestra_scenario(&text, "o.xml", "owm").unwrap_err();
-    let expected = "o.xml:2: repository 'FIX.Latest': nothing is of the scenario 'owm'; \
+    let expected = "o.xml:2: repository 'FIX.Latest': no element belongs to the scenario 'owm'; \
                     did you mean 'own'?";
     assert_eq!(wrong.to_string(), expected);
 }

@@ -99,7 +99,7 @@ fn a_file_names_its_base() {
 #[test]
 fn what_does_not_fit_is_refused_with_its_line() {
     let message = |inner: &str| format!("<messages><message name='M'>{inner}</message></messages>");
-    let no = "is not there, so it can't be changed or removed";
+    let no = "does not exist, so it cannot be changed or removed";
     let cases = [
         (message("<field name='B' action='remove'/>"), format!("over.xml:2: field 'B': {no}")),
         (
@@ -112,13 +112,13 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             message("<field name='A' action='drop'/>"),
-            "over.xml:2: field 'A': attribute 'action' can't be 'drop'; take 'add', 'change' or \
+            "over.xml:2: field 'A': attribute 'action' can't be 'drop'; use 'add', 'change' or \
              'remove'"
                 .to_owned(),
         ),
         (
             message("<field name='B' after='D'/>"),
-            "over.xml:2: field 'B': attribute 'after' can't be 'D'; name a member that is there"
+            "over.xml:2: field 'B': attribute 'after' can't be 'D'; name an existing member"
                 .to_owned(),
         ),
         (
@@ -127,11 +127,11 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             "<fields><field name='A' number='7'/></fields>".to_owned(),
-            "over.xml:2: field 'A': its name is that of A(1); take another".to_owned(),
+            "over.xml:2: field 'A': its name belongs to A(1); use another".to_owned(),
         ),
         (
             "<fields><field name='Z' number='1' type='INT'/></fields>".to_owned(),
-            "over.xml:2: field 'Z': its tag is that of A(1); take another".to_owned(),
+            "over.xml:2: field 'Z': its tag belongs to A(1); use another".to_owned(),
         ),
         (
             message("<component name='X'/>"),
@@ -141,7 +141,8 @@ fn what_does_not_fit_is_refused_with_its_line() {
         ),
         (
             message("<field name='A' requiredIf='exist B'/>"),
-            "over.xml:2: condition 'exist B': no field is called 'exist' (character 1)".to_owned(),
+            "over.xml:2: condition 'exist B': no field has the name 'exist' (character 1)"
+                .to_owned(),
         ),
     ];
     for (overlay, expected) in cases {
@@ -164,8 +165,7 @@ fn what_means_nothing_is_refused() {
         ),
         (
             message("<field name='A' required='yes'/>"),
-            "over.xml:2: field 'A': attribute 'required' can't be 'yes'; take 'Y' or 'N'"
-                .to_owned(),
+            "over.xml:2: field 'A': attribute 'required' can't be 'yes'; use 'Y' or 'N'".to_owned(),
         ),
         (
             "<field name='A'/>".to_owned(),

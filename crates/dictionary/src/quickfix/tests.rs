@@ -237,9 +237,9 @@ fn whole_files_of_the_family_load() {
     let twice = "<fix major='4' minor='4'><fields><field number='1' name='A' type='INT'/>\n\
                  <field number='1' name='B' type='INT'/></fields></fix>";
     let error = Dictionary::from_xml(twice, "f.xml").unwrap_err().to_string();
-    assert_eq!(error, "f.xml:2: field 'B': its tag is that of A(1); take another");
+    assert_eq!(error, "f.xml:2: field 'B': its tag belongs to A(1); use another");
     let twice = "<fix major='4' minor='4'><fields><field number='9001' name='A' type='INT'/>\n\
                  <field number='1' name='A' type='INT'/></fields></fix>";
     let error = Dictionary::from_xml(twice, "f.xml").unwrap_err().to_string();
-    assert_eq!(error, "f.xml: field 9001: its name is that of A(1); take another");
+    assert_eq!(error, "f.xml: field 9001: its name belongs to A(1); use another");
 }

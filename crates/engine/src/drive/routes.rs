@@ -244,7 +244,7 @@ mod tests {
             let routes = routes("localhost:1", local).unwrap();
             assert_eq!(routes.options(v4).unwrap().local, expected.parse().ok());
             let error = routes.options(v6).unwrap_err().to_string();
-            assert!(error.contains("cannot be reached from local_address"), "{error}");
+            assert!(error.contains("local_address cannot reach"), "{error}");
         }
         assert_eq!(routes("localhost:1", "").unwrap().options(v6).unwrap().local, None);
         for (to, wrong) in [

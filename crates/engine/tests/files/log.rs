@@ -258,7 +258,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let mut missing = 0;
     for ending in ["in.log", "out.log"] {
         for line in lines(dir.path(), ending) {
-            if let Some(count) = line[27..].strip_suffix(" lines are missing about here") {
+            if let Some(count) = line[27..].strip_suffix(" lines are missing near here") {
                 missing += count.trim_start_matches(" : ").parse::<u64>().unwrap();
             }
         }

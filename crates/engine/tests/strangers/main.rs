@@ -90,7 +90,9 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     again.log_on("SLOW");
     assert_eq!(again.next(), "");
     let lines = events::take();
-    let told = lines.iter().any(|line| line.contains("its first Logon(A) is still being judged"));
+    let told = lines
+        .iter()
+        .any(|line| line.contains("an earlier Logon(A) of the counterparty is still being judged"));
     assert!(told, "{lines:#?}");
     for round in 0..5 {
         let mut wild = Socket::connect(address);
@@ -136,7 +138,7 @@ fn an_address_that_no_session_allows_is_closed_at_once() {
         assert_eq!(Socket::connect_from("127.0.0.2", address).next(), "", "not one byte");
     }
     let lines = events::take();
-    let why = |line: &&String| line.contains("no session here has its address in allow_from");
+    let why = |line: &&String| line.contains("the address is not in `allow_from` of any session");
     let told: Vec<_> = lines.iter().filter(why).collect();
     assert!(told.iter().all(|line| line.contains("peer=127.0.0.2 ")), "{told:#?}");
     assert_eq!(told.len(), 10, "some lines tell of all");
@@ -165,7 +167,7 @@ fn a_session_is_not_there_for_an_address_that_it_does_not_allow() {
         assert_eq!(stranger.next(), "", "{client} from {from}: as if there were no such session");
         let lines = events::take();
         let tells = |line: &String| {
-            line.contains("its address is not one of those of this session (allow_from)")
+            line.contains("the address is not in `allow_from` of the session")
                 && line.contains(&format!("peer={from} "))
                 && line.contains(&format!("{client}->VENUE"))
         };
@@ -190,8 +192,9 @@ fn start_behind_proxies() -> (Engine, SocketAddr) {
 fn a_proxy_says_for_whom_it_connects() {
     let _alone = alone();
     let (_engine, address) = start_behind_proxies();
-    let no_address = "no session here has its address in allow_from";
-    let no_header = "a proxy of proxy_protocol_from has to say for whom it connects";
+    let no_address = "the address is not in `allow_from` of any session";
+    let no_header =
+        "the proxy, an address of proxy_protocol_from, did not name the address of its client";
     for (from, header, outcome) in [
         ("127.0.0.8", "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n", Ok(())),
         ("127.0.0.3", "", Ok(())),
@@ -203,7 +206,7 @@ fn a_proxy_says_for_whom_it_connects() {
         (
             "127.0.0.3",
             "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n",
-            Err(("127.0.0.3", "the first bytes are no message")),
+            Err(("127.0.0.3", "the first bytes are no FIX message")),
         ),
         (
             "127.0.0.4",
@@ -326,7 +329,7 @@ fn held() -> Vec<String> {
     let lines = events::take();
     lines
         .into_iter()
-        .filter(|line| line.contains("a Logon(A) waits, as many have failed"))
+        .filter(|line| line.contains("a Logon(A) is delayed, because many logons have failed"))
         .collect()
 }
 
@@ -773,7 +776,7 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
     }
     assert!(ends.try_recv().is_err(), "the first of them waits for the worker");
     blocked.send(()).unwrap();
-    assert_eq!(ends.recv().as_deref(), Ok(""), "there is one already");
+    assert_eq!(ends.recv().as_deref(), Ok(""), "the session is already connected");
     all.into_iter().for_each(|thread| thread.join().unwrap());
     first.end();
     logs_on(address, "CLIENT").log_out("CLIENT");
@@ -831,7 +834,7 @@ fn a_thread_that_panics_goes_on() {
         assert_eq!(stranger.next(), "");
         logs_on(address, "CLIENT").log_out("CLIENT");
     }
-    assert!(events::take().iter().any(|line| line.contains("a thread of the engine has panicked")));
+    assert!(events::take().iter().any(|line| line.contains("a thread of the engine panicked")));
 }
 
 #[test]
@@ -1061,7 +1064,7 @@ fn lines_about_messages_given_back_are_bounded() {
     assert_eq!(returned.try_iter().count(), 10_000);
     let lines = events::take();
     check_lines("messages given back", &lines);
-    assert_eq!(counted(&lines, "not sent, and given back"), 10_000, "{lines:#?}");
+    assert_eq!(counted(&lines, "a message was not sent, and was returned"), 10_000, "{lines:#?}");
 }
 
 /// Nothing is left of the directory of the protocol log: each line tries to begin a new file.
@@ -1084,7 +1087,7 @@ fn lines_about_a_protocol_log_that_fails_are_bounded() {
     engine.stop(Duration::ZERO);
     let lines = events::take();
     check_lines("a log that is not rolled", &lines);
-    assert!(counted(&lines, "log is not rolled") > 100, "{lines:#?}");
+    assert!(counted(&lines, "a protocol log cannot be rolled") > 100, "{lines:#?}");
 }
 
 fn check_lines(name: &str, lines: &[String]) {
@@ -1131,10 +1134,10 @@ fn an_application_that_has_as_much_before_it_as_may_be_is_told_of() {
         (2..9).map(|seq| socket.frame("CLIENT", "B", seq, "148=news\x0133=1\x0158=text\x01"));
     let news = frames.collect::<Vec<_>>().concat();
     socket.write(&news);
-    let line = wait_for_event("the queue before the application is full");
+    let line = wait_for_event("the application's queue is full");
     assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
     (2..9).for_each(|_| go.send(()).unwrap());
-    let line = wait_for_event("the queue before the application has room again");
+    let line = wait_for_event("the application's queue has room again");
     assert!(line.contains("session=FIX.4.4:VENUE->CLIENT messages="), "{line}");
     socket.log_out_at("CLIENT", 9);
 }

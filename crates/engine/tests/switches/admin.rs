@@ -137,7 +137,7 @@ fn an_audit_file_of_another_engine_keeps_this_one_from_starting() {
     let mut settings = Settings::of(venue(|_| ()));
     settings.engine.audit_file = audit.clone();
     let error = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
-    let said = format!("the audit file {}: another process writes it", audit.display());
+    let said = format!("the audit file {}: another process has the file open", audit.display());
     assert_eq!(error, said);
 }
 

@@ -78,7 +78,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     for (change, fields, expected) in [
         (header, fields(1, "ACC"), "header_fields: tag 1 is no field of the standard header"),
         (header, fields(49, "X"), "header_fields: the session layer writes tag 49"),
-        (header, fields(50, "X"), "header_fields: tag 50: sender_sub_id says it"),
+        (header, fields(50, "X"), "header_fields: tag 50: use the setting sender_sub_id instead"),
         (header, fields(115, "a\x01b"), "header_fields: tag 115 has no value, or one with"),
         (body, fields(115, "DESK"), "body_fields: tag 115 stands in the body of no message"),
         (body, fields(34, "7"), "body_fields: the session layer writes tag 34"),
@@ -275,7 +275,7 @@ fn warnings_about_what_goes_out_are_bounded_and_counted() {
         engine.stop(Duration::ZERO);
     });
     let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
-    let would = "the counterparty would reject it";
+    let would = "the counterparty would reject the message";
     let of_them: Vec<_> = text.lines().filter(|line| line.contains(would)).collect();
     let one = "session=FIX.4.4:VENUE->CLIENT msg_type=D reject=Required tag missing, tag 55";
     assert!(of_them[0].contains(one), "{}", of_them[0]);

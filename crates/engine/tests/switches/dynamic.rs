@@ -177,7 +177,10 @@ fn what_cannot_be_added_leaves_nothing_behind() {
         s.store.durability = Durability::Process;
     };
     for (settings, expected) in [
-        (venue(|s| s.address = place(4_011).to_string()), "there is such a session already"),
+        (
+            venue(|s| s.address = place(4_011).to_string()),
+            "a session with this identity exists already",
+        ),
         (
             acceptor(place(4_011), "LATER", |s| s.threads.mode = Mode::Polled),
             "without a session of",
@@ -186,7 +189,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
         (acceptor(place(4_010), "LATER", |_| ()), "listening at"),
         (acceptor(place(4_011), "LATER", in_file), "the store of"),
         (acceptor(place(4_011), "LATER", |s| s.socket.dscp = Some(64)), "dscp is 0 to 63"),
-        (acceptor(place(4_011), "LATER", |s| s.threads.cpu = Some(9_999)), "needs a thread"),
+        (acceptor(place(4_011), "LATER", |s| s.threads.cpu = Some(9_999)), "requires a thread"),
     ] {
         let error = engine.add(&settings, Box::new(echo())).err().unwrap().to_string();
         assert!(error.contains(expected), "{error}");
@@ -317,9 +320,9 @@ fn other_settings_end_begin_and_leave_alone() {
     assert_eq!(
         changes.to_string(),
         "FIX.4.4:VENUE->GOES: removed\n\
-         FIX.4.4:VENUE->CHANGES: begins anew with other values of address, queued_bytes_max\n\
+         FIX.4.4:VENUE->CHANGES: restarts because these values changed: address, queued_bytes_max\n\
          FIX.4.4:VENUE->COMES: added\n\
-         [engine]: workers will count from the next start on"
+         [engine]: workers will apply from the next start"
     );
     // First with something wrong at the end of it: nothing is changed.
     type Spoil<'s> = &'s dyn Fn(&mut Settings);
@@ -327,7 +330,10 @@ fn other_settings_end_begin_and_leave_alone() {
     let spoils: [(Spoil<'_>, &str); 5] = [
         (&|s| s.sessions[2].address = place(4_044).to_string(), "listening at"),
         (&|s| s.sessions[2].socket.dscp = Some(64), "dscp is 0 to 63"),
-        (&|s| s.sessions[2].target_comp_id = "STAYS".to_owned(), "such a session already"),
+        (
+            &|s| s.sessions[2].target_comp_id = "STAYS".to_owned(),
+            "a session with this identity exists already",
+        ),
         (&|s| s.sessions[2].validation.dictionary = Some("nowhere.xml".into()), "nowhere.xml"),
         (&|s| s.sessions[2].target_comp_id = "*".to_owned(), "is a template"),
     ];
@@ -390,7 +396,7 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     to.sessions.push(added.clone());
     let error =
         engine.reload(&from, &to, Duration::ZERO, |_| unreachable!("nothing begins")).unwrap_err();
-    let expected = "FIX.4.4:VENUE->ADDED was added while the engine ran: remove it before";
+    let expected = "FIX.4.4:VENUE->ADDED was added while the engine ran: remove the session before";
     assert!(error.to_string().starts_with(expected), "{error}");
     to.sessions.pop();
     let done = engine.reload(&from, &to, Duration::ZERO, |_| Box::new(echo())).unwrap();

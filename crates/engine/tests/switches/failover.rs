@@ -418,13 +418,13 @@ fn settings_that_do_not_fit_are_refused() {
         (|s| s.failover.addresses = vec!["b.example:1".to_owned(); 16], "are 15 at most"),
         (
             |s| (s.failover.own_store, s.failover.reset_on_backup) = (true, true),
-            "are for those that share a store",
+            "excludes reset_on_backup and reset_on_primary",
         ),
         (
             |s| (s.failover.addresses, s.failover.attempts) = (Vec::new(), 2),
-            "says nothing without failover.addresses",
+            "requires failover.addresses",
         ),
-        (|s| s.role = Role::Acceptor, "an acceptor does not do"),
+        (|s| s.role = Role::Acceptor, "an acceptor does not connect"),
         (|s| s.proxy = Some(ProxySettings::new(ProxyKind::Http, "x")), "proxy.address `x` has no"),
         (|s| s.socket.connect_timeout = Duration::ZERO, "connect_timeout_ms is at least 1"),
         (|s| s.socket.reconnect_jitter_percent = 101, "reconnect_jitter_percent is at most 100"),

@@ -152,7 +152,9 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         // Its key is not there yet.
         ends_told_until("changed certificates are unusable");
         let status = only(&venue);
-        assert!(status.refused.unwrap().ends_with("they do not belong together"));
+        assert!(
+            status.refused.unwrap().ends_with("the certificate and the key do not belong together")
+        );
         assert!(status.days_left < 0, "the old one stays");
         fs::copy(&next.key, &firms.venue.key).unwrap();
         clock.turn(1);

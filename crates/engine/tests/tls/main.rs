@@ -235,7 +235,7 @@ fn a_certificate_is_good_for_the_sessions_of_its_firm_alone() {
         let mut settings = firms.initiator(to);
         (settings.sender_comp_id, settings.target_comp_id) = (ours.into(), theirs.into());
         let liar = Side::start(settings);
-        let line = told("its certificate is none of those of this session");
+        let line = told("the certificate is not in `tls.peer` of the session");
         assert!(line.contains(&format!("FIX.4.4:{ours}->{theirs}")), "{line}");
         assert!(line.contains("CN=client.example (sha256:"), "{line}");
         assert!(!liar.engine.session(&liar.id).unwrap().is_logged_on());
@@ -261,13 +261,13 @@ fn what_is_wrong_stands_in_one_clear_line_on_both_sides() {
     let cases: [(Change<'_>, &str, &str); 5] = [
         (
             &|tls| (tls.certificate, tls.key) = (None, None),
-            "shows no certificate",
-            "it requires a certificate, and none is shown",
+            "the counterparty presented no certificate",
+            "we presented no certificate, but the counterparty requires one",
         ),
         (
             &|tls| shows(&stranger, tls),
-            "was signed by nobody who is trusted here",
-            "does not trust who has signed our certificate",
+            "was not signed by a trusted authority",
+            "does not trust the authority that signed our certificate",
         ),
         (&|tls| shows(&old, tls), "certificate has expired", "our certificate has expired"),
         (&|tls| shows(&revoked, tls), "certificate was revoked", "our certificate was revoked"),
@@ -340,7 +340,7 @@ fn tls_begins_behind(start: Starts) {
     // The certificate is the venue's, and the address is the proxy's.
     tls(&mut settings).check_name = false;
     let _stranger = Side::start(settings);
-    let line = told("no session here has its address in allow_from");
+    let line = told("the address is not in `allow_from` of any session");
     assert!(line.contains("peer=127.0.0.4 "), "{line}");
 }
 
@@ -368,8 +368,8 @@ fn who_speaks_no_tls_and_who_does_are_told_apart() {
     plain.tls = None;
     let client = Side::start(plain);
     all_told([
-        "the counterparty speaks plain text where TLS is expected",
-        "the counterparty speaks TLS, and the settings of the session have no tls",
+        "the counterparty sends plain text instead of TLS",
+        "the counterparty uses TLS, but the settings of the session have no `tls`",
     ]);
     drop(client);
 
@@ -378,8 +378,8 @@ fn who_speaks_no_tls_and_who_does_are_told_apart() {
     let venue = Side::start(plain);
     let client = Side::start(firms.initiator(venue.address()));
     all_told([
-        "closed: the counterparty speaks TLS, and this port does not",
-        "closed the connection during the TLS handshake: it may expect plain text",
+        "closed: the counterparty uses TLS, but this port does not",
+        "closed the connection during the TLS handshake: the counterparty may expect plain text",
     ]);
     drop(client);
 }
@@ -409,7 +409,7 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
         assert_eq!(client.next(), "logon");
         drop(client.engine.stop(Duration::from_secs(10)));
     }
-    told("certificates were read again: a file has changed");
+    told("certificates were reloaded, because a file has changed");
 }
 
 /// The new certificate has another name, and the old one has gone. Something else of the new
@@ -486,7 +486,7 @@ fn settings_that_do_not_fit_are_refused_at_the_start() {
     let mut wrong = firms.acceptor("CLIENT");
     tls(&mut wrong).key = Some(firms.client.key.clone());
     let why = refused(Settings::of(wrong));
-    assert!(why.contains("they do not belong together"), "{why}");
+    assert!(why.contains("the certificate and the key do not belong together"), "{why}");
     let mut wrong = firms.acceptor("CLIENT");
     tls(&mut wrong).ca = vec![firms.dir.path().join("nowhere.pem")];
     let why = refused(Settings::of(wrong));
@@ -518,7 +518,7 @@ fn each_version_logs_on(by: By) {
     }
     let mut old = Dialer::new(&firms, by, Version::Tls11, venue.address()).connect();
     assert_eq!(old.next(), "");
-    told("the counterparty offers no version of TLS that is allowed here");
+    told("the counterparty offers no TLS version that is allowed here");
 }
 
 #[test]
@@ -564,7 +564,7 @@ fn a_settings_file_says_all_of_it() {
     let mut old = connect(Version::Tls12);
     old.log_on();
     assert_eq!(old.next(), "");
-    told("the counterparty offers no version of TLS that is allowed here");
+    told("the counterparty offers no TLS version that is allowed here");
     let mut new = connect(Version::Tls13);
     new.log_on();
     assert_eq!(venue.next(), "logon");

@@ -277,7 +277,10 @@ mod tests {
             let mut fewer = lines.clone();
             fewer.remove(n);
             let error = verified(&fewer).unwrap_err();
-            assert!(error.starts_with(&format!("line {}: it does not follow", n + 1)), "{error}");
+            assert!(
+                error.starts_with(&format!("line {}: the record does not follow", n + 1)),
+                "{error}"
+            );
             let mut moved = lines.clone();
             moved.swap(n, n + 1);
             verified(&moved).unwrap_err();

@@ -67,25 +67,29 @@ impl<'t> Sections<'t> {
                     None => *one = Some((span, table)),
                     Some((first, _)) => {
                         let place = sources.place(first.start);
-                        let what = format!("[{name}] stands at {place} already; leave one out");
+                        let what = format!("[{name}] appears already at {place}; remove one");
                         errors.found(wrong(&what))?;
                     }
                 }
             }
             ("engine", _) => {
-                errors.found(wrong("write the keys of the engine below [engine], once"))?;
+                errors.found(wrong("write all keys of the engine below one heading [engine]"))?;
             }
             ("admin", _) => {
-                errors.found(wrong("write the keys of the administration below [admin], once"))?;
+                errors.found(wrong(
+                    "write all keys of the administration below one heading [admin]",
+                ))?;
             }
             ("events", _) => {
-                errors.found(wrong("write the keys of the event log below [events], once"))?;
+                errors
+                    .found(wrong("write all keys of the event log below one heading [events]"))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;
             }
             ("defaults", _) => {
-                errors.found(wrong("write the keys that hold for all sessions as [defaults]"))?;
+                errors
+                    .found(wrong("write the keys for all sessions below the heading [defaults]"))?;
             }
             ("dictionaries", DeValue::Table(table)) => {
                 for (name, source) in table {
@@ -100,7 +104,7 @@ impl<'t> Sections<'t> {
             }
             ("dictionaries", _) => {
                 let found = sources.text.get(span).unwrap_or_default();
-                let what = "`dictionaries` is a table, such as { key = value }, not";
+                let what = "`dictionaries` must be a table, such as { key = value }, not";
                 errors.found(wrong(&format!("{what} {found}")))?;
             }
             ("session", DeValue::Array(array)) => self.sessions.extend(array),
@@ -129,8 +133,8 @@ impl<'t> Sections<'t> {
                 before.first().filter(is_over).is_some() && !value.get_ref().is_table();
             if let Some((_, other)) = before.iter().find(|one| !is_decided && !is_over(one)) {
                 let what = format!(
-                    "[defaults] of {} has `{}` too, and neither file includes the other; say it in \
-                     one of them, or in the file that includes both",
+                    "[defaults] of {} also sets `{}`, and neither file includes the other; set \
+                     the key in one file only, or in the file that includes both",
                     sources.place(*other),
                     key.get_ref()
                 );
@@ -147,7 +151,7 @@ impl<'t> Sections<'t> {
 fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
     if value.as_table().is_none() && !value.is_array() {
         return format!(
-            "`{name}` stands before any heading; write it below [[session]] or [defaults]"
+            "`{name}` is above the first heading; move this key below [[session]] or [defaults]"
         );
     }
     let known = ["include", "engine", "admin", "events", "defaults", "dictionaries", "session"];

@@ -54,7 +54,7 @@ impl Sources {
             seen: HashMap::new(),
             errors: Vec::new(),
         };
-        reading.seen.insert(real(path), "it is the first file".to_owned());
+        reading.seen.insert(real(path), "this file is the first file".to_owned());
         reading.add(path, text, None);
         let Reading { text, files, parts, variables, unset, errors, .. } = reading;
         let lines = Lines::of(&text);
@@ -224,7 +224,7 @@ impl Reading {
         let Some(include) = root.get_mut().remove("include") else { return };
         let span = include.span();
         let DeValue::Array(all) = include.into_inner() else {
-            let what = "write include as a list of files: include = [\"common.toml\"]";
+            let what = "include must be a list of files: include = [\"common.toml\"]";
             return self.wrong(start + span.start, what.to_owned());
         };
         let dir = path.parent().unwrap_or(Path::new(""));
@@ -235,7 +235,7 @@ impl Reading {
             match name.as_deref().map(|name| named(dir, name, path)) {
                 Some(Ok(files)) => files.iter().for_each(|file| self.include(file, at, n)),
                 Some(Err(what)) => self.wrong(at, what),
-                None => self.wrong(at, "include is a list of texts in quotes".to_owned()),
+                None => self.wrong(at, "include must be a list of texts in quotes".to_owned()),
             }
         }
     }
@@ -244,14 +244,17 @@ impl Reading {
     fn include(&mut self, file: &Path, at: usize, n: usize) {
         let depth = std::iter::successors(Some(n), |n| self.parts[*n].1).count();
         if depth >= DEPTH_MAX {
-            let what = format!("include: files include each other {DEPTH_MAX} deep at most");
+            let what = format!(
+                "include: files may include each other at most {DEPTH_MAX} levels \
+                                deep"
+            );
             return self.wrong(at, what);
         }
         let shown = file.display();
         let (path, line) = self.files.place(line_of(&self.text, at));
-        let place = format!("it is included at {}:{line}", path.display());
+        let place = format!("the file is included at {}:{line}", path.display());
         if let Some(before) = self.seen.insert(real(file), place) {
-            let what = format!("include: {shown} is read already: {before}; leave one out");
+            let what = format!("include: {shown} was already read: {before}; remove this entry");
             return self.wrong(at, what);
         }
         match text_file::read_plain(file) {
@@ -322,7 +325,10 @@ fn named(dir: &Path, name: &str, own: &Path) -> Result<Vec<PathBuf>, String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let is_plain = !folder.to_string_lossy().contains('*') || !name.contains('/');
     let Some((begin, end)) = parts.filter(|_| is_plain) else {
-        return Err(format!("include: `{name}`: one `*` may stand in the last part of a path"));
+        return Err(format!(
+            "include: `{name}`: only the last part of a path may contain `*`, and \
+                            only once"
+        ));
     };
     let unreadable =
         |error| format!("include: the folder {} cannot be read: {error}", folder.display());

@@ -283,7 +283,7 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
         (
             GOOD,
             "header_fields = [\"50=A\", \"115=B\", \"57=C\"]",
-            "header_fields: tag 50: sender_sub_id says it; header_fields: tag 57: target_sub_id \
+            "header_fields: tag 50: use the setting sender_sub_id instead; header_fields: tag 57: target_sub_id \
              says it",
         ),
         (
@@ -397,14 +397,14 @@ fn errors_name_line_and_nearest_key() {
     );
     check(
         &format!("{GOOD}{GOOD}"),
-        "my.toml:7: session FIX.4.4:A->B is there twice: no Logon(A) could say which one it \
+        "my.toml:7: session FIX.4.4:A->B appears twice: no Logon(A) could say which one it \
          means; leave one out, or give it other CompIDs",
     );
     // The advice of an error is accepted.
     let initiator = GOOD.replace("acceptor", "initiator");
     check(
         &format!("{initiator}{initiator}"),
-        "my.toml:7: session FIX.4.4:A->B is there twice; give one a qualifier",
+        "my.toml:7: session FIX.4.4:A->B appears twice; give one a qualifier",
     );
     let advised = format!("{initiator}{initiator}qualifier = \"2\"\n");
     assert!(Settings::parse("my.toml", &advised).is_ok());
@@ -427,7 +427,7 @@ fn errors_name_line_and_nearest_key() {
         check(&format!("{GOOD}{keys}\n"), &expected);
     }
     check("", "my.toml:1: no [[session]] in the file");
-    let cpu = "cpu = 2 needs a thread of the session's own, mode = \"dedicated\" or \"spin\", \
+    let cpu = "cpu = 2 requires a thread of the session's own, mode = \"dedicated\" or \"spin\", \
         not \"pool\"; `cpus` of [engine] pins the threads of the pool";
     check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
     check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));

@@ -24,14 +24,14 @@ impl Expanded {
         }
         let from = self.variables.iter().map(|(name, is_set)| match is_set {
             true => format!("{name} is set"),
-            false => format!("{name} is not set or empty, and its default counts"),
+            false => format!("{name} is unset or empty, so its default applies"),
         });
         let from = from.collect::<Vec<_>>().join(", ");
         Some(match self.is_secret {
-            true => format!("with the environment this is another text: {from}"),
+            true => format!("the environment changes the value: {from}"),
             false => {
                 format!(
-                    "with the environment this is `{}`: {from}",
+                    "the environment changes the value to `{}`: {from}",
                     Shown::new(self.text.as_bytes())
                 )
             }
@@ -85,8 +85,8 @@ fn value(inner: &str) -> Result<(String, String, bool), String> {
     let is_next = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if !name.starts_with(is_first) || !name.chars().all(is_next) {
         return Err(
-            "between `${` and `}` stands the name of an environment variable, or NAME:-default; \
-             write `$${` for the characters themselves"
+            "`${` and `}` must enclose the name of an environment variable, or NAME:-default; \
+             write `$${` for the literal characters"
                 .to_owned(),
         );
     }
@@ -96,10 +96,11 @@ fn value(inner: &str) -> Result<(String, String, bool), String> {
         (Ok(value), Some(_)) if !value.is_empty() => of(value, true),
         (Ok(_) | Err(VarError::NotPresent), Some(default)) => of(default.to_owned(), false),
         (Err(VarError::NotPresent), None) => Err(format!(
-            "the environment variable {name} is not set; `${{{name}:-...}}` would name a default"
+            "the environment variable {name} is not set; set it, or give a default with \
+             `${{{name}:-...}}`"
         )),
         (Err(VarError::NotUnicode(_)), _) => {
-            Err(format!("the environment variable {name} is no text"))
+            Err(format!("the environment variable {name} is not valid UTF-8"))
         }
     }
 }

@@ -47,47 +47,49 @@ const DANGEROUS: &[Choice] = &[
     dangerous(
         "validate_check_sum",
         |s| !s.validation.validate_check_sum,
-        "CheckSum(10) is not verified: damaged messages are taken",
+        "CheckSum(10) is not verified: damaged messages are accepted",
     ),
     dangerous(
         "check_comp_ids",
         |s| !s.protocol.check_comp_ids,
-        "only the Logon(A) says who the counterparty is: messages with other CompIDs are taken",
+        "CompIDs are checked only in the Logon(A): later messages with other CompIDs are accepted",
     ),
     dangerous(
         "sending_time_tolerance_s",
         |s| s.protocol.sending_time_tolerance.is_zero(),
-        "0 takes a SendingTime(52) of any time: a wrong clock and old messages are not noticed",
+        "0 accepts any SendingTime(52): a wrong clock and old messages remain undetected",
     ),
     dangerous(
         "numbers",
         |s| !s.numbers.request_missing,
-        "`request_missing = false`: missing messages are never asked for, and are lost",
+        "`request_missing = false`: missing messages are never requested, and are lost",
     ),
     dangerous(
         "numbers",
         |s| s.numbers.too_low != TooLow::Logout,
-        "`too_low`: a counterparty that has lost its numbers goes on, and its messages are lost",
+        "`too_low`: a counterparty that lost its sequence numbers stays connected, and its \
+         messages are lost",
     ),
     dangerous(
         "numbers",
         |s| s.numbers.too_low_at_logon != TooLowAtLogon::Logout,
-        "`too_low_at_logon = \"accept\"`: a counterparty that has lost its numbers is not noticed",
+        "`too_low_at_logon = \"accept\"`: a loss of the counterparty's sequence numbers remains \
+         undetected",
     ),
     dangerous(
         "timing",
         |s| !s.timing.watch_silence,
-        "`watch_silence = false`: a counterparty that is gone is never noticed",
+        "`watch_silence = false`: the loss of a silent counterparty remains undetected",
     ),
     dangerous(
         "heart_bt_int_s",
         |s| s.role == Role::Initiator && s.protocol.heart_bt_int.is_zero(),
-        "0 asks for no heartbeats: a counterparty that is gone is never noticed",
+        "0 disables heartbeats: the loss of a silent counterparty remains undetected",
     ),
     dangerous(
         "keep_outbound",
         |s| !s.store.keep_outbound,
-        "no message is sent again: a gap fill covers what the counterparty has not received",
+        "no message is ever resent: a gap fill replaces each message that the counterparty missed",
     ),
     dangerous(
         "reset_on",
@@ -95,8 +97,8 @@ const DANGEROUS: &[Choice] = &[
             let ResetPolicy { logon, disconnect, error, .. } = s.protocol.reset_on;
             logon || disconnect || error
         },
-        "after such a reset neither side asks for what was lost before it; `logout` resets where \
-         nothing is on its way",
+        "after such a reset neither side requests messages lost before the reset; `logout` resets \
+         when no message is in transit",
     ),
     dangerous(
         "offline",
@@ -105,18 +107,19 @@ const DANGEROUS: &[Choice] = &[
             s.queue.offline == Offline::Store
                 && schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
         },
-        "`store`: what is stored while the schedule is closed is not sent, as the next window \
-         restarts the numbers; `queue` keeps it",
+        "`store`: messages stored while the schedule is closed are never sent, because the next \
+         window restarts the numbers; `queue` keeps them",
     ),
     dangerous(
         "precision",
         |s| s.begin_string < BeginString::Fix42 && finer_than_seconds(s),
-        "up to FIX 4.1 times have seconds: counterparties may reject finer ones",
+        "up to FIX 4.1, times have whole seconds: counterparties may reject a finer precision",
     ),
     dangerous(
         "logon",
         |s| s.logon.count_refusals,
-        "`count_refusals = true`: a stranger who knows the CompIDs can move the numbers",
+        "`count_refusals = true`: a stranger who knows the CompIDs can advance the sequence \
+         numbers",
     ),
 ];
 
@@ -132,35 +135,37 @@ fn is_initiator(session: &SessionSettings) -> bool {
     session.role == Role::Initiator
 }
 
-const OF_INITIATOR: &str = "no effect: an acceptor connects to nobody";
+const OF_INITIATOR: &str = "no effect: an acceptor does not connect";
 const OF_ACCEPTOR: &str =
-    "no effect: only an acceptor judges the HeartBtInt(108) that is asked for";
-const IN_MEMORY: &str = "no effect: with durability = \"memory\" there are no files";
+    "no effect: only an acceptor checks the HeartBtInt(108) that a counterparty requests";
+const IN_MEMORY: &str = "no effect: with durability = \"memory\" the store has no files";
 
 const IDLE: &[Choice] = &[
     idle(
         "numbers",
         |s| s.numbers.next_expected,
         |s| s.begin_string < BeginString::Fix44,
-        "`next_expected` has no effect: NextExpectedMsgSeqNum(789) is there from FIX 4.4 on",
+        "`next_expected` has no effect: NextExpectedMsgSeqNum(789) exists only from FIX 4.4 on",
     ),
     idle(
         "numbers",
         |s| s.numbers.send_last_processed,
         |s| s.begin_string < BeginString::Fix42,
-        "`send_last_processed` has no effect: LastMsgSeqNumProcessed(369) is there from FIX 4.2 on",
+        "`send_last_processed` has no effect: LastMsgSeqNumProcessed(369) exists only from FIX \
+         4.2 on",
     ),
     idle(
         "logon",
         |s| s.logon.max_message_size > 0,
         |s| s.begin_string < BeginString::Fix42,
-        "`max_message_size` has no effect: MaxMessageSize(383) is there from FIX 4.2 on",
+        "`max_message_size` has no effect: MaxMessageSize(383) exists only from FIX 4.2 on",
     ),
     idle(
         "logon",
         |s| s.logon.test_message_indicator.is_some(),
         |s| s.begin_string < BeginString::Fix43,
-        "`test_message_indicator` has no effect: that field is there from FIX 4.3 on",
+        "`test_message_indicator` has no effect: TestMessageIndicator(464) exists only from FIX \
+         4.3 on",
     ),
     idle(
         "reset_at_zone",
@@ -178,7 +183,7 @@ const IDLE: &[Choice] = &[
         "queue_pause_ms",
         |s| !s.queue.queue_pause.is_zero(),
         |s| s.queue.offline != Offline::Queue,
-        "no effect without offline = \"queue\": nothing waits for a logon",
+        "no effect without offline = \"queue\": no messages wait for a logon",
     ),
     idle(
         "slow_consumer_ms",
@@ -190,7 +195,7 @@ const IDLE: &[Choice] = &[
         "slow_consumer",
         |s| s.queue.slow_consumer != SlowConsumer::Tell,
         |s| s.queue.slow_consumer_bytes == 0,
-        "no effect without slow_consumer_bytes: nobody is found to be slow",
+        "no effect without slow_consumer_bytes: slow counterparties are not detected",
     ),
     idle(
         "unavailable",
@@ -202,13 +207,13 @@ const IDLE: &[Choice] = &[
         "resend",
         |s| s.resend.repeats_max > 0,
         |s| s.resend.repeat_after.is_zero(),
-        "`repeats_max` has no effect with `repeat_after_s = 0`: no gap is asked for again",
+        "`repeats_max` has no effect with `repeat_after_s = 0`: a resend request is never repeated",
     ),
     idle(
         "timing",
         |s| s.timing.margin_percent != 20,
         |s| !s.timing.margin.is_zero(),
-        "`margin_percent` has no effect: `margin_ms` stands in its place",
+        "`margin_percent` has no effect, because `margin_ms` replaces it",
     ),
     idle(
         "segment_bytes",
@@ -226,7 +231,7 @@ const IDLE: &[Choice] = &[
         "heart_bt_int_s",
         |s| s.protocol.heart_bt_int != Duration::from_secs(30),
         |s| is_acceptor(s) && !s.timing.impose_heart_bt_int,
-        "no effect: an acceptor takes the HeartBtInt(108) of the Logon(A) unless \
+        "no effect: an acceptor uses the HeartBtInt(108) of the Logon(A), unless \
          `timing.impose_heart_bt_int` is set",
     ),
     idle(
@@ -269,7 +274,7 @@ const IDLE: &[Choice] = &[
         "timing",
         |s| s.timing.same_heart_bt_int,
         is_acceptor,
-        "`same_heart_bt_int` has no effect: an acceptor asks for no HeartBtInt(108)",
+        "`same_heart_bt_int` has no effect: an acceptor does not request a HeartBtInt(108)",
     ),
     idle("timing", |s| s.timing.impose_heart_bt_int, is_initiator, OF_ACCEPTOR),
     idle("timing", |s| !s.timing.heart_bt_int_min.is_zero(), is_initiator, OF_ACCEPTOR),
@@ -291,8 +296,8 @@ pub fn review(settings: &Settings, warnings: &mut Findings) {
         key: "application",
         is_made: |s| s.application != ApplicationSettings::default(),
         is_idle: |_| true,
-        says: "no effect without application_threads of [engine]; `transfix run` alone has such \
-               threads by itself",
+        says: "no effect without `application_threads` in [engine]; only `transfix run` starts \
+               such threads by default",
     };
     warn(&in_pool, settings, warnings);
 }

@@ -40,7 +40,7 @@ impl Cpus {
     pub fn error_of(&self, session: &SessionSettings) -> Option<String> {
         let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
         let (place, id, online) = (session.place("cpu"), session.id(), &self.online);
-        Some(format!("{place}{id}: cpu = {cpu}: this machine has the CPUs {online}"))
+        Some(format!("{place}{id}: cpu = {cpu}: this machine has only the CPUs {online}"))
     }
 
     /// Returns the errors about keys of `[engine]` that name CPUs which the machine lacks.
@@ -59,7 +59,7 @@ impl Cpus {
             };
             let place = settings.sessions.first().map(|session| session.engine_place(key));
             let (place, online) = (place.unwrap_or_default(), &self.online);
-            Some(format!("{place}[engine] {key}: {what}: this machine has the CPUs {online}"))
+            Some(format!("{place}[engine] {key}: {what}: this machine has only the CPUs {online}"))
         });
         wrong.collect()
     }

@@ -38,8 +38,8 @@ impl Cron {
             }
             _ => {
                 return Err(ScheduleError::new(format!(
-                    "`{text}` has {} fields; cron has five (minute, hour, day, month, weekday), or \
-                     six with the second in front",
+                    "`{text}` has {} fields; a cron text has five (minute, hour, day, month, \
+                     weekday), or six with the second in front",
                     fields.len()
                 )));
             }
@@ -57,14 +57,17 @@ impl Cron {
             |text: &str| day_number(text).map(|n| n as u32 + 1).or_else(|| text.parse().ok());
         if seconds_first && weekdays.bytes().any(|b| b.is_ascii_digit()) {
             return Err(ScheduleError::new(format!(
-                "`{text}`: with six fields write days of the week by name, since Quartz counts \
-                 them from Sunday = 1 and cron from Sunday = 0"
+                "`{text}`: in six fields write days of the week by name, because Quartz counts \
+                 from Sunday = 1 and cron from Sunday = 0"
             )));
         }
         let set = |text, range, number: &dyn Fn(&str) -> Option<u32>| {
             set_of(text, range, number).ok_or_else(|| {
                 let (first, last) = range;
-                ScheduleError::new(format!("`{text}` is no cron field from {first} to {last}"))
+                ScheduleError::new(format!(
+                    "`{text}` is not a valid cron field from {first} to \
+                    {last}"
+                ))
             })
         };
         let any = |text: &str| matches!(text, "*" | "?");

@@ -24,8 +24,7 @@ fn read_file(path: &Path, all: &mut BTreeSet<Date>) -> Result<(), ScheduleError>
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(|error| {
         ScheduleError::new(format!(
-            "holidays: `{name}` is no date such as 2026-12-25, and no file that can be read \
-             ({error})"
+            "holidays: `{name}` is neither a date such as 2026-12-25 nor a readable file ({error})"
         ))
     })?;
     for (n, line) in text.lines().enumerate() {
@@ -35,7 +34,7 @@ fn read_file(path: &Path, all: &mut BTreeSet<Date>) -> Result<(), ScheduleError>
         }
         let date = date.parse().map_err(|_| {
             let line = n + 1;
-            ScheduleError::new(format!("{name}:{line}: `{date}` is no date such as 2026-12-25"))
+            ScheduleError::new(format!("{name}:{line}: `{date}` is not a date such as 2026-12-25"))
         })?;
         all.insert(date);
     }

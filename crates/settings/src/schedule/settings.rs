@@ -102,9 +102,12 @@ impl ScheduleSettings {
                 windows.iter().enumerate().map(window).collect()
             }
             (false, true) => Ok(vec![Window::new(&one)?]),
-            (true, true) => Err(ScheduleError::new("write from and to, or windows")),
+            (true, true) => Err(ScheduleError::new(
+                "the schedule has no window; write from and \
+                to, or windows",
+            )),
             (false, false) => Err(ScheduleError::new(
-                "days, from and to stand for one window; put them into windows, with the others",
+                "days, from and to define a single window; move this window into the list windows",
             )
             .at("windows")),
         }

@@ -43,7 +43,8 @@ impl Window {
             (_, from, to, None, None) => Err(missing(["from", "to"], [from, to])),
             (None, None, None, ..) => Err(missing(["open", "close"], [open, close])),
             _ => Err(ScheduleError::new(
-                "a window has days, from and to, or open and close in cron form, not both",
+                "a window needs either from and to (with optional days), or open and close in \
+                 cron form, not a mixture",
             )),
         }
     }
@@ -61,8 +62,8 @@ impl Window {
                 Ok(Self::Week { from: (open, from), to: (close, to) })
             }
             ((Some(_), _), (Some(_), _), Some(_)) => Err(ScheduleError::new(
-                "days does not go with a window of the week; leave it out, or from and to without \
-                 a day",
+                "days cannot be combined with days in from and to; remove days, or write from and \
+                 to without a day",
             )
             .at("days")),
             ((Some(_), _), (None, _), _) => Err(without_day(("to", to), ("from", from))),
@@ -110,7 +111,7 @@ fn missing([first, second]: [&str; 2], values: [&Option<String>; 2]) -> Schedule
         [_, Some(_)] => (first, second),
         _ => return ScheduleError::new(format!("a window needs both {first} and {second}")),
     };
-    ScheduleError::new(format!("`{missing}` is missing: `{there}` does not go without it"))
+    ScheduleError::new(format!("`{missing}` is missing: `{there}` requires this key"))
 }
 
 /// Says that the first of these keys has no day, and the other one has.
@@ -119,8 +120,8 @@ fn without_day(
     (other, with_day): (&str, &str),
 ) -> ScheduleError {
     ScheduleError::new(format!(
-        "{key} = \"{value}\" has no day, and {other} = \"{with_day}\" has one: write both with a \
-         day, or none"
+        "{key} = \"{value}\" has no day, but {other} = \"{with_day}\" has one: write a day in \
+         both or in neither"
     ))
     .at(key)
 }
@@ -131,8 +132,9 @@ fn pair(open: DateTime, close: Option<DateTime>) -> Vec<(DateTime, DateTime)> {
 
 /// Parses a time such as `17:00` or `17:00:30`, with an optional day before it.
 fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
-    let wrong =
-        || ScheduleError::new(format!("`{text}` is no time; write 17:00, 17:00:30, or fri 17:00"));
+    let wrong = || {
+        ScheduleError::new(format!("`{text}` is not a time; write 17:00, 17:00:30, or fri 17:00"))
+    };
     let (day, time) = match text.split_once(' ') {
         Some((day, time)) => (Some(day_of(day)?), time.trim()),
         None => (None, text),
@@ -160,7 +162,7 @@ pub(super) fn day_number(text: &str) -> Option<usize> {
 fn day_of(text: &str) -> Result<Weekday, ScheduleError> {
     let number = day_number(text).and_then(|n| Weekday::from_monday_zero_offset(n as i8).ok());
     number.ok_or_else(|| {
-        ScheduleError::new(format!("`{text}` is no day; days are {}", DAYS.join(", ")))
+        ScheduleError::new(format!("`{text}` is not a day; write one of {}", DAYS.join(", ")))
     })
 }
 

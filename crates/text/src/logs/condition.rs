@@ -368,12 +368,12 @@ mod tests {
             ("MsgTyp=D", "no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
             (
                 "Price=cheap",
-                "'cheap' is no value of Price, which is a Price; write one \
+                "'cheap' is not a valid value of Price, which is a Price; write one \
                 such as 100",
             ),
             (
                 "52>now",
-                "'now' is no value of 52, which is a UTCTimestamp; write one such \
+                "'now' is not a valid value of 52, which is a UTCTimestamp; write one such \
                 as 20261121-09:28:25",
             ),
             ("0=1", "no dictionary has a field '0'"),

@@ -29,13 +29,13 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
     if let (true, Some(byte), Error::InvalidMessage(_)) = (is_handshaking, first, error)
         && !(20..=24).contains(&byte)
     {
-        return "the counterparty speaks plain text where TLS is expected".to_owned();
+        return "the counterparty sends plain text instead of TLS".to_owned();
     }
     let text = match error {
         Error::InvalidCertificate(why) => return certificate(why),
         Error::AlertReceived(alert) => return told(*alert),
         Error::NoCertificatesPresented => {
-            "the counterparty shows no certificate, and one is required (tls.client_certificate)"
+            "the counterparty presented no certificate, but tls.client_certificate requires one"
         }
         Error::PeerIncompatible(
             PeerIncompatible::SupportedVersionsExtensionRequired
@@ -46,14 +46,14 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
             | PeerIncompatible::Tls13RequiredForQuic
             | PeerIncompatible::ServerDoesNotSupportTls12Or13
             | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig,
-        ) => "the counterparty offers no version of TLS that is allowed here (tls.min_version)",
+        ) => "the counterparty offers no TLS version that is allowed here (tls.min_version)",
         Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon) => {
-            "the counterparty offers no cipher suite that is known here"
+            "the counterparty offers no cipher suite that is supported here"
         }
         Error::InvalidMessage(InvalidMessage::MessageTooLarge) => {
-            "a TLS record is longer than any may be"
+            "the counterparty sent a TLS record above the maximum length"
         }
-        Error::DecryptError => "a TLS record is damaged: its bytes were changed on the way",
+        Error::DecryptError => "a TLS record is damaged: its bytes were changed in transit",
         other => return in_words(other),
     };
     text.to_owned()
@@ -63,24 +63,35 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
 fn in_words(error: &Error) -> String {
     match error {
         Error::PeerIncompatible(why) => {
-            format!("the counterparty's TLS does not fit ours: {}", spaced(&format!("{why:?}")))
+            format!(
+                "the counterparty's TLS is not compatible with ours: {}",
+                spaced(&format!("{why:?}"))
+            )
         }
         Error::PeerMisbehaved(why) => {
-            format!("the counterparty breaks the rules of TLS: {}", spaced(&format!("{why:?}")))
+            format!("the counterparty violates the rules of TLS: {}", spaced(&format!("{why:?}")))
         }
         Error::InvalidMessage(why) => {
-            format!("what came is no message of TLS: {}", spaced(&format!("{why:?}")))
+            format!("the counterparty sent an invalid TLS message: {}", spaced(&format!("{why:?}")))
         }
         Error::InappropriateMessage { got_type, .. } => {
-            format!("a message of TLS came out of order: {}", spaced(&format!("{got_type:?}")))
+            format!(
+                "the counterparty sent a TLS message out of order: {}",
+                spaced(&format!("{got_type:?}"))
+            )
         }
         Error::InappropriateHandshakeMessage { got_type, .. } => {
-            format!("a message of TLS came out of order: {}", spaced(&format!("{got_type:?}")))
+            format!(
+                "the counterparty sent a TLS message out of order: {}",
+                spaced(&format!("{got_type:?}"))
+            )
         }
         Error::InvalidCertificate(why) => format!("it {}", of_certificate(why)),
-        Error::InconsistentKeys(_) => "certificate and key do not belong together".to_owned(),
+        Error::InconsistentKeys(_) => {
+            "the certificate and the key do not belong together".to_owned()
+        }
         Error::InvalidCertRevocationList(why) => {
-            format!("a revocation list cannot be used: {}", spaced(&format!("{why:?}")))
+            format!("a revocation list (tls.crl) is not usable: {}", spaced(&format!("{why:?}")))
         }
         other => format!("TLS: {other}"),
     }
@@ -124,8 +135,8 @@ fn certificate(why: &CertificateError) -> String {
     if let CertificateError::NotValidForNameContext { expected, presented } = why {
         let (expected, names) = (expected.to_str(), names(presented));
         return format!(
-            "the counterparty's certificate is for another host: {expected} is wanted \
-             (tls.server_name, or the host of the address), and it has {names}"
+            "the counterparty's certificate is for another host: expected {expected} \
+             (tls.server_name, or the host of the address), found {names}"
         );
     }
     format!("the counterparty's certificate {}", of_certificate(why))
@@ -135,41 +146,42 @@ fn certificate(why: &CertificateError) -> String {
 fn of_certificate(why: &CertificateError) -> String {
     let text = match why {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
-            "has expired, or the clock here is wrong"
+            "has expired, or the clock of this machine is wrong"
         }
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
-            "is not valid yet, or the clock here is wrong"
+            "is not valid yet, or the clock of this machine is wrong"
         }
         CertificateError::UnknownIssuer => {
-            "was signed by nobody who is trusted here (tls.ca), or its chain lacks one in between"
+            "was not signed by a trusted authority (tls.ca), or an intermediate certificate is \
+             missing from its chain"
         }
         CertificateError::Revoked => "was revoked",
         CertificateError::UnknownRevocationStatus => {
-            "cannot be checked: no revocation list of its issuer is among tls.crl"
+            "cannot be checked: tls.crl has no revocation list of its issuer"
         }
         CertificateError::ExpiredRevocationList
         | CertificateError::ExpiredRevocationListContext { .. } => {
-            "cannot be checked: the revocation list (tls.crl) of its issuer is out of date"
+            "cannot be checked: the revocation list of its issuer (tls.crl) has expired"
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "is for another host name"
+            "is for another host"
         }
         CertificateError::BadEncoding => "cannot be read: its bytes are damaged",
         CertificateError::UnsupportedSignatureAlgorithmContext { .. }
         | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
-            "is signed with an algorithm that is not known here"
+            "is signed with an algorithm that is not supported here"
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
-            "may not be used for this side of a connection (its extended key usage)"
+            "is not allowed for this side of a connection (extended key usage)"
         }
         CertificateError::ApplicationVerificationFailure => {
-            "is none of those that are wanted (tls.peer)"
+            "matches none of the expected certificates (tls.peer)"
         }
         CertificateError::BadSignature => "has a wrong signature",
         // webpki has no variant for this error.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
-            "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: it may sign the \
-             certificate of a host, and not be one"
+            "belongs to an authority (CA:TRUE), such as `openssl req -x509` creates: this \
+             certificate may sign the certificate of a host, but not serve as one"
         }
         other => return format!("is not accepted: {}", spaced(&other.to_string())),
     };
@@ -179,18 +191,33 @@ fn of_certificate(why: &CertificateError) -> String {
 /// Describes an alert that the counterparty sent (RFC 8446 section 6.2).
 fn told(alert: AlertDescription) -> String {
     let text = match alert {
-        AlertDescription::CertificateRequired => "it requires a certificate, and none is shown",
+        AlertDescription::CertificateRequired => {
+            "we presented no certificate, but the \
+            counterparty requires one"
+        }
         // Java sends the second alert.
         AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
-            "it does not accept our certificate"
+            "the counterparty does not accept our certificate"
         }
         AlertDescription::CertificateExpired => "our certificate has expired",
         AlertDescription::CertificateRevoked => "our certificate was revoked",
-        AlertDescription::UnknownCA => "it does not trust who has signed our certificate",
-        AlertDescription::ProtocolVersion => "it allows no version of TLS that is offered here",
-        AlertDescription::HandshakeFailure => "nothing that both sides know was found",
-        AlertDescription::AccessDenied => "our certificate is none of those it wants",
-        AlertDescription::UnrecognisedName => "it has no certificate for the name we asked for",
+        AlertDescription::UnknownCA => {
+            "the counterparty does not trust the authority that signed \
+                                        our certificate"
+        }
+        AlertDescription::ProtocolVersion => "the counterparty allows no TLS version that we offer",
+        AlertDescription::HandshakeFailure => {
+            "both sides have no TLS version, cipher or \
+            algorithm in common"
+        }
+        AlertDescription::AccessDenied => {
+            "the counterparty does not permit access with our \
+            certificate"
+        }
+        AlertDescription::UnrecognisedName => {
+            "the counterparty has no certificate for the host \
+            name that we requested"
+        }
         other => {
             let number = u8::from(other);
             let name = other.as_str().map(|name| format!(" ({})", spaced(name)));

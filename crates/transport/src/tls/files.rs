@@ -77,7 +77,9 @@ impl TlsFiles {
             CertifiedKey::from_der(chain, secret, provider).map(Arc::new).map_err(|error| {
                 let (key, certificate) = (key.display(), certificate.display());
                 let why = match error {
-                    rustls::Error::InconsistentKeys(_) => "they do not belong together".to_owned(),
+                    rustls::Error::InconsistentKeys(_) => "the certificate and the key do not \
+                        belong together"
+                        .to_owned(),
                     other => refused(&other).to_string(),
                 };
                 TlsError(format!("{certificate} and its key {key}: {why}"))
@@ -121,7 +123,7 @@ pub(super) fn roots_of_the_system() -> Result<RootCertStore, TlsError> {
     if roots.is_empty() {
         let why = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
         return Err(TlsError(format!(
-            "the system has no certificates of those it trusts{why}; name a file with tls.ca"
+            "the system has no certificates of trusted authorities{why}; name a file in tls.ca"
         )));
     }
     Ok(roots)
@@ -142,14 +144,17 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     let why = match error {
         pem::Error::Io(error) => return wrong(path, error),
-        pem::Error::NoItemsFound => format!("no {what} in it (PEM)"),
+        pem::Error::NoItemsFound => format!("the file contains no {what} in PEM format"),
         pem::Error::MissingSectionEnd { .. } => {
-            format!("the {what} in it (PEM) has no end: the file was cut, or is still written")
+            format!(
+                "the {what} (PEM) has no end line: the file is truncated, or still being \
+                     written"
+            )
         }
         pem::Error::IllegalSectionStart { .. } => {
-            "a line that begins a section (PEM) is damaged".to_owned()
+            "a line that begins a PEM section is damaged".to_owned()
         }
-        other => format!("no {what} can be read from it (PEM): {other}"),
+        other => format!("no {what} (PEM) can be read from the file: {other}"),
     };
     let hint = conversion(path, what).map(|hint| format!("; {hint}")).unwrap_or_default();
     TlsError(format!("{}: {why}{hint}", path.display()))
@@ -168,13 +173,13 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
              PKCS12"
         );
         let then = pkcs12("store.p12", is_key);
-        return Some(format!("it is a key store of Java: `{keytool}`, then {then}"));
+        return Some(format!("the file is a Java key store: run `{keytool}`, then {then}"));
     }
     if bytes.first() == Some(&SEQUENCE) {
         // Java has written PKCS #12 by default since version 9, whatever the name of the file.
         if is_store.iter().any(|one| end.eq_ignore_ascii_case(one)) {
             return Some(format!(
-                "it is a key store (PKCS #12): {}",
+                "the file is a PKCS #12 key store: {}",
                 pkcs12(&shown.to_string(), is_key)
             ));
         }
@@ -184,15 +189,15 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
             _ => "crl",
         };
         return Some(format!(
-            "it seems to be DER: `openssl {verb} -inform DER -in {shown} -out FILE.pem` makes a \
-             file that can be read"
+            "the file seems to be in DER format: `openssl {verb} -inform DER -in {shown} -out \
+             FILE.pem` makes a readable file"
         ));
     }
     let is_locked = is_key && String::from_utf8_lossy(&bytes).contains("ENCRYPTED PRIVATE KEY");
     is_locked.then(|| {
         format!(
-            "the key has a password: `openssl pkey -in {shown} -out FILE.key` asks for it, and \
-             makes a file without"
+            "the key has a password: `openssl pkey -in {shown} -out FILE.key` asks for the \
+             password and makes a key file without password"
         )
     })
 }
@@ -207,11 +212,11 @@ const SEQUENCE: u8 = 0x30;
 fn pkcs12(from: &str, is_key: bool) -> String {
     let key = format!("`openssl pkcs12 -in {from} -nocerts -nodes -out FILE.key`");
     if is_key {
-        return format!("{key} makes a file that can be read");
+        return format!("{key} makes a readable file");
     }
     format!(
-        "`openssl pkcs12 -in {from} -nokeys -out FILE.pem` makes a file that can be read, and \
-         {key} that of the key"
+        "`openssl pkcs12 -in {from} -nokeys -out FILE.pem` makes a readable certificate file, and \
+         {key} makes the key file"
     )
 }
 

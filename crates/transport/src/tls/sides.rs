@@ -193,7 +193,7 @@ impl Client {
     pub fn with_clock(options: ClientOptions, clock: Clock) -> Result<Self, TlsError> {
         let name = ServerName::try_from(options.server_name.clone());
         let name = name.map_err(|_| {
-            TlsError(format!("`{}` is neither a host name nor an address", options.server_name))
+            TlsError(format!("`{}` is neither a host name nor an IP address", options.server_name))
         })?;
         let loaded = load(&options.files, || client_config(&options, &clock))?;
         Ok(Self { options, clock, name, loaded })
@@ -239,7 +239,9 @@ impl Client {
                 Ok(()) => break,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     if !wait() {
-                        return failed(&"the counterparty has not ended the TLS handshake in time");
+                        return failed(
+                            &"the counterparty did not complete the TLS handshake in time",
+                        );
                     }
                 }
                 Err(error) => return failed(&error),
@@ -293,7 +295,7 @@ fn server_config(options: &ServerOptions, clock: &Clock) -> Result<(ServerConfig
     let provider = provider();
     let keys = options.files.keys(&provider)?;
     if keys.is_empty() {
-        return Err(TlsError("a server needs a certificate and its key".to_owned()));
+        return Err(TlsError("a TLS server needs a certificate and its key".to_owned()));
     }
     let config = ServerConfig::builder_with_details(Arc::clone(&provider), Arc::new(clock.clone()));
     let config = config
@@ -338,10 +340,10 @@ fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig
 fn unfit(error: &VerifierBuilderError) -> TlsError {
     TlsError(match error {
         VerifierBuilderError::InvalidCrl(why) => {
-            format!("tls.crl: a list cannot be used: {}", spaced(&format!("{why:?}")))
+            format!("tls.crl: a revocation list is not usable: {}", spaced(&format!("{why:?}")))
         }
         // The enum is non-exhaustive.
-        _ => "nobody is trusted to sign certificates; name a file with tls.ca".to_owned(),
+        _ => "no authority is trusted to sign certificates; name a file in tls.ca".to_owned(),
     })
 }
 

@@ -22,7 +22,7 @@ const EMPTY_READS: usize = 64;
 /// their own.
 const SHORT_READS: usize = 2;
 
-const ENDLESS: &str = "TLS records without a byte in them, one after the other";
+const ENDLESS: &str = "the counterparty sends only empty TLS records";
 
 /// A stream that encrypts its bytes over another stream.
 pub struct TlsStream {
@@ -148,8 +148,8 @@ impl TlsStream {
             return Err(self.fail(text));
         }
         if self.is_read_closed && self.tls.is_handshaking() {
-            let text = "the counterparty closed the connection during the TLS handshake: it may \
-                        expect plain text, or have refused";
+            let text = "the counterparty closed the connection during the TLS handshake: the \
+                        counterparty may expect plain text, or may have refused the connection";
             return Err(self.fail(text.to_owned()));
         }
         if was_handshaking && !self.tls.is_handshaking() {
