@@ -595,7 +595,7 @@ impl Bridge {
                 let mut note = self.gateway.origins.note(to.id(), None);
                 let options = SendOptions { note: Some(&mut note), ..SendOptions::default() };
                 if let Err(error) = to.send_with(options, "j", fill) {
-                    tracing::warn!(session = %id, seq, %error, "a rejection could not be passed on");
+                    tracing::warn!(session = %id, seq, %error, "a reject could not be passed on");
                 }
             }
             Some(Origin::Program(socket, reference)) => {

@@ -54,8 +54,8 @@ fn failover(session: &mut Session<'_>) {
             }
             _ => {
                 is_over = true;
-                let says = "QuickFIX does not read this address: a lower number is missing, or this \
-                     number has no host or no port";
+                let says = "QuickFIX does not read this address: a lower number is missing, or \
+                            this number has no host or no port";
                 for key in [host_key, port_key] {
                     session.tell(&key, Fate::Ignored, "", says);
                 }

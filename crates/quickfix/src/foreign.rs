@@ -199,7 +199,7 @@ mod tests {
         let text = reference(Some("Schedules.X.StartTime")).unwrap();
         assert!(text.starts_with("`Schedules.X.StartTime` is a key of FIX Antenna C++;"), "{text}");
         let why = reference(Some("Description")).unwrap_err();
-        let expected = "`Description` is a key of QuickFIX/J, and there is none like it here: a \
+        let expected = "`Description` is a key of QuickFIX/J; Transfix has no such key: a \
                         comment in the file serves the same purpose";
         assert_eq!(why, expected);
         // A key of ours comes first.

@@ -275,6 +275,6 @@ mod tests {
         let found = session.entries.iter().find(|entry| entry.key == "HeartBtInt").unwrap();
         assert_eq!((&*found.value, findings.len()), ("9999", 9_999));
         let first = findings.iter().find(|finding| finding.line == 2).unwrap();
-        assert_eq!(first.says, "line 4 says it again, and the last one counts");
+        assert_eq!(first.says, "line 4 sets the same key again, and the last value applies");
     }
 }

@@ -150,8 +150,8 @@ fn cpp_verify_level(session: &mut Session<'_>) -> bool {
     const LEVEL: &str = "CertificateVerifyLevel";
     let level = session.value(LEVEL);
     if !session.is_acceptor() {
-        let says = "with 0 a QuickFIX initiator accepts any certificate; Transfix always verifies the \
-             certificate";
+        let says = "with 0 a QuickFIX initiator accepts any certificate; Transfix always verifies \
+                    the certificate";
         match level {
             Some("0") => session.tell(LEVEL, Fate::Dangerous, "", says),
             _ => session.tell(LEVEL, Fate::Honoured, "", ""),

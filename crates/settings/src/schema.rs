@@ -34,7 +34,7 @@ pub(super) fn text() -> String {
             ),
             "engine": about("Settings that all sessions share.", engine),
             "admin": about("The administration over HTTP (optional).", admin),
-            "events": about("The targets of the program's events, and the events to write there.", events),
+            "events": about("The targets and levels of the program's events.", events),
             "defaults": about("Keys that apply to all sessions.", defined("session")),
             "dictionaries": about(
                 "Names for dictionaries, for use in the sessions.",

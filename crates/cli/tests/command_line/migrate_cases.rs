@@ -545,7 +545,8 @@ fn a_missing_key_of_the_hours_is_named() {
         let run = migrated(&dir, &text, &options);
         assert_eq!(run.code, 1, "{keys}: {run:#?}");
         let why = format!(
-            ": {missing} is missing; {there} does not go without it; the engine does not start until `schedule` is corrected"
+            ": {missing} is missing; {there} does not go without it; the engine does not start \
+             until `schedule` is corrected"
         );
         let said = run.err.lines().filter(|line| line.contains("not carried over: "));
         let count = keys.lines().count();

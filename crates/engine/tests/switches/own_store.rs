@@ -141,7 +141,8 @@ fn no_store_is_opened_for_strangers() {
 fn refreshing_needs_a_store_of_ones_own() {
     let settings = Settings::of(venue(|s| s.store.refresh_on_logon = true));
     let refused = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
-    let why = "refresh_on_logon requires a store of your own, because only this engine writes its own stores";
+    let why = "refresh_on_logon requires a store of your own, because only this engine writes its \
+               own stores";
     assert_eq!(refused, format!("FIX.4.4:VENUE->CLIENT: {why}"));
 }
 

@@ -283,8 +283,8 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
         (
             GOOD,
             "header_fields = [\"50=A\", \"115=B\", \"57=C\"]",
-            "header_fields: tag 50: use the setting sender_sub_id instead; header_fields: tag 57: target_sub_id \
-             says it",
+            "header_fields: tag 50: use the setting sender_sub_id instead; header_fields: tag 57: \
+             use the setting target_sub_id instead",
         ),
         (
             INITIATOR,

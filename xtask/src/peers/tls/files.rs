@@ -20,7 +20,7 @@ impl Files {
     pub(super) fn make(dir: &Path) -> Outcome<Self> {
         fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let files = Self { dir: dir.to_owned() };
-        // They have the same name: only the key tells them apart, and Java the counterparty presented no certificate to
+        // They have the same name: only the key tells them apart, and Java shows no certificate to
         // whom trusts nobody with the name of its authority.
         for authority in ["ca", "other"] {
             files.run(&format!(
