@@ -264,7 +264,10 @@ fn it_does_not_start_where_it_would_not_be_safe() {
     let open = try_with(&|s| s.address = "0.0.0.0:0".to_owned());
     assert!(open.contains("is reachable from other machines"), "{open}");
     let none = try_with(&|s| s.users_file = "none.toml".into());
-    assert!(none.contains("`transfix admin user add --file none.toml NAME` makes it"), "{none}");
+    assert!(
+        none.contains("`transfix admin user add --file none.toml NAME` creates the file"),
+        "{none}"
+    );
     let half = try_with(&|s| s.certificate = "x.pem".into());
     assert!(half.ends_with("certificate and key belong together"), "{half}");
     let taken = try_with(&|s| s.address = market.server.address().to_string());

@@ -196,9 +196,9 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
     let nobody = "<SenderCompID>A</SenderCompID><TargetCompID>B</TargetCompID>";
     for name in ["SessionStatus", "Heartbeat", "StopSession", "Delete", "ToBackup", "SentStat"] {
         let xml = format!("<{name}>{nobody}</{name}>");
-        one.gets(&xml, 3, "there is no session of A with B");
+        one.gets(&xml, 3, "no session is named of A with B");
     }
-    one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "there is no session");
+    one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "no session is named");
     one.gets("<SessionLog/>", 1, "SessionLog is not implemented");
     one.gets("<Sing/>", 1, "there is no command Sing; Help lists all");
     one.gets("<ReloadConfig/>", 1, "takes no such requests (1403)");

@@ -330,7 +330,8 @@ mod tests {
             (ORDER.replace("40=1", "140=1"), "OrdType(40): Required tag missing"),
             (
                 format!("{ORDER}11=2|"),
-                "ClOrdID(11)=2: Tag appears more than once; field 8 is the same; leave one out",
+                "ClOrdID(11)=2: Tag appears more than once; field 8 is the same; remove this \
+                 entry",
             ),
             (
                 format!("{ORDER}57=X|"),

@@ -407,17 +407,17 @@ fn faults_of_groups_are_named() {
         ("453=x|448=A|", Some("group 453: its NumInGroup is not a number")),
         (
             "453=1|447=D|448=A|",
-            Some("group 453, entry 1: tag 447 stands where its delimiter 448 is expected"),
+            Some("group 453, entry 1: tag 447 is in place of the delimiter 448 is expected"),
         ),
         (
             "453=2|448=A|55=EU|",
-            Some("group 453, entry 2: tag 55 stands where its delimiter 448 is expected"),
+            Some("group 453, entry 2: tag 55 is in place of the delimiter 448 is expected"),
         ),
         ("453=1|448=A|448=B|", Some("group 453, entry 2: NumInGroup gives fewer entries")),
-        ("453=1|448=A|452=1|447=D|", Some("group 453, entry 1: tag 447 may not stand after 452")),
+        ("453=1|448=A|452=1|447=D|", Some("group 453, entry 1: tag 447 must not follow 452")),
         (
             "453=1|448=A|802=2|523=X|803=4|",
-            Some("group 802, entry 2: its delimiter 523 is expected, but the message ends"),
+            Some("group 802, entry 2: the delimiter 523 is expected, but the message ends"),
         ),
     ];
     for (body, expected) in table {

@@ -182,7 +182,8 @@ mod tests {
             ("address = '[::]:9880'", "logon: anybody who knows the CompIDs can log on"),
             (
                 "address = '[::]:9880'\nallow_from = ['10.1.0.0/16', '::1']",
-                "logon: whoever knows the CompIDs and comes from 10.1.0.0/16, ::1 can log on",
+                "logon: anybody who knows the CompIDs and connects from 10.1.0.0/16, ::1 can \
+                 log on",
             ),
         ];
         for (line, expected) in all {

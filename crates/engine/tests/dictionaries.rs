@@ -136,7 +136,7 @@ fn what_is_out_of_range_in_code_is_an_error_of_the_start() {
     settings.engine.latency_unusual_percent = 100;
     let started = Engine::start(&settings, |_| Box::new(Side { events: channel().0 }));
     let Err(error) = started else { panic!("started") };
-    let why = "[engine]: latency_unusual_percent is at least 101, not 100";
+    let why = "[engine]: latency_unusual_percent must be at least 101, not 100";
     assert!(error.to_string().ends_with(why), "{error}");
 }
 

@@ -210,7 +210,11 @@ mod tests {
     #[test]
     fn a_wrong_name_leads_to_the_nearest_of_any_engine() {
         for (wrong, expected) in [
-            ("heart_bt_int", "no key or table `heart_bt_int`; did you mean `heart_bt_int_s`?"),
+            (
+                "heart_bt_int",
+                "no key or table is named `heart_bt_int`; did you mean \
+                              `heart_bt_int_s`?",
+            ),
             ("SocketConectHost", "; did you mean `SocketConnectHost`?"),
             ("heartbeatIntervall", "; did you mean `heartbeatInterval`?"),
             ("logn_retries", "; did you mean `login_retries`?"),

@@ -58,7 +58,8 @@ fn what_is_written_can_be_read_and_is_what_the_library_takes() {
             Ok((settings, _)) => settings,
             Err(error) => {
                 // A time or a zone that is none, or a property of Java.
-                let waits = ["the engine does not start until", "set it before the start"];
+                let waits =
+                    ["the engine does not start until", "set the variable before the start"];
                 assert!(waits.iter().any(|text| migration.report().contains(text)), "{error}");
                 continue;
             }
@@ -150,7 +151,7 @@ fn values_reach_the_settings() {
 fn a_value_that_cannot_be_read_is_said_and_does_not_count() {
     for (line, expected) in [
         ("LogonTimeout=10s", "`10s` is no number"),
-        ("LogonTimeout=0.0001", "finer than can be said"),
+        ("LogonTimeout=0.0001", "too precise for the unit"),
         ("LogonTimeout=99999999999999999999", "is no number"),
         ("LogonTimeout=", "`` is no number"),
         ("ResetOnLogon=yes", "`yes` is neither Y nor N"),
@@ -168,12 +169,19 @@ fn a_value_that_cannot_be_read_is_said_and_does_not_count() {
 #[test]
 fn a_file_without_a_session_is_an_error_with_its_line() {
     for (text, expected) in [
-        ("", "no.cfg: no [SESSION] of QuickFIX C++"),
+        ("", "no.cfg: the file has no [SESSION] of QuickFIX C++"),
         ("[DEFAULT]\nHeartBtInt=30\n", "no.cfg: no [SESSION]"),
-        ("[SESSION]\nBeginString=FIX.4.4\n", "no.cfg:1: no [SESSION] of QuickFIX C++ that can be"),
-        ("[SESSION]\nConnectionType=Acceptor\n", "ConnectionType is initiator or acceptor, not"),
+        (
+            "[SESSION]\nBeginString=FIX.4.4\n",
+            "no.cfg:1: the file has no [SESSION] of QuickFIX \
+            C++ that can be",
+        ),
+        (
+            "[SESSION]\nConnectionType=Acceptor\n",
+            "ConnectionType must be initiator or acceptor, not",
+        ),
         (&DESK.replace("Port=1", "Port=many"), "SocketConnectPort: `many` is no port"),
-        (&DESK.replace("DESK", "DE\u{200b}SK"), "not seen"),
+        (&DESK.replace("DESK", "DE\u{200b}SK"), "invisible"),
     ] {
         let migration = Migration::parse("no.cfg", text.as_bytes(), Some(Dialect::Cpp)).unwrap();
         assert!(migration.is_empty() && migration.report().contains(" not carried over\n"));
@@ -279,7 +287,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
     ] {
         let (tls, report) = both(&acceptor, more, dialect);
         assert_eq!(tls.certificate.unwrap(), Path::new("acceptor.pem"), "{report}");
-        assert!(report.contains("names no certificate that can be read here"), "{report}");
+        assert!(report.contains("names no certificate that Transfix can read"), "{report}");
     }
     // Certificates are asked for, and nobody is trusted yet.
     for (more, dialect) in [
@@ -321,8 +329,9 @@ fn files_that_are_no_pem_come_with_the_command_that_makes_it() {
     let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();
     let report = migration.report();
     for expected in [
-        "tls.certificate = \"desk.pem\": not PEM: `openssl x509 -inform DER -in desk.cer -out",
-        "has a password: `openssl pkey -in 'own key.pem' -out 'own key.open.key'`",
+        "tls.certificate = \"desk.pem\": the file is not PEM: `openssl x509 -inform DER -in \
+         desk.cer -out",
+        "has a password: run `openssl pkey -in 'own key.pem' -out 'own key.open.key'`",
         "`openssl x509 -inform DER -in ca.crt -out ca.pem`",
         "tls.crl = [\"/etc/crl.pem\"]: `cat /etc/crl/* > /etc/crl.pem`",
     ] {
@@ -401,7 +410,7 @@ fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
                             let report = migration.report();
                             let is_told = migration.is_empty()
                                 || report.contains("the engine does not start until")
-                                || report.contains("set it before the start");
+                                || report.contains("set the variable before the start");
                             assert!(is_told, "{error}: {report}");
                         }
                     }
@@ -484,14 +493,14 @@ fn what_a_transport_dictionary_has_beyond_ours_is_carried_over() {
     let field = "  <field number='9002' name='VenueKey' type='STRING'/>\n </fields>";
     let code = "   <value enum='Z' description='MORE'/>\n";
     for (text, expected, fate) in [
-        (ours.clone(), "the same as ours", Fate::Honoured),
+        (ours.clone(), "the same as the built-in dictionary FIXT11", Fate::Honoured),
         (
             ours.replacen("   <value ", &format!("{code}   <value "), 1),
             "1 difference",
             Fate::Honoured,
         ),
         (ours.replacen(" </fields>", field, 1), "VenueKey(9002) added", Fate::Honoured),
-        (less(&ours), "which takes more", Fate::Mapped),
+        (less(&ours), "which allows more", Fate::Mapped),
     ] {
         fs::write(dir.path().join("session.xml"), text).unwrap();
         let migration = Migration::read(&cfg, Some(Dialect::Cpp)).unwrap();

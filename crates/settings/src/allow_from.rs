@@ -169,19 +169,23 @@ mod tests {
 
     #[test]
     fn a_text_that_is_none_is_told_with_what_would_be_right() {
-        let neither = "neither an address nor a subnet such as 10.1.0.0/16";
+        let neither = "neither an IP address nor a subnet such as 10.1.0.0/16";
         for (text, expected) in [
             ("", neither),
             ("fix.bank.example", neither),
             ("10.1/16", neither),
             ("10.1.0.0:9880", neither),
             ("fe80::1%eth0", neither),
-            ("10.1.0.0/33", "behind the `/` stands 0 to 32"),
-            ("10.1.0.0/", "behind the `/` stands 0 to 32"),
-            ("10.1.0.0/+8", "behind the `/` stands 0 to 32"),
-            ("10.1.0.0/255.255.0.0", "behind the `/` stands 0 to 32"),
-            ("::1/129", "behind the `/` stands 0 to 128"),
-            ("10.1.2.3/16", "write 10.1.0.0/16 for the subnet, or 10.1.2.3 for the one address"),
+            ("10.1.0.0/33", "the number after `/` must be 0 to 32"),
+            ("10.1.0.0/", "the number after `/` must be 0 to 32"),
+            ("10.1.0.0/+8", "the number after `/` must be 0 to 32"),
+            ("10.1.0.0/255.255.0.0", "the number after `/` must be 0 to 32"),
+            ("::1/129", "the number after `/` must be 0 to 128"),
+            (
+                "10.1.2.3/16",
+                "write 10.1.0.0/16 for the subnet, or 10.1.2.3 for this single \
+                             address",
+            ),
             ("2001:db8::1/32", "write 2001:db8::/32 for the subnet"),
             ("::ffff:0.0.0.0/95", "write a subnet for each"),
         ] {

@@ -466,8 +466,8 @@ mod tests {
     fn names_can_be_read_in_a_line() {
         let long = "X".repeat(256);
         for id in ["A\nB", "A\u{202e}B", "\u{200b}"] {
-            refused(|s| s.target_comp_id = id.to_owned(), "not seen");
-            refused(|s| s.sender_sub_id = id.to_owned(), "not seen");
+            refused(|s| s.target_comp_id = id.to_owned(), "invisible");
+            refused(|s| s.sender_sub_id = id.to_owned(), "invisible");
         }
         refused(|s| s.sender_comp_id = long.clone(), "at most 255 bytes");
         refused(|s| s.target_comp_id = long, "at most 255 bytes");
@@ -481,21 +481,24 @@ mod tests {
                 store(s);
                 s.store.keep_outbound = false;
             },
-            "needs keep_outbound = true",
+            "requires keep_outbound = true",
         );
         refused(
             |s| {
                 store(s);
                 s.protocol.reset_on.logout = true;
             },
-            "needs reset_on = []",
+            "requires reset_on = []",
         );
-        refused(|s| s.threads.cpu = Some(0), "requires a thread of the session's own");
+        refused(|s| s.threads.cpu = Some(0), "requires a thread for this session alone");
         refused(
             |s| (s.threads.cpu, s.threads.mode) = (Some(0), Mode::Polled),
-            "mode = \"dedicated\" or \"spin\", not \"polled\"",
+            "(mode = \"dedicated\" or \"spin\"), not \"polled\"",
         );
-        refused(|s| s.protocol.reset_after = Duration::from_hours(24), "no reset in mid-session");
+        refused(
+            |s| s.protocol.reset_after = Duration::from_hours(24),
+            "FIX.4.0 has no ResetSeqNumFlag(141)",
+        );
         refused(
             |s| {
                 s.begin_string = BeginString::Fix44;
@@ -504,30 +507,36 @@ mod tests {
             },
             "reset_at_zone: unknown time zone `Europe/Londn`; did you mean `Europe/London`?",
         );
-        refused(|s| s.queue.queue_expires = Duration::from_secs(60), "needs offline = \"queue\"");
+        refused(
+            |s| s.queue.queue_expires = Duration::from_secs(60),
+            "requires offline = \"queue\"",
+        );
         refused(|s| s.application.messages_max = 0, "application.messages_max");
         refused(|s| s.queue.slow_consumer_bytes = 16 << 20, "must be less than queued_bytes_max");
         let finer = Duration::from_millis(1_500);
-        refused(|s| s.protocol.heart_bt_int = finer, "heart_bt_int_s is a whole number of seconds");
+        refused(
+            |s| s.protocol.heart_bt_int = finer,
+            "heart_bt_int_s must be a whole number of seconds",
+        );
         refused(|s| s.resend.repeat_after = Duration::MAX, "resend.repeat_after_s is at most");
         refused(|s| s.timing.margin_percent = 1_001, "timing.margin_percent is at most 1000, not");
-        refused(|s| s.socket.dscp = Some(64), "dscp is 0 to 63, not 64");
-        refused(|s| s.socket.tcp_keepalive_probes = 3, "tcp_keepalive_s says after which idle");
+        refused(|s| s.socket.dscp = Some(64), "dscp must be 0 to 63, not 64");
+        refused(|s| s.socket.tcp_keepalive_probes = 3, "require tcp_keepalive_s");
         refused(
             |s| s.socket.tcp_keepalive_interval = Duration::from_secs(3),
-            "tcp_keepalive_s says after which idle",
+            "require tcp_keepalive_s",
         );
-        refused(|s| s.socket.local_address = "::1".into(), "where an initiator connects from");
+        refused(|s| s.socket.local_address = "::1".into(), "local_address is for initiators only");
         let spins = |s: &mut SessionSettings| {
             (s.threads.mode, s.threads.spin) = (Mode::Spin, Duration::from_micros(50));
         };
         refused(spins, "or sleep in your program");
-        refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "about listening");
+        refused(|s| (s.role, s.socket.reuse_port) = (Role::Initiator, true), "for acceptors only");
         refused(
             |s| s.socket.reconnect_interval = Duration::ZERO,
-            "reconnect_interval_ms is at least 1, not",
+            "reconnect_interval_ms must be at least 1, not",
         );
-        refused(|s| s.retention.when_full = BeyondLimit::Refuse, "needs bytes_max");
+        refused(|s| s.retention.when_full = BeyondLimit::Refuse, "requires bytes_max");
         refused(|s| s.retention.archive_dir = Some("".into()), "must not be empty");
     }
 }

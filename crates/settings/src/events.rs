@@ -306,15 +306,35 @@ mod tests {
             ("info", Ok("info")),
             ("transfix=WARN", Ok("off,transfix=warn")),
             ("transfix::link=debug,error", Ok("error,transfix::link=debug")),
-            ("loud", Err("`loud` is no level; known are off, error, warn, info, debug, trace")),
-            ("", Err("`` is no level; known are off, error, warn, info, debug, trace")),
-            ("info,", Err("`` is no level; known are off, error, warn, info, debug, trace")),
-            ("info, a=warn", Err("` a` is no part; write transfix::link=debug")),
+            (
+                "loud",
+                Err("`loud` is not a level; write one of off, error, warn, info, debug, \
+                          trace"),
+            ),
+            ("", Err("`` is not a level; write one of off, error, warn, info, debug, trace")),
+            ("info,", Err("`` is not a level; write one of off, error, warn, info, debug, trace")),
+            (
+                "info, a=warn",
+                Err("` a` is not the name of a program part; write for example \
+                                  transfix::link=debug"),
+            ),
             ("info,warn", Err("the level for all other parts appears twice; remove one")),
-            ("a=info,a=warn", Err("two levels for `a`; leave one out")),
-            ("a[b]=info", Err("`a[b]` is no part; write transfix::link=debug")),
-            ("=info", Err("`` is no part; write transfix::link=debug")),
-            ("a\nb=info", Err("`a\\nb` is no part; write transfix::link=debug")),
+            ("a=info,a=warn", Err("the level for `a` appears twice; remove one")),
+            (
+                "a[b]=info",
+                Err("`a[b]` is not the name of a program part; write for example \
+                               transfix::link=debug"),
+            ),
+            (
+                "=info",
+                Err("`` is not the name of a program part; write for example \
+                           transfix::link=debug"),
+            ),
+            (
+                "a\nb=info",
+                Err("`a\\nb` is not the name of a program part; write for example \
+                               transfix::link=debug"),
+            ),
         ] {
             let read = text.parse::<EventLevels>().map(|levels| levels.to_string());
             let read = read.map_err(|error| error.to_string());

@@ -147,10 +147,10 @@ mod tests {
     #[test]
     fn what_is_no_hash_is_told() {
         for (text, expected) in [
-            ("sesame", "is a hash by Argon2"),
-            ("", "is a hash by Argon2"),
-            ("$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ", "is a hash by Argon2"),
-            ("$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "is a hash by Argon2"),
+            ("sesame", "must be an Argon2"),
+            ("", "must be an Argon2"),
+            ("$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ", "must be an Argon2"),
+            ("$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "must be an Argon2"),
             (
                 "$argon2id$v=19$m=2000000,t=2,p=1$c2FsdHNhbHQ$\
                  AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA",

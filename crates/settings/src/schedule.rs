@@ -263,7 +263,7 @@ impl Schedule {
         for (open, close) in windows {
             if let Some((before, end)) = last.filter(|(_, end)| *end > open) {
                 return Err(ScheduleError::new(format!(
-                    "two windows overlap: {before} to {end}, and {open} to {close}"
+                    "two two windows overlap: {before} to {end}, and {open} to {close}"
                 )));
             }
             last = Some((open, close));

@@ -56,7 +56,11 @@ mod tests {
     #[test]
     fn what_has_no_end_is_told() {
         let error = read("/dev/zero").unwrap_err().to_string();
-        assert_eq!(error, "it has more than 64 MiB; is it the right file?");
+        assert_eq!(
+            error,
+            "the file is larger than 64 MiB; check that the path names the right \
+                           file"
+        );
         let error = read_plain(Path::new("/dev/zero")).unwrap_err().to_string();
         assert_eq!(error, "the path is not a regular file; copy its content into one");
         assert!(read("/nothing/here").is_err() && read("/").is_err());

@@ -136,13 +136,13 @@ impl<'t> Value<'t> {
                 "; write the number without quotes".to_owned()
             }
             TRUE_OR_FALSE if is_text && matches!(text, "true" | "false") => {
-                "; write the number without quotes".to_owned()
+                "; write the word without quotes".to_owned()
             }
             TEXT if found == self.source => format!("; write \"{found}\""),
             LIST if found == self.source => format!("; write [{found}]"),
             _ => String::new(),
         };
-        format!("{key} is {form}, not {found}{remedy}")
+        format!("{key} must be {form}, not {found}{remedy}")
     }
 }
 
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn numbers_and_switches() {
-        let whole = "is a whole number from 0 to 4294967295, not";
+        let whole = "must be a whole number from 0 to 4294967295, not";
         for (value, found) in [
             ("\"30\"", "\"30\"; write the number without quotes"),
             ("\"30 s\"", "\"30 s\""),
@@ -252,10 +252,10 @@ mod tests {
                 &format!("`heart_bt_int_s` {whole} {found}"),
             );
         }
-        check("cpu = -1", "`cpu` is a whole number from 0 on, not -1");
+        check("cpu = -1", "`cpu` must be a whole number of 0 or more, not -1");
         check(
             "default_appl_ver_id = 300",
-            "`default_appl_ver_id` is a whole number from 0 to 255, not 300",
+            "`default_appl_ver_id` must be a whole number from 0 to 255, not 300",
         );
         check(
             "timing.margin_percent = \"20%\"",
@@ -264,53 +264,60 @@ mod tests {
         check("log = { dir = \"log\", mask = [-1] }", &format!("`mask` {whole} -1"));
         check(
             "validate = \"true\"",
-            "`validate` is true or false, not \"true\"; write the number without quotes",
+            "`validate` must be true or false, not \"true\"; write the word without quotes",
         );
-        check("validate = 1", "`validate` is true or false, not 1");
-        check("checks = { codes = 1 }", "`codes` is true or false, not 1");
+        check("validate = 1", "`validate` must be true or false, not 1");
+        check("checks = { codes = 1 }", "`codes` must be true or false, not 1");
         let behind =
             "the value after `=` is neither a number, nor true or false, nor a text in quotes";
         check("validate = yes", behind);
         check("mode = initiator", behind);
         check("port = 30 s", behind);
         check("mode =", "the key `mode` has no value");
-        check("log = { dir = \"a\", dir = \"b\" }", "the key `dir` appears twice; leave one out");
+        check("log = { dir = \"a\", dir = \"b\" }", "the key `dir` appears twice; remove one");
     }
 
     #[test]
     fn texts_lists_and_tables() {
-        check("qualifier = 5", "`qualifier` is a text in quotes, not 5; write \"5\"");
+        check("qualifier = 5", "`qualifier` must be a text in quotes, not 5; write \"5\"");
         check(
             "reset_at = 17:00:00",
-            "`reset_at` is a text in quotes, not 17:00:00; write \"17:00:00\"",
+            "`reset_at` must be a text in quotes, not 17:00:00; write \"17:00:00\"",
         );
-        check("store_dir = [\"a\"]", "`store_dir` is a path in quotes, not a list");
-        check("precision = 3", "`precision` is a word in quotes, not 3");
-        check("mode = 3", "`mode` is a word in quotes, not 3");
-        check("reset_on = \"logon\"", "`reset_on` is a list, not \"logon\"; write [\"logon\"]");
-        check("log = \"log\"", "`log` is a table, such as { dir = \"log\" }, not \"log\"");
-        check("checks = [\"codes\"]", "`checks` is a table, such as { key = value }, not a list");
+        check("store_dir = [\"a\"]", "`store_dir` must be a path in quotes, not a list");
+        check("precision = 3", "`precision` must be a word in quotes, not 3");
+        check("mode = 3", "`mode` must be a word in quotes, not 3");
+        check(
+            "reset_on = \"logon\"",
+            "`reset_on` must be a list, not \"logon\"; write [\"logon\"]",
+        );
+        check("log = \"log\"", "`log` must be a table, such as { dir = \"log\" }, not \"log\"");
+        check(
+            "checks = [\"codes\"]",
+            "`checks` must be a table, such as { key = value }, not a list",
+        );
         check(
             "schedule = \"08:00\"",
-            "`schedule` is a table, such as { days = \"mon-fri\", from = \"08:00\", to = \
+            "`schedule` must be a table, such as { days = \"mon-fri\", from = \"08:00\", to = \
              \"16:30\" }, not \"08:00\"",
         );
-        check("logon.fields = \"554=hush\"", "`logon.fields` is a list, not what stands here");
-        check("logon = { fields = \"554=x\" }", "`fields` is a list, not what stands here");
+        check("logon.fields = \"554=hush\"", "`logon.fields` must be a list, not what stands here");
+        check("logon = { fields = \"554=x\" }", "`fields` must be a list, not what stands here");
         check("log = { mask = [1] }", "the key `dir` is missing");
-        check("role = \"acceptor\"", "the key `role` appears twice; leave one out");
+        check("role = \"acceptor\"", "the key `role` appears twice; remove one");
         check("mode = \"fast\"", "unknown value `fast`; known are pool, dedicated, spin, polled");
         check("HeartBtInt = 3", "unknown key `HeartBtInt`; did you mean `heart_bt_int_s`?");
         check(
             "logon = { password = { env = \"NO_SUCH_VARIABLE\" } }",
             "the environment variable NO_SUCH_VARIABLE is not set",
         );
-        for (place, whence) in
-            [("file = \"/dev/null\"", "file /dev/null"), ("command = [\"true\"]", "program true")]
-        {
+        for (place, whence) in [
+            ("file = \"/dev/null\"", "the file /dev/null"),
+            ("command = [\"true\"]", "output of the program true"),
+        ] {
             check(
                 &format!("logon = {{ password = {{ {place} }} }}"),
-                &format!("the first line of the {whence} is empty, and a password is not"),
+                &format!("the first line of {whence} is empty, but a password must not be empty"),
             );
         }
     }
@@ -324,19 +331,31 @@ mod tests {
     #[test]
     fn sections() {
         for (text, expected) in [
-            ("[[engine]]\nworkers = 2", "1: write the keys of the engine below [engine], once"),
-            ("engine = 5", "1: write the keys of the engine below [engine], once"),
-            ("dictionaries = 5", "1: `dictionaries` is a table, such as { key = value }, not 5"),
+            (
+                "[[engine]]\nworkers = 2",
+                "1: write all keys of the engine below one heading \
+                                         [engine]",
+            ),
+            ("engine = 5", "1: write all keys of the engine below one heading [engine]"),
+            (
+                "dictionaries = 5",
+                "1: `dictionaries` must be a table, such as { key = value }, \
+                                  not 5",
+            ),
             (
                 "[engine]\nworkers = \"2\"",
-                "2: `workers` is a whole number from 0 on, not \"2\"; write the number without \
-                    quotes",
+                "2: `workers` must be a whole number of 0 or more, not \"2\"; write the number \
+                 without quotes",
             ),
-            ("[engine]\ncpus = 2", "2: `cpus` is a list, not 2; write [2]"),
-            ("[engine]\nworkers = 1\n[engine]", "3: the section `engine` appears twice; join both"),
+            ("[engine]\ncpus = 2", "2: `cpus` must be a list, not 2; write [2]"),
+            (
+                "[engine]\nworkers = 1\n[engine]",
+                "3: the section `engine` appears twice; combine both",
+            ),
             (
                 "role = \"initiator\"",
-                "1: `role` stands before any heading; write it below [[session]] or [defaults]",
+                "1: `role` is above the first heading; move this key below [[session]] or \
+                 [defaults]",
             ),
             (
                 "[default]\nrole = \"initiator\"",
@@ -344,7 +363,7 @@ mod tests {
             ),
             (
                 "[[session]\nrole = \"initiator\"",
-                "1: a heading has as many brackets behind its name as before: [[session]], \
+                "1: a heading must have as many closing as opening brackets: [[session]], \
                  [defaults]",
             ),
             (

@@ -132,7 +132,7 @@ fn the_error_says_where_and_what_to_do() {
     let error = StoreError::Damaged { path, offset: 640, reason: Damage::Changed };
     assert_eq!(
         error.to_string(),
-        "store file store/A/00000001.seg at byte 640: this record is no longer what was written; \
+        "store file store/A/00000001.seg at byte 640: this record was changed after it was written; \
          `transfix store verify store/A` lists the losses, `transfix store repair store/A --to \
          NEW` saves the rest"
     );

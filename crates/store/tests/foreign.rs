@@ -249,7 +249,7 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
     // A copy in the place of another one: what was there is lost, nothing appears twice.
     fs::copy(&files[1], &files[3]).unwrap();
     let found = survey(dir.path()).unwrap();
-    assert_eq!(seen(&found.faults)[0], (Damage::Name, "it is a copy of segment 1"));
+    assert_eq!(seen(&found.faults)[0], (Damage::Name, "the file is a copy of segment 1"));
     let kept = repaired(dir.path());
     assert!(kept.is_sorted() && kept.len() < all.len());
 }

@@ -108,36 +108,36 @@ fn exchange(dir: &Path, away: &Path, other: &Path) {
 fn an_older_copy_of_the_store_is_not_gone_on_with() {
     type Change = fn(&mut FileStore);
     let cases: [(&str, u64, Change, &str); 6] = [
-        ("sent", 3, |store| send(store).unwrap(), "next_out 4, and next_in 1, next_out 5"),
+        ("sent", 3, |store| send(store).unwrap(), "next_out 4, but next_in 1, next_out 5"),
         (
             "nothing before",
             0,
             |store| send(store).unwrap(),
-            "next_out 1, and next_in 1, next_out 2",
+            "next_out 1, but next_in 1, next_out 2",
         ),
         (
             "sent into other segments",
             3,
             |store| (0..60).for_each(|_| send(store).unwrap()),
-            "next_out 4, and next_in 1, next_out 64",
+            "next_out 4, but next_in 1, next_out 64",
         ),
         (
             "received",
             3,
             |store| put(store, Record::NextIn(5)),
-            "next_in 1, next_out 4, and next_in 5, next_out 4",
+            "next_in 1, next_out 4, but next_in 5, next_out 4",
         ),
         (
             "queued",
             3,
             |store| put(store, Record::Queued { ticket: 1, bytes: b"35=D" }),
-            "next_out 4, and next_in 1, next_out 4",
+            "next_out 4, but next_in 1, next_out 4",
         ),
         (
             "reset",
             3,
             |store| put(store, Record::Reset),
-            "next_out 4 of another reset, and next_in 1, next_out 1",
+            "next_out 4 of another reset, but next_in 1, next_out 1",
         ),
     ];
     for (what, before, change, numbers) in cases {

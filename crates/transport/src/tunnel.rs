@@ -300,14 +300,14 @@ mod tests {
         }
         let refused =
             |open: fn(_) -> _, answer: &[u8]| answered(open, &[answer]).unwrap().unwrap_err();
-        assert!(refused(socks5, &[5, 0xff]).contains("wants a username"));
-        assert!(refused(socks5_with_login, &[5, 2, 1, 7]).contains("does not take the username"));
-        assert!(refused(socks5, &[5, 0, 5, 5]).contains("the counterparty has refused"));
+        assert!(refused(socks5, &[5, 0xff]).contains("requires a username"));
+        assert!(refused(socks5_with_login, &[5, 2, 1, 7]).contains("does not accept the username"));
+        assert!(refused(socks5, &[5, 0, 5, 5]).contains("the counterparty refused"));
         assert!(
             refused(http as fn(_) -> _, b"HTTP/1.1 407 Who?\x07\r\n\r\n").contains(": 407 Who?")
         );
         let endless = [&b"HTTP/1.1 200 OK\r\n"[..], &vec![b'x'; 1 << 15]].concat();
-        assert!(refused(http as fn(_) -> _, &endless).contains("no answer of HTTP"));
+        assert!(refused(http as fn(_) -> _, &endless).contains("is not valid HTTP"));
     }
 
     #[test]

@@ -209,14 +209,16 @@ fn a_wrong_certificate_is_refused_in_words_on_both_sides() {
     let mut firm = Firm::new();
     firm.client.server_name = "other.example".to_owned();
     firm.assert_fails(
-        "is for another host: other.example is wanted (tls.server_name, or the host of the \
-         address), and it has",
+        "is for another host: expected other.example (tls.server_name, or the host of the address), found",
         "does not accept our certificate",
     );
     firm.client.checks_name = false;
     assert_eq!(firm.fails(), ["", ""]);
     firm.client.peers = vec!["someone.example".to_owned()];
-    firm.assert_fails("none of those that are wanted (tls.peer)", "refused the connection");
+    firm.assert_fails(
+        "matches none of the expected certificates (tls.peer)",
+        "refused the connection",
+    );
     firm.client.peers = vec!["venue.example".to_owned()];
     assert_eq!(firm.fails(), ["", ""]);
 
@@ -231,7 +233,10 @@ fn a_wrong_certificate_is_refused_in_words_on_both_sides() {
     let mut firm = Firm::new();
     let other = Authority::new(firm.dir.path(), "other");
     firm.client.files.ca = vec![other.ca];
-    firm.assert_fails("signed by nobody who is trusted here", "does not trust who has signed");
+    firm.assert_fails(
+        "not signed by a trusted authority",
+        "does not trust the authority that signed",
+    );
 }
 
 #[test]
@@ -239,14 +244,14 @@ fn a_client_shows_what_is_required_of_it() {
     let mut firm = Firm::new();
     firm.knows_clients(Clients::MustShow);
     firm.assert_fails(
-        "it requires a certificate",
-        "the counterparty presented no certificate, and one is required",
+        "the counterparty requires one",
+        "the counterparty presented no certificate, but tls.client_certificate requires one",
     );
     firm.server.clients = Clients::MayShow;
     assert_eq!(firm.fails(), ["", ""]);
     let other = Authority::new(firm.dir.path(), "other").sign(&["client"], 5, Valid::Now);
     firm.client.files.certificates = vec![pair(&other)];
-    firm.assert_fails("refused the connection", "signed by nobody who is trusted here");
+    firm.assert_fails("refused the connection", "not signed by a trusted authority");
 
     firm.server.clients = Clients::MustShow;
     let own = firm.authority.sign(&["client"], 6, Valid::Now);
@@ -392,7 +397,7 @@ fn files_are_read_again_once_they_have_changed() {
     let whole = fs::read(&certificate).unwrap();
     fs::write(&certificate, b"half of a certific").unwrap();
     let error = server.renew().unwrap().unwrap_err().to_string();
-    assert!(error.contains("no certificate in it (PEM)"), "{error}");
+    assert!(error.contains("the file contains no certificate in PEM format"), "{error}");
     assert_eq!((server.renew(), serial(&server)), (None, before.clone()), "the old one stays");
     let next = firm.authority.sign(&["venue.example"], 8, Valid::Now);
     fs::copy(&next.certificate, &certificate).unwrap();
@@ -413,7 +418,7 @@ fn files_that_cannot_be_used_are_named() {
         Server::new(options).unwrap_err().to_string()
     };
     let error = refused(&|options| options.files = TlsFiles::default());
-    assert_eq!(error, "a server needs a certificate and its key");
+    assert_eq!(error, "a TLS server needs a certificate and its key");
     let error = refused(&|options| options.files.certificates[0].0 = "nowhere.pem".into());
     assert!(error.starts_with("nowhere.pem: "), "{error}");
     let empty = firm.dir.path().join("empty.pem");
@@ -425,14 +430,14 @@ fn files_that_cannot_be_used_are_named() {
         options.files.ca = vec![firm.authority.ca.clone()];
         options.files.crl = vec![empty.clone()];
     });
-    assert!(error.contains("empty.pem: no revocation list in it"), "{error}");
+    assert!(error.contains("empty.pem: the file contains no revocation list"), "{error}");
     let error = Client::new(ClientOptions {
         server_name: "not a name".to_owned(),
         files: firm.client.files.clone(),
         ..ClientOptions::default()
     });
     let error = error.unwrap_err().to_string();
-    assert_eq!(error, "`not a name` is neither a host name nor an address");
+    assert_eq!(error, "`not a name` is neither a host name nor an IP address");
 }
 
 #[test]
@@ -467,21 +472,38 @@ fn a_file_in_another_form_is_told_with_the_command_that_converts_it() {
             Place::Certificate,
             "own.PFX",
             &*der,
-            "no certificate in it (PEM); it is a key store (PKCS #12): `openssl pkcs12 -in IT \
-             -nokeys -out FILE.pem` makes a file that can be read, and `openssl pkcs12 -in IT \
-             -nocerts -nodes -out FILE.key` that of the key",
+            "the file contains no certificate in PEM format; the file is a PKCS #12 key store: \
+             `openssl pkcs12 -in IT -nokeys -out FILE.pem` makes a readable certificate file, \
+             and `openssl pkcs12 -in IT -nocerts -nodes -out FILE.key` makes the key file",
         ),
-        (Place::Certificate, "own.jks", &jks, "it is a key store of Java: `keytool -importkeys"),
-        (Place::Ca, "trust.jks", &der, "it is a key store (PKCS #12): `openssl pkcs12"),
-        (Place::Key, "own.p12", &der, "PKCS #12): `openssl pkcs12 -in IT -nocerts -nodes"),
-        (Place::Ca, "ca.cer", &der, "seems to be DER: `openssl x509 -inform DER -in IT -out"),
-        (Place::Key, "own.der", &der, "seems to be DER: `openssl pkey -inform DER"),
-        (Place::Crl, "a.crl", &der, "seems to be DER: `openssl crl -inform DER"),
+        (
+            Place::Certificate,
+            "own.jks",
+            &jks,
+            "the file is a Java key store: run `keytool \
+            -importkeys",
+        ),
+        (Place::Ca, "trust.jks", &der, "a PKCS #12 key store: `openssl pkcs12"),
+        (Place::Key, "own.p12", &der, "PKCS #12 key store: `openssl pkcs12 -in IT -nocerts -nodes"),
+        (
+            Place::Ca,
+            "ca.cer",
+            &der,
+            "seems to be in DER format: `openssl x509 -inform DER -in IT -out",
+        ),
+        (Place::Key, "own.der", &der, "seems to be in DER format: `openssl pkey -inform DER"),
+        (Place::Crl, "a.crl", &der, "seems to be in DER format: `openssl crl -inform DER"),
         (Place::Key, "own.key", locked.as_bytes(), "the key has a password: `openssl pkey -in IT"),
-        (Place::Key, "cut.key", cut, "the private key in it (PEM) has no end: the file was cut"),
-        (Place::Ca, "junk.pem", junk, "it cannot be read: its bytes are damaged"),
-        (Place::Crl, "odd.crl", odd, "tls.crl: a list cannot be used: "),
-        (Place::Certificate, "other.pem", b"hello", "no certificate in it (PEM)"),
+        (Place::Key, "cut.key", cut, "has no end line: the file is truncated"),
+        (Place::Ca, "junk.pem", junk, "its bytes are damaged"),
+        (Place::Crl, "odd.crl", odd, "tls.crl: a revocation list is not usable: "),
+        (
+            Place::Certificate,
+            "other.pem",
+            b"hello",
+            "the file contains no certificate in PEM \
+            format",
+        ),
     ] {
         let told = refused(place, name, bytes);
         assert!(told.contains(expected), "{name}: {told}");
@@ -603,7 +625,7 @@ fn what_the_new_files_refuse_no_old_ticket_opens() {
     fs::copy(&other.ca, &sides.firm.server.files.ca[0]).unwrap();
     assert_eq!(sides.server.renew(), Some(Ok(())));
     let [_, at_server] = sides.meet(&sides.client).unwrap_err();
-    assert!(at_server.contains("signed by nobody who is trusted here"), "{at_server}");
+    assert!(at_server.contains("not signed by a trusted authority"), "{at_server}");
 
     // A certificate that is revoked.
     sides = Sides::new(Valid::Now);

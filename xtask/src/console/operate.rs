@@ -198,7 +198,7 @@ pub(super) fn refused(stage: &Stage<'_>) -> Checked {
     browser.press("Send Heartbeat(0)")?;
     browser.until("/Not done: .*HTTP 409/.test(document.querySelector('#said').textContent)")?;
     browser.open(&format!("{}/#/session/none", stage.desk.url))?;
-    browser.text("there is no session none (HTTP 404)")?;
+    browser.text("no session is named none (HTTP 404)")?;
     GOOD
 }
 

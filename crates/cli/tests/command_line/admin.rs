@@ -102,7 +102,7 @@ fn an_operator_looks_acts_and_is_written_down() {
     let json: Value = serde_json::from_str(&desk.good("viewer", &["sessions", "--json"])).unwrap();
     assert_eq!(json[0]["id"], ID);
     assert!(desk.good("viewer", &["session", ID]).contains("next_num_in"));
-    desk.refused("viewer", &["session", "FIX.4.4:A->B"], "there is no session FIX.4.4:A->B");
+    desk.refused("viewer", &["session", "FIX.4.4:A->B"], "no session is named FIX.4.4:A->B");
     desk.refused("viewer", &["do", ID, "log_on"], "it needs the role operator");
     desk.refused(
         "operator",

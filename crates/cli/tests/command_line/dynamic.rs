@@ -160,7 +160,7 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
     desk.file("new.toml", &new(""));
     let why = "that is FIX.4.4:VENUE->NEW, not FIX.4.4:VENUE->CLIENT";
     desk.refused("administrator", &["change", ID, "new.toml"], why);
-    desk.refused("administrator", &["change", NEW, "new.toml"], "there is no session");
+    desk.refused("administrator", &["change", NEW, "new.toml"], "no session is named");
     let reloaded = desk.good("administrator", &["reload"]);
     assert_eq!(reloaded, format!("{ID}: restarts because these values changed: heart_bt_int_s\n"));
     desk.listens_anew();
@@ -202,7 +202,7 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
         ("[defaults]\nheart_bt_int_s = 7", "`defaults` stands in the settings file alone"),
         ("[engine]\naudit_file = 'x'", "`engine` stands in the settings file alone"),
         ("target_comp_id = 'TWICE'", "settings: TOML parse error at line 7"),
-        ("heart_bt_int_s = 'x'", "settings:7: `heart_bt_int_s` is a whole number"),
+        ("heart_bt_int_s = 'x'", "settings:7: `heart_bt_int_s` must be a whole number"),
     ] {
         desk.file("new.toml", &new(&format!("{keys}\n")));
         desk.refused("administrator", &["add", "new.toml"], why);

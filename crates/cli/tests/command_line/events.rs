@@ -356,7 +356,11 @@ fn what_cannot_be_opened_or_is_no_level_keeps_it_from_starting() {
     let run = run_in(dir.path(), &["serve", "venue.toml"], b"");
     assert!(run.code == 1 && run.err.contains("[events]: file file/events.log: "), "{run:?}");
     for (keys, why) in [
-        ("levels = 'loud'", "venue.toml:2: levels of [events]: `loud` is no level; known are off"),
+        (
+            "levels = 'loud'",
+            "venue.toml:2: levels of [events]: `loud` is not a level; write one \
+                             of off",
+        ),
         ("levles = 'info'", "venue.toml:2: unknown key `levles`; did you mean `levels`?"),
         ("syslog = 'logs'", "venue.toml:2: syslog is the path of a socket, such as /dev/log"),
         ("file_level = 'loud'", "unknown value `loud`; known are off, error, warn, info, debug"),

@@ -262,7 +262,7 @@ fn a_program_takes_refuses_and_sends() {
     client.wait_for("BusinessMessageReject(j)");
     // The next one is served; what it says must make sense.
     for (said, answered) in [
-        ("{\"take\": 99}\n", "no message 99 waits for an answer"),
+        ("{\"take\": 99}\n", "no message with id 99 is waiting for an answer"),
         ("nonsense\n", "expected"),
         ("{\"steal\": 1}\n", "unknown variant `steal`"),
     ] {
@@ -373,26 +373,28 @@ fn wrong_routes_are_told_all_at_once() {
     let run = check();
     assert_eq!(run.code, 2);
     for said in [
-        "routes.toml: [[route]] 1: `from`: no session is FIX.4.4:GATE->DESC; do you mean",
-        "[[route]] 1: there is no [[socket]] 'none'",
-        "[[route]] 2: there is no message 'NewOrderSingel'; do you mean NewOrderSingle?",
-        "[[route]] 2: there is no message 'ZZ'",
-        "[[route]] 2: there is no field 'Symbl'",
+        "routes.toml: [[route]] 1: `from`: no session is named FIX.4.4:GATE->DESC; do you mean",
+        "[[route]] 1: no [[socket]] is named 'none'",
+        "[[route]] 2: no message is named 'NewOrderSingel'; do you mean NewOrderSingle?",
+        "[[route]] 2: no message is named 'ZZ'",
+        "[[route]] 2: no field is named 'Symbl'",
         "[[route]] 2: `to` names nobody",
-        "[[route]] 3: FIX.4.2:GATE->OLD has another version than FIX.4.4:GATE->DESK",
+        "[[route]] 3: FIX.4.2:GATE->OLD has another FIX version than FIX.4.4:GATE->DESK",
         "[[route]] 4: FIX.4.4:GATE->QUEUE has offline = \"queue\": what waits there",
         "[[route]] 4: `from` is an empty list",
-        "[[route]] 5: FIX.4.4:GATE->DESK is in `from` and in `to`: nothing goes back",
+        "[[route]] 5: FIX.4.4:GATE->DESK is in both `from` and `to`: a message cannot return to \
+         its sender",
         "[[route]] 5: `to` names FIX.4.4:GATE->DESK twice",
-        "[[route]] 5: there is no [[file]] 'none'",
-        "[[route]] 5: [[file]] in is read: nothing is written there",
+        "[[route]] 5: no [[file]] is named 'none'",
+        "[[route]] 5: [[file]] in is only read, so no route may write to this file",
         "[[route]] 6: pick = \"hash\" needs the key `hash`",
         "[[route]] 6: `set`: MsgSeqNum cannot be changed",
         "[[route]] 6: `remove`: NoPartyIDs cannot be changed",
         "[[route]] 6: `set`: the value of Text is empty",
-        "[[route]] 7: `remove`: PartyID begins the entries of a group in D",
+        "[[route]] 7: `remove`: PartyID begins the entries of a repeating group in D, so this \
+         field cannot be changed",
         "[[socket]] one: directory nowhere: No such file",
-        "[[socket]] three: [[socket]] two has the same path, ./two.sock",
+        "[[socket]] three: [[socket]] two uses the same path, ./two.sock",
         "[[file]] two appears twice",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);

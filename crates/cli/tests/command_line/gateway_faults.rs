@@ -386,12 +386,15 @@ fn a_socket_belongs_to_one_gateway() {
     let start = || run_in(street.dir.path(), &["run", "gate.toml"], b"");
     let run = start();
     assert_eq!(run.code, 1, "{run:?}");
-    assert!(run.err.contains("[[socket]] b: b.sock: there is a file that is no socket"), "{run:?}");
+    assert!(
+        run.err.contains("[[socket]] b: b.sock: the path exists, but is not a socket"),
+        "{run:?}"
+    );
     assert!(!street.dir.path().join("a.sock").exists());
     fs::remove_file(street.dir.path().join("b.sock")).unwrap();
     let _gate = street.gate();
     let run = start();
-    assert!(run.err.contains("a.sock: another program listens there"), "{run:?}");
+    assert!(run.err.contains("a.sock: another program already listens at this path"), "{run:?}");
     assert!(street.dir.path().join("a.sock").exists());
     let left = fs::read_dir(street.dir.path()).unwrap();
     let names = left.map(|entry| entry.unwrap().file_name().into_string().unwrap());

@@ -134,7 +134,8 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             &lower,
             &["--dialect", "j"],
             2,
-            "ConnectionType is missing: QuickFIX/J does not see `connectiontype=` in line 2",
+            "ConnectionType is missing: QuickFIX/J compares keys letter by letter and ignores \
+             `connectiontype=` in line 2",
         ),
         (
             &all_lower,
@@ -142,12 +143,18 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             2,
             "QuickFIX C++ recognises headings in capital letters only",
         ),
-        (&all_lower, &["--dialect", "cpp"], 2, "read as a file of QuickFIX/n it has sessions"),
+        (
+            &all_lower,
+            &["--dialect", "cpp"],
+            2,
+            "the file has sessions if read as a file of \
+            QuickFIX/n it has sessions",
+        ),
         (
             &cfg("").replace("ConnectionType=initiator\n", ""),
             &["--dialect", "cpp"],
             2,
-            "read as a file of QuickFIX/Go it has sessions: name that dialect",
+            "the file has sessions if read as a file of QuickFIX/Go: name that dialect",
         ),
         (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
         ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
@@ -160,7 +167,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             2,
             "SocketAcceptPort",
         ),
-        ("", &[], 2, "no [SESSION] of QuickFIX C++ that can be carried over"),
+        ("", &[], 2, "the file has no [SESSION] of QuickFIX C++ that can be carried over"),
     ] {
         let dir = TempDir::new();
         let run = migrated(&dir, text, &[&["--out", "desk.toml"], options].concat());
@@ -168,7 +175,12 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
         let last = run.err.lines().last().unwrap_or_default();
         assert!(!last.contains("the session of this key is not carried over"), "{run:#?}");
-        let is_hint = [last, expected].iter().any(|text| text.contains("read as a file of"));
+        let is_hint = [last, expected].iter().any(|text| {
+            text.contains(
+                "the file has sessions \
+            if read as a file of",
+            )
+        });
         assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
         // The line that counts, which ends every report.
         assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
@@ -313,12 +325,14 @@ fn the_report_names_the_value_that_counts_for_all_sessions() {
     let run = migrated(&dir, &two(["FileLogPath=a\n", "FileLogPath=b\n"]), &[]);
     assert!(run.out.contains("file = \"a/events.log\"") && !run.out.contains("b/events.log"));
     assert!(!run.err.contains("b/events.log"), "{run:#?}");
-    let counts = "an earlier session has [events] file = \"a/events.log\", which counts";
+    let counts = "an earlier session sets [events] file = \"a/events.log\", and that value \
+                  applies";
     assert!(run.err.contains(counts), "{run:#?}");
     let ports = ["HttpAcceptPort=9911\n", "HttpAcceptPort=9912\n"];
     let run = migrated(&dir, &two(ports), &["--dialect", "cpp"]);
     assert!(run.out.contains("address = \"127.0.0.1:9911\""), "{run:#?}");
-    let counts = "HttpAcceptPort=9912: an earlier session has [admin] address = \"127.0.0.1:9911\"";
+    let counts = "HttpAcceptPort=9912: an earlier session sets [admin] address = \
+                  \"127.0.0.1:9911\"";
     assert!(run.err.contains(counts), "{run:#?}");
 }
 
@@ -428,8 +442,8 @@ fn a_line_about_the_defaults_names_its_sessions() {
         ": honoured: BeginString=FIX.4.4 -> begin_string = \"FIX.4.4\" [all 3 sessions]\n",
         "desk.cfg:5: honoured: SocketConnectHost=127.0.0.1 -> address = \"127.0.0.1:1\" \
          [FIX.4.4:DESK->A, FIX.4.4:DESK->B]\n",
-        "desk.cfg:5: ignored: SocketConnectHost=127.0.0.1: a key of the other role \
-         [FIX.4.4:DESK->C]\n",
+        "desk.cfg:5: ignored: SocketConnectHost=127.0.0.1: only sessions of the other role \
+         (initiator or acceptor) use this key [FIX.4.4:DESK->C]\n",
         "desk.cfg:12: honoured: TargetCompID=A -> target_comp_id = \"A\"\n",
     ] {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
@@ -518,9 +532,9 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     let run = migrated(&dir, &text, &["--out", "desk.toml"]);
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
-        "dangerous: [SESION]: a heading that no QuickFIX uses; did you mean [SESSION]?",
-        "dangerous: TargetCompID=OTHER: it stands below a heading that no QuickFIX uses",
-        "ignored: [LIMITS]: a heading that no QuickFIX uses\n",
+        "dangerous: [SESION]: no QuickFIX uses this heading; did you mean [SESSION]?",
+        "dangerous: TargetCompID=OTHER: the key is below a heading that no QuickFIX uses",
+        "ignored: [LIMITS]: no QuickFIX uses this heading\n",
         "ignored: MaxOrders=9: ",
     ] {
         assert!(run.err.contains(expected), "{expected}: {run:#?}");
@@ -545,8 +559,8 @@ fn a_missing_key_of_the_hours_is_named() {
         let run = migrated(&dir, &text, &options);
         assert_eq!(run.code, 1, "{keys}: {run:#?}");
         let why = format!(
-            ": {missing} is missing; {there} does not go without it; the engine does not start \
-             until `schedule` is corrected"
+            ": {missing} is missing; set both keys, or remove {there}; the engine does not \
+             start until `schedule` is corrected"
         );
         let said = run.err.lines().filter(|line| line.contains("not carried over: "));
         let count = keys.lines().count();
@@ -566,7 +580,7 @@ fn a_missing_key_of_the_hours_is_named() {
     // An empty one is missing too.
     let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
     let run = migrated(&dir, &text, &["--dialect", "cpp"]);
-    assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
+    assert!(run.err.contains(" is empty; set both keys, or remove StartDay;"), "{run:#?}");
 }
 
 #[test]

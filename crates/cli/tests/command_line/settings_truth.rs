@@ -107,11 +107,11 @@ fn what_does_not_start_is_an_error_with_its_key() {
         ),
         (
             format!("{ACCEPTOR}store_dir = 'file/store'\n"),
-            "a.toml:7: FIX.4.4:A->B: store_dir: file is a file, and no folder",
+            "a.toml:7: FIX.4.4:A->B: store_dir: file is a file, not a directory",
         ),
         (
             format!("{ACCEPTOR}log = {{ dir = 'file' }}\n"),
-            "a.toml:7: FIX.4.4:A->B: log: file is a file, and no folder",
+            "a.toml:7: FIX.4.4:A->B: log: file is a file, not a directory",
         ),
         (
             format!("{ACCEPTOR}dictionary = 'no/such.xml'\n"),
@@ -132,19 +132,19 @@ fn what_keeps_the_program_from_its_start_is_an_error_with_its_key() {
     for (text, expected) in [
         (
             format!("[events]\nfile = 'file/events.log'\n{ACCEPTOR}"),
-            "[events] file: file is a file, and no folder",
+            "[events] file: file is a file, not a directory",
         ),
         (
             format!("[engine]\naudit_file = 'file/audit'\n{ACCEPTOR}"),
-            "[engine] audit_file: file is a file, and no folder",
+            "[engine] audit_file: file is a file, not a directory",
         ),
         (
             format!("[events]\nfile = 'folder'\n{ACCEPTOR}"),
-            "[events] file: folder is a folder, and no file",
+            "[events] file: folder is a directory, not a file",
         ),
         (
             format!("[engine]\naudit_file = 'folder'\n{ACCEPTOR}"),
-            "[engine] audit_file: folder is a folder, and no file",
+            "[engine] audit_file: folder is a directory, not a file",
         ),
         (
             format!("[events]\nfile = 'pipe'\n{ACCEPTOR}"),
@@ -213,7 +213,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
         (format!("{admin}{pair}[admin.fix]\naddress = '192.0.2.1:0'\n{ACCEPTOR}"), "[admin.fix]"),
         (
             format!("{template}store_dir = 'file/store'\n"),
-            "a.toml:7: FIX.4.4:A->*: store_dir: file is a file, and no folder",
+            "a.toml:7: FIX.4.4:A->*: store_dir: file is a file, not a directory",
         ),
     ] {
         does_not_start(&dir, &text, expected);
@@ -463,10 +463,10 @@ fn keys_of_all_engines_are_answered_for() {
     for (key, code, expected) in [
         ("sequenceResendManagerMessageBufferSize", 0, "here it is `held_messages_max`"),
         ("sessions.default.heartbeatInterval", 0, "here it is `heart_bt_int_s`"),
-        ("AggressiveReceiveDelay", 0, "is a key of FIX Antenna C++; here it is `spin_us`"),
+        ("AggressiveReceiveDelay", 0, "is a key of FIX Antenna C++; in Transfix use `spin_us`"),
         ("Log.Device", 0, "here it is `events`"),
         ("enhancedCmeResendLogic", 1, "there is none like it here: the rules of CME"),
-        ("server_group", 0, "is a key of Fix8; here it is `failover`"),
+        ("server_group", 0, "is a key of Fix8; in Transfix use `failover`"),
         ("tabsize", 1, "there is none like it here: `transfix print` indents by itself"),
         ("heartbeatIntervl", 1, "did you mean `heartbeatInterval`?"),
     ] {

@@ -108,7 +108,7 @@ fn errors_have_a_cause_a_place_and_a_number() {
     assert_eq!(place(&malformed), ("my.toml".into(), Some(2), 802));
     let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
     assert_eq!(place(&wrong), ("my.toml".into(), Some(2), 803));
-    assert_eq!(wrong.to_string(), "my.toml:2: workers is at least 1, not 0");
+    assert_eq!(wrong.to_string(), "my.toml:2: workers must be at least 1, not 0");
     // By the key of the file, which gives a time its unit.
     for (wrong, key) in
         [("latency_unusual_percent = 100", "101"), ("hot_worker_percent = 101", "100")]

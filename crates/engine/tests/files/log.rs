@@ -338,7 +338,7 @@ fn settings_are_read_strictly() {
         ("log.rol_bytes = 5", "x.toml:9: unknown key `rol_bytes`; did you mean `roll_bytes`?"),
         (
             "log.roll_bytes = 5",
-            "x.toml:9: FIX.4.4:A->B: log.roll_bytes is 0 or at least 1024, not 5",
+            "x.toml:9: FIX.4.4:A->B: log.roll_bytes must be 0 or at least 1024, not 5",
         ),
         (
             "log.write_every_ms = 0",
@@ -347,8 +347,8 @@ fn settings_are_read_strictly() {
         #[cfg(not(feature = "zstd"))]
         (
             "log.compress = true",
-            "x.toml:9: FIX.4.4:A->B: log.compress needs the cargo feature `zstd` of the package \
-             transfix; build with it, or leave the key out",
+            "x.toml:9: FIX.4.4:A->B: log.compress requires the cargo feature `zstd` of the \
+             package transfix; build with this feature, or remove the key",
         ),
     ] {
         assert_eq!(Settings::parse("x.toml", &text(keys)).unwrap_err().to_string(), expected);

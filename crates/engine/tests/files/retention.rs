@@ -94,14 +94,15 @@ fn settings_that_contradict_each_other() {
     check("retention.bytes_mx = 1", "7: unknown key `bytes_mx`; did you mean `bytes_max`?");
     check(
         "retention.bytes_max = 1000",
-        "7: FIX.4.4:A->B: retention.bytes_max is 0 or at least 65536, not 1000",
+        "7: FIX.4.4:A->B: retention.bytes_max must be 0 or at least 65536, not 1000",
     );
     check(
         "durability = \"memory\"\nretention.rotate_every_h = 1",
-        "8: FIX.4.4:A->B: with durability = \"memory\" retention has bytes_max and when_full alone",
+        "8: FIX.4.4:A->B: with durability = \"memory\" only bytes_max and when_full of \
+         retention are allowed; remove its other keys",
     );
     check(
         "store_dir = \"s\"\nretention.archive_dir = \"s\"",
-        "8: FIX.4.4:A->B: retention.archive_dir must be another directory than store_dir",
+        "8: FIX.4.4:A->B: retention.archive_dir must not be the same directory as store_dir",
     );
 }

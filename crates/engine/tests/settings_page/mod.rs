@@ -94,7 +94,7 @@ pub(crate) const PARTS: &[Part] = &[
         "One of several windows."),
     part!(DictionarySource at ["dictionary"]: "`dictionary`, `appl_versions`, `[dictionaries]`",
         "A name, a path, or a table of these keys."),
-    part!(EngineSettings at ["[engine]"]: "`[engine]`", "What all sessions share."),
+    part!(EngineSettings at ["[engine]"]: "`[engine]`", "Settings that all sessions share."),
     part!(AdminSettings at ["[admin]"]: "`[admin]`",
         "The administration over HTTP, if the table is there. See \
          [Administration](administration.md)."),

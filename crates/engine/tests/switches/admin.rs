@@ -107,7 +107,7 @@ fn what_is_refused_is_written_down_with_the_reason() {
     assert!(matches!(refused(Action::ConnectTo { destination: 0 }), AdminError::Operate(_)));
     let other = SessionId::new(BeginString::Fix44, "VENUE", "NOBODY");
     let nobody = admin.act(&anna(), &other, &Action::LogOn {}).unwrap_err();
-    assert_eq!(nobody.to_string(), "there is no session FIX.4.4:VENUE->NOBODY");
+    assert_eq!(nobody.to_string(), "no session is named FIX.4.4:VENUE->NOBODY");
     let all = lines(&audit);
     let steps: Vec<_> = all.iter().map(|line| line["step"].as_str().unwrap()).collect();
     assert_eq!(steps, ["asked", "refused"].repeat(4), "nothing was asked of nobody");

@@ -77,11 +77,21 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     let body: Change = |s, fields| s.protocol.body_fields = fields;
     for (change, fields, expected) in [
         (header, fields(1, "ACC"), "header_fields: tag 1 is no field of the standard header"),
-        (header, fields(49, "X"), "header_fields: the session layer writes tag 49"),
+        (
+            header,
+            fields(49, "X"),
+            "header_fields: the session layer itself writes tag 49; \
+                                   remove this entry",
+        ),
         (header, fields(50, "X"), "header_fields: tag 50: use the setting sender_sub_id instead"),
         (header, fields(115, "a\x01b"), "header_fields: tag 115 has no value, or one with"),
         (body, fields(115, "DESK"), "body_fields: tag 115 stands in the body of no message"),
-        (body, fields(34, "7"), "body_fields: the session layer writes tag 34"),
+        (
+            body,
+            fields(34, "7"),
+            "body_fields: the session layer itself writes tag 34; remove \
+                                 this entry",
+        ),
     ] {
         let mut settings = venue(|s| s.validation.validate = true);
         change(&mut settings, fields);

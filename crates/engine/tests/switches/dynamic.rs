@@ -188,7 +188,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
         (acceptor(place(4_011), "*", |_| ()), "is a template"),
         (acceptor(place(4_010), "LATER", |_| ()), "listening at"),
         (acceptor(place(4_011), "LATER", in_file), "the store of"),
-        (acceptor(place(4_011), "LATER", |s| s.socket.dscp = Some(64)), "dscp is 0 to 63"),
+        (acceptor(place(4_011), "LATER", |s| s.socket.dscp = Some(64)), "dscp must be 0 to 63"),
         (acceptor(place(4_011), "LATER", |s| s.threads.cpu = Some(9_999)), "requires a thread"),
     ] {
         let error = engine.add(&settings, Box::new(echo())).err().unwrap().to_string();
@@ -329,7 +329,7 @@ fn other_settings_end_begin_and_leave_alone() {
     let busy = std::net::TcpListener::bind(place(4_044)).unwrap();
     let spoils: [(Spoil<'_>, &str); 5] = [
         (&|s| s.sessions[2].address = place(4_044).to_string(), "listening at"),
-        (&|s| s.sessions[2].socket.dscp = Some(64), "dscp is 0 to 63"),
+        (&|s| s.sessions[2].socket.dscp = Some(64), "dscp must be 0 to 63"),
         (
             &|s| s.sessions[2].target_comp_id = "STAYS".to_owned(),
             "a session with this identity exists already",

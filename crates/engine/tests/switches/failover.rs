@@ -426,7 +426,7 @@ fn settings_that_do_not_fit_are_refused() {
         ),
         (|s| s.role = Role::Acceptor, "an acceptor does not connect"),
         (|s| s.proxy = Some(ProxySettings::new(ProxyKind::Http, "x")), "proxy.address `x` has no"),
-        (|s| s.socket.connect_timeout = Duration::ZERO, "connect_timeout_ms is at least 1"),
+        (|s| s.socket.connect_timeout = Duration::ZERO, "connect_timeout_ms must be at least 1"),
         (|s| s.socket.reconnect_jitter_percent = 101, "reconnect_jitter_percent is at most 100"),
     ];
     for (change, expected) in cases {

@@ -47,7 +47,7 @@ impl fmt::Display for OutOfRange {
         let Self { key, value, range } = self;
         match range {
             (Some(least), Some(most)) => write!(f, "{key} is between {least} and {most}"),
-            (least, None) => write!(f, "{key} is at least {}", least.unwrap_or(0)),
+            (least, None) => write!(f, "{key} must be at least {}", least.unwrap_or(0)),
             (None, Some(most)) => write!(f, "{key} is at most {most}"),
         }?;
         write!(f, ", not {value}")
@@ -327,7 +327,7 @@ mod tests {
             timing.check_ranges().map_err(|wrong| wrong.to_string())
         };
         assert_eq!(check(Duration::from_micros(500)), Ok(()), "any but 0");
-        let none = "test_request_wait_ms is at least 1, not 0";
+        let none = "test_request_wait_ms must be at least 1, not 0";
         assert_eq!(check(Duration::ZERO), Err(none.to_owned()));
         assert_eq!(check(Millis::time(u32::MAX)), Ok(()));
         let long = "test_request_wait_ms is at most 4294967295, not 4294967296";

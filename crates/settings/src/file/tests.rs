@@ -44,7 +44,7 @@ fn a_password_of_the_session_replaces_one_of_the_defaults() {
 fn a_wrong_default_is_one_where_no_session_has_a_value_of_its_own() {
     let text = format!("[defaults]\nheart_bt_int_s = \"x\"\n{GOOD}");
     let whole = "a whole number from 0 to 4294967295";
-    check(&text, &format!("my.toml:2: `heart_bt_int_s` is {whole}, not \"x\""));
+    check(&text, &format!("my.toml:2: `heart_bt_int_s` must be {whole}, not \"x\""));
     assert!(Settings::parse("my.toml", &format!("{text}heart_bt_int_s = 9\n")).is_ok());
 }
 
@@ -87,11 +87,12 @@ fn dictionaries_by_name_path_alias_and_table() {
     assert_eq!(versions, expected);
     check(
         &format!("{GOOD}dictionary = 5\n"),
-        "my.toml:7: `dictionary` is a name, a path, or a table with base and overlays, not 5",
+        "my.toml:7: `dictionary` must be a dictionary name, a path, or a table with base and \
+         overlays, not 5",
     );
     check(
         &format!("{GOOD}appl_versions = {{ 4 = \"FIX42\" }}\n"),
-        "my.toml:1: FIX.4.4:A->B: only FIXT.1.1 has appl_versions",
+        "my.toml:1: FIX.4.4:A->B: appl_versions is for FIXT.1.1 only",
     );
 }
 
@@ -147,8 +148,8 @@ fn tables_are_read_strictly() {
     );
     check(
         &format!("{GOOD}logon.password = {{ var = \"X\" }}\n"),
-        "my.toml:7: write the text, { env = \"NAME\" }, { file = \"PATH\" } or { command = \
-         [\"PROGRAM\", \"ARGUMENT\"] }",
+        "my.toml:7: write the text itself, or { env = \"NAME\" }, { file = \"PATH\" } or { \
+         command = [\"PROGRAM\", \"ARGUMENT\"] }",
     );
     check(
         &format!("{GOOD}logon.fields = [\"96\"]\n"),
@@ -156,44 +157,49 @@ fn tables_are_read_strictly() {
     );
     check(
         &format!("{GOOD}logon.fields = [\"108=5\"]\n"),
-        "my.toml:7: FIX.4.4:A->B: logon.fields: tag 108 has a setting of its own",
+        "my.toml:7: FIX.4.4:A->B: logon.fields: tag 108 is written by the session layer or has \
+         a setting of its own",
     );
     let of_session = |keys: &str, expected: &str| {
         check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
     };
     check(
         &format!("{INITIATOR}logon.new_password = \"x\"\n"),
-        "my.toml:7: FIX.4.4:A->B: only FIXT.1.1 has logon.new_password",
+        "my.toml:7: FIX.4.4:A->B: logon.new_password is for FIXT.1.1 only",
     );
-    of_session("timing.test_requests_max = 0", "timing.test_requests_max is at least 1, not 0");
+    of_session(
+        "timing.test_requests_max = 0",
+        "timing.test_requests_max must be at least 1, \
+        not 0",
+    );
     of_session(
         "timing = { heart_bt_int_s_min = 9, heart_bt_int_s_max = 5 }",
-        "timing.heart_bt_int_s_min 9 is above heart_bt_int_s_max 5",
+        "timing.heart_bt_int_s_min 9 must not be above heart_bt_int_s_max 5",
     );
     check(
         &format!("{}logon.username = \"x\"\n", INITIATOR.replace("4.4", "4.2")),
         "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and no Password(554); if the \
-         counterparty wants them all the same, write logon.fields = [\"553=...\"]",
+         counterparty requires these fields, write logon.fields = [\"553=...\"]",
     );
     check(
         &format!("{GOOD}logon.password = \"x\"\n"),
-        "my.toml:7: FIX.4.4:A->B: logon.username, password and new_password are what an \
-         initiator sends; what an acceptor wants to see is expected_username and \
-         expected_password",
+        "my.toml:7: FIX.4.4:A->B: logon.username, password and new_password are for initiators \
+         only; an acceptor checks expected_username and expected_password",
     );
     check(
         &format!("{INITIATOR}logon.expected_password = \"x\"\n"),
-        "my.toml:7: FIX.4.4:A->B: logon.expected_username and expected_password are what an \
-         acceptor wants to see; what an initiator sends is username and password",
+        "my.toml:7: FIX.4.4:A->B: logon.expected_username and expected_password are for \
+         acceptors only; an initiator sends username and password",
     );
     check(
         &format!("{}logon.expected_username = \"x\"\n", GOOD.replace("4.4", "4.2")),
         "my.toml:7: FIX.4.2:A->B: FIX.4.2 has no Username(553) and Password(554); \
-         expected_username and expected_password need FIX.4.3 or later",
+         expected_username and expected_password require FIX.4.3 or later",
     );
     check(
         &format!("{}sender_location_id = \"x\"\n", GOOD.replace("4.4", "4.0")),
-        "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no location ids; leave them out",
+        "my.toml:1: FIX.4.0:A(,x)->B: FIX.4.0 has no LocationIDs; remove sender_location_id and \
+         target_location_id",
     );
 }
 
@@ -216,20 +222,20 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         ),
         (
             format!("{zone}from = \"08:00\"\nto = \"25:00\""),
-            "10: FIX.4.4:A->B: schedule: `25:00` is no time; write 17:00, 17:00:30, or \
-             fri 17:00",
+            "10: FIX.4.4:A->B: schedule: `25:00` is not a time; write 17:00, 17:00:30, or fri \
+             17:00",
         ),
         (
             format!("{zone}{windows}to = \"x\""),
-            "16: FIX.4.4:A->B: schedule: `x` is no time; write 17:00, 17:00:30, or fri 17:00",
+            "16: FIX.4.4:A->B: schedule: `x` is not a time; write 17:00, 17:00:30, or fri 17:00",
         ),
         (
             format!("{zone}{windows}"),
-            "13: FIX.4.4:A->B: schedule: `to` is missing: `from` does not go without it",
+            "13: FIX.4.4:A->B: schedule: `to` is missing: `from` requires this key",
         ),
         (
             format!("{zone}to = \"17:00\""),
-            "7: FIX.4.4:A->B: schedule: `from` is missing: `to` does not go without it",
+            "7: FIX.4.4:A->B: schedule: `from` is missing: `to` requires this key",
         ),
         (
             format!("{zone}days = \"mon\""),
@@ -237,29 +243,33 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         ),
         (
             format!("{zone}from = \"mon 08:00\"\nto = \"17:00\""),
-            "10: FIX.4.4:A->B: schedule: to = \"17:00\" has no day, and from = \"mon 08:00\" has \
-             one: write both with a day, or none",
+            "10: FIX.4.4:A->B: schedule: to = \"17:00\" has no day, but from = \"mon 08:00\" \
+             has one: write a day in both or in neither",
         ),
         (
             format!("{zone}from = \"08:00\"\nto = \"fri 17:00\""),
-            "9: FIX.4.4:A->B: schedule: from = \"08:00\" has no day, and to = \"fri 17:00\" has \
-             one: write both with a day, or none",
+            "9: FIX.4.4:A->B: schedule: from = \"08:00\" has no day, but to = \"fri 17:00\" has \
+             one: write a day in both or in neither",
         ),
         (
             format!("{zone}[[session.schedule.windows]]\nclose = \"0 8 * * *\""),
-            "9: FIX.4.4:A->B: schedule: `open` is missing: `close` does not go without it",
+            "9: FIX.4.4:A->B: schedule: `open` is missing: `close` requires this key",
         ),
         (
             format!("{zone}from = \"08:00\"\nto = \"17:00\"\nholidays = [\"2026-13-01\"]"),
-            "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is no date such as 2026-12-25, \
-             and no file that can be read (No such file or directory (os error 2))",
+            "11: FIX.4.4:A->B: schedule: holidays: `2026-13-01` is neither a date such as \
+             2026-12-25 nor a readable file (No such file or directory (os error 2))",
         ),
         (
             format!("{zone}from = \"08:00\"\nto = \"17:00\"\noutside = {{ reject = \"no\" }}"),
             "11: FIX.4.4:A->B: schedule: outside = { reject = ... } keeps the session \
-             connected, where numbers cannot restart; write numbers = \"keep\"",
+             connected, so the numbers cannot restart; write numbers = \"keep\"",
         ),
-        (zone.to_owned(), "7: FIX.4.4:A->B: schedule: write from and to, or windows"),
+        (
+            zone.to_owned(),
+            "7: FIX.4.4:A->B: schedule: the schedule has no window; write from \
+                           and to, or windows",
+        ),
     ] {
         check(&format!("{GOOD}{keys}\n"), &format!("my.toml:{expected}"));
         let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
@@ -277,8 +287,8 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
         (
             GOOD,
             "allow_from = [\"a\", \"::1\", \"10.0.0.0/33\"]",
-            "allow_from: `a` is neither an address nor a subnet such as 10.1.0.0/16; \
-             `10.0.0.0/33`: behind the `/` stands 0 to 32",
+            "allow_from: `a` is neither an IP address nor a subnet such as 10.1.0.0/16; \
+             `10.0.0.0/33`: the number after `/` must be 0 to 32",
         ),
         (
             GOOD,
@@ -290,13 +300,13 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
             INITIATOR,
             "failover = { addresses = [\"a\", \"b:1\", \"c:x\"] }",
             "failover.addresses: `a` has no port; write host:port, such as a:9880; \
-             failover.addresses: `c:x`: a port is 0 to 65535, not `x`",
+             failover.addresses: `c:x`: the port must be 0 to 65535, not `x`",
         ),
         (
             INITIATOR,
             "logon.fields = [\"98=0\", \"96=x\", \"108=3\"]",
-            "logon.fields: tag 98 has a setting of its own; logon.fields: tag 108 has a setting \
-             of its own",
+            "logon.fields: tag 98 is written by the session layer or has a setting of its own; \
+             logon.fields: tag 108 is written by the session layer or has a setting of its own",
         ),
     ] {
         let text = format!("{session}{keys}\n");
@@ -308,8 +318,8 @@ fn all_entries_of_a_list_that_are_wrong_are_told() {
                      action = \"reject\"\n";
     check(
         &format!("{GOOD}{throttles}"),
-        "my.toml:7: FIX.4.4:A->B: throttles: `A` is no type of an application message; throttles: \
-         interval_ms of D is at least 1",
+        "my.toml:7: FIX.4.4:A->B: throttles: `A` is not an application message type; throttles: \
+         interval_ms of D must be at least 1",
     );
 }
 
@@ -319,18 +329,19 @@ fn addresses_that_are_none_name_the_line() {
         (
             GOOD,
             "[\"10.1.2.3/16\"]",
-            "allow_from: `10.1.2.3/16` has bits behind its first 16; write 10.1.0.0/16 for the \
-             subnet, or 10.1.2.3 for the one address",
+            "allow_from: `10.1.2.3/16` has address bits set after the first 16; write \
+             10.1.0.0/16 for the subnet, or 10.1.2.3 for this single address",
         ),
         (
             GOOD,
             "[\"::1\", \"fix.bank.example\"]",
-            "allow_from: `fix.bank.example` is neither an address nor a subnet such as 10.1.0.0/16",
+            "allow_from: `fix.bank.example` is neither an IP address nor a subnet such as \
+             10.1.0.0/16",
         ),
         (
             INITIATOR,
             "[\"10.1.0.0/16\"]",
-            "allow_from is about who connects to us, and an initiator connects itself",
+            "allow_from is for acceptors only, because an initiator accepts no connections",
         ),
     ] {
         let text = format!("{session}allow_from = {value}\n");
@@ -393,24 +404,24 @@ fn errors_name_line_and_nearest_key() {
     );
     check(
         &format!("{GOOD}heart_bt_int_s = \"x\"\n"),
-        "my.toml:7: `heart_bt_int_s` is a whole number from 0 to 4294967295, not \"x\"",
+        "my.toml:7: `heart_bt_int_s` must be a whole number from 0 to 4294967295, not \"x\"",
     );
     check(
         &format!("{GOOD}{GOOD}"),
-        "my.toml:7: session FIX.4.4:A->B appears twice: no Logon(A) could say which one it \
-         means; leave one out, or give it other CompIDs",
+        "my.toml:7: session FIX.4.4:A->B appears twice, and a Logon(A) could not tell the two \
+         apart; remove one, or give it other CompIDs",
     );
     // The advice of an error is accepted.
     let initiator = GOOD.replace("acceptor", "initiator");
     check(
         &format!("{initiator}{initiator}"),
-        "my.toml:7: session FIX.4.4:A->B appears twice; give one a qualifier",
+        "my.toml:7: session FIX.4.4:A->B appears twice; give one of them a qualifier",
     );
     let advised = format!("{initiator}{initiator}qualifier = \"2\"\n");
     assert!(Settings::parse("my.toml", &advised).is_ok());
     check(
         &format!("{GOOD}message_bytes_max = 10\n"),
-        "my.toml:1: FIX.4.4:A->B: message_bytes_max is at least 1024, not 10",
+        "my.toml:1: FIX.4.4:A->B: message_bytes_max must be at least 1024, not 10",
     );
     check(
         &GOOD.replace("FIX.4.4", "FIX.5.0SP2"),
@@ -426,15 +437,15 @@ fn errors_name_line_and_nearest_key() {
         let expected = format!("my.toml:7: the key `{missing}` is missing");
         check(&format!("{GOOD}{keys}\n"), &expected);
     }
-    check("", "my.toml:1: no [[session]] in the file");
-    let cpu = "cpu = 2 requires a thread of the session's own, mode = \"dedicated\" or \"spin\", \
+    check("", "my.toml:1: the file has no [[session]]");
+    let cpu = "cpu = 2 requires a thread for this session alone (mode = \"dedicated\" or \"spin\"), \
         not \"pool\"; `cpus` of [engine] pins the threads of the pool";
     check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
     check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));
     assert!(Settings::parse("my.toml", &format!("{GOOD}cpu = 2\nmode = \"spin\"\n")).is_ok());
     check(
         &GOOD.replace("FIX.4.4", "FIXT.1.1").replace("acceptor", "initiator"),
-        "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator needs default_appl_ver_id, such as 9",
+        "my.toml:1: FIXT.1.1:A->B: a FIXT.1.1 initiator requires default_appl_ver_id, such as 9",
     );
 }
 
@@ -488,7 +499,7 @@ fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
     let text = format!("{INITIATOR}{INITIATOR}qualifier = 5\n");
     let errors = parse_or_all(Path::new("a.toml"), &text).unwrap_err();
     assert_eq!(errors.len(), 1, "{errors:?}");
-    assert!(errors[0].message.starts_with("`qualifier` is a text in quotes"), "{errors:?}");
+    assert!(errors[0].message.starts_with("`qualifier` must be a text in quotes"), "{errors:?}");
 }
 
 /// A password may stand among the fields of a Logon(A), which is what is advised up to FIX 4.2.

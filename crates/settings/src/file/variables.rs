@@ -132,9 +132,9 @@ mod tests {
         for (text, expected) in [
             ("${NO_SUCH_VARIABLE}", "the environment variable NO_SUCH_VARIABLE is not set"),
             ("a${", "`${` without `}`"),
-            ("${}", "stands the name of an environment variable"),
-            ("${1A}", "stands the name of an environment variable"),
-            ("${A B}", "stands the name of an environment variable"),
+            ("${}", "must enclose the name of an environment variable"),
+            ("${1A}", "must enclose the name of an environment variable"),
+            ("${A B}", "must enclose the name of an environment variable"),
         ] {
             let why = expanded(text).unwrap_err();
             assert!(why.contains(expected), "{text}: {why}");

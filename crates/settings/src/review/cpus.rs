@@ -92,21 +92,34 @@ mod tests {
     fn a_cpu_that_the_machine_lacks_is_named_with_its_key() {
         for (keys, expected) in [
             ("cpu = 8", None),
-            ("cpu = 4", Some("my.toml:8: FIX.4.4:A->B: cpu = 4: this machine has the CPUs 0-3,8")),
+            (
+                "cpu = 4",
+                Some(
+                    "my.toml:8: FIX.4.4:A->B: cpu = 4: this machine has only the CPUs \
+                              0-3,8",
+                ),
+            ),
             ("[engine]\ncpus = [0, 3]\nlog_cpu = 8", None),
             (
                 "[engine]\ncpus = [0, 999]",
-                Some("my.toml:9: [engine] cpus: 999 is no CPU: this machine has the CPUs 0-3,8"),
+                Some(
+                    "my.toml:9: [engine] cpus: 999 is no CPU: this machine has only the CPUs \
+                      0-3,8",
+                ),
             ),
             (
                 "[engine]\nhelper_cpus = [5]",
                 Some(
-                    "my.toml:9: [engine] helper_cpus: 5 is no CPU: this machine has the CPUs 0-3,8",
+                    "my.toml:9: [engine] helper_cpus: 5 is no CPU: this machine has only the \
+                     CPUs 0-3,8",
                 ),
             ),
             (
                 "[engine]\n\nlog_cpu = 7",
-                Some("my.toml:10: [engine] log_cpu: 7 is no CPU: this machine has the CPUs 0-3,8"),
+                Some(
+                    "my.toml:10: [engine] log_cpu: 7 is no CPU: this machine has only the CPUs \
+                      0-3,8",
+                ),
             ),
         ] {
             assert_eq!(lacking(keys, "0-3,8").as_slice(), expected.as_slice(), "{keys}");
@@ -118,10 +131,10 @@ mod tests {
     fn all_that_the_machine_lacks_is_told_at_once() {
         let keys = "cpu = 9\n[engine]\ncpus = [5, 1, 6]\nhelper_cpus = [7]\nlog_cpu = 99";
         let expected = [
-            "my.toml:8: FIX.4.4:A->B: cpu = 9: this machine has the CPUs 0-3",
-            "my.toml:10: [engine] cpus: 5, 6 are no CPUs: this machine has the CPUs 0-3",
-            "my.toml:11: [engine] helper_cpus: 7 is no CPU: this machine has the CPUs 0-3",
-            "my.toml:12: [engine] log_cpu: 99 is no CPU: this machine has the CPUs 0-3",
+            "my.toml:8: FIX.4.4:A->B: cpu = 9: this machine has only the CPUs 0-3",
+            "my.toml:10: [engine] cpus: 5, 6 are no CPUs: this machine has only the CPUs 0-3",
+            "my.toml:11: [engine] helper_cpus: 7 is no CPU: this machine has only the CPUs 0-3",
+            "my.toml:12: [engine] log_cpu: 99 is no CPU: this machine has only the CPUs 0-3",
         ];
         assert_eq!(lacking(keys, "0-3"), expected);
     }

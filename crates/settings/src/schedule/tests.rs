@@ -57,7 +57,7 @@ fn a_zone_may_be_a_distance_from_utc() {
     }
     for zone in ["+2", "+2:00", "+02:60", "+14:01", "+99:00", "+", "-", "+02:0\u{e4}", "++1:00"] {
         let error = schedule(zone, vec![window("", "08:00", "16:30")]).unwrap_err().to_string();
-        assert!(error.contains("write it as +02:00"), "{error}");
+        assert!(error.contains("write for example +02:00"), "{error}");
     }
 }
 
@@ -131,7 +131,7 @@ fn holidays_open_no_window() {
     assert_eq!(next(&s, "20261223-12:00:00", 2), expected);
     std::fs::write(&path, "2026-02-30\n").unwrap();
     let error = Schedule::new(&settings).unwrap_err().to_string();
-    assert!(error.contains("venue.txt:1: `2026-02-30` is no date"), "{error}");
+    assert!(error.contains("venue.txt:1: `2026-02-30` is not a date"), "{error}");
     let weekly = ScheduleSettings {
         windows: vec![window("", "sun 17:00", "fri 17:00")],
         holidays: vec!["2026-12-24".into()],
@@ -147,15 +147,15 @@ fn what_could_mean_two_things_is_refused() {
         assert!(error.contains(expected), "{error}");
     };
     check("Europe/Londn", vec![window("", "1:00", "02:00")], "did you mean `Europe/London`?");
-    check("UTC", vec![window("", "8:00", "17:00")], "`8:00` is no time");
-    check("UTC", vec![window("", "24:00", "17:00")], "`24:00` is no time");
-    check("UTC", vec![window("", "sun 17:00", "17:00")], "both with a day, or none");
-    check("UTC", vec![window("mon", "sun 17:00", "fri 17:00")], "days does not go with");
-    check("UTC", vec![window("mon-fry", "08:00", "17:00")], "`fry` is no day");
-    check("UTC", vec![], "write from and to, or windows");
+    check("UTC", vec![window("", "8:00", "17:00")], "`8:00` is not a time");
+    check("UTC", vec![window("", "24:00", "17:00")], "`24:00` is not a time");
+    check("UTC", vec![window("", "sun 17:00", "17:00")], "write a day in both or in neither");
+    check("UTC", vec![window("mon", "sun 17:00", "fri 17:00")], "days cannot be combined with");
+    check("UTC", vec![window("mon-fry", "08:00", "17:00")], "`fry` is not a day");
+    check("UTC", vec![], "the schedule has no window; write from and to, or windows");
     check("UTC", vec![WindowSettings::default()], "needs both from and to");
     let two = vec![window("", "08:00", "12:00"), window("fri", "11:00", "13:00")];
-    check("UTC", two, "windows overlap: 2024-01-05T08:00:00 to 2024-01-05T12:00:00");
+    check("UTC", two, "two windows overlap: 2024-01-05T08:00:00 to 2024-01-05T12:00:00");
     let cron = |open: &str, close: Option<&str>| {
         vec![WindowSettings {
             open: Some(open.to_owned()),
@@ -165,16 +165,21 @@ fn what_could_mean_two_things_is_refused() {
     };
     check("UTC", cron("0 8 * * *", None), "`close` is missing");
     check("UTC", cron("0 8 * *", Some("0 9 * * *")), "has 4 fields");
-    check("UTC", cron("0 25 * * *", Some("0 9 * * *")), "`25` is no cron field from 0 to 23");
-    check("UTC", cron("0/4 * * ? * *", Some("2/4 * * ? * *")), "more than 500 windows a day");
+    check(
+        "UTC",
+        cron("0 25 * * *", Some("0 9 * * *")),
+        "`25` is not a valid cron field from 0 \
+        to 23",
+    );
+    check("UTC", cron("0/4 * * ? * *", Some("2/4 * * ? * *")), "a day has more than 500 windows");
     check("UTC", cron("0 0 8 ? * 2-6", Some("0 9 * * *")), "by name");
-    check("UTC", cron("0 8 30 2 *", Some("0 9 * * *")), "no window ever opens");
+    check("UTC", cron("0 8 30 2 *", Some("0 9 * * *")), "the schedule never opens a window");
     let both = ScheduleSettings {
         from: Some("08:00".to_owned()),
         windows: vec![window("", "08:00", "12:00")],
         ..ScheduleSettings::in_zone("UTC")
     };
-    assert!(Schedule::new(&both).unwrap_err().to_string().contains("put them into windows"));
+    assert!(Schedule::new(&both).unwrap_err().to_string().contains("move this window into"));
     let stays = ScheduleSettings {
         windows: vec![window("", "08:00", "12:00")],
         outside: Outside::Reject("closed".to_owned()),

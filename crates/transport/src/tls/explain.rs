@@ -244,7 +244,7 @@ mod tests {
         for (error, expected) in [
             (
                 CertificateError::NotValidForNameContext { expected, presented }.into(),
-                "fix.example is wanted (tls.server_name, or the host of the address), and it has \
+                "fix.example (tls.server_name, or the host of the address), found \
                  fix.other.example, 127.0.0.1",
             ),
             (CertificateError::BadEncoding.into(), "the counterparty's certificate cannot be read"),
@@ -259,17 +259,17 @@ mod tests {
             (Error::AlertReceived(AlertDescription::Unknown(200)), "TLS alert 200"),
             (
                 InvalidMessage::MissingData("HandshakeType").into(),
-                "no message of TLS: missing data (handshake type)",
+                "invalid TLS message: missing data (handshake type)",
             ),
             (
                 PeerMisbehaved::IllegalMiddleboxChangeCipherSpec.into(),
-                "breaks the rules of TLS: illegal middlebox change cipher spec",
+                "violates the rules of TLS: illegal middlebox change cipher spec",
             ),
             (
                 PeerIncompatible::NoKxGroupsInCommon.into(),
-                "does not fit ours: no kx groups in common",
+                "is not compatible with ours: no kx groups in common",
             ),
-            (CertRevocationListError::ParseError.into(), "cannot be used: parse error"),
+            (CertRevocationListError::ParseError.into(), "is not usable: parse error"),
             (InconsistentKeys::KeyMismatch.into(), "do not belong together"),
         ] {
             let told = explain(&error, Some(22), true);

@@ -96,7 +96,7 @@ fn an_error_names_the_file_that_it_stands_in_and_its_line() {
         ),
         (
             format!("{b}heart_bt_int_s = \"x\"\n"),
-            "b.toml:7: `heart_bt_int_s` is a whole number from 0 to 4294967295, not \"x\"",
+            "b.toml:7: `heart_bt_int_s` must be a whole number from 0 to 4294967295, not \"x\"",
         ),
         (format!("{b}= 3\n"), "b.toml:7: "),
         (b.replace("\"B\"", "\"A\""), "b.toml:1: session FIX.4.4:US->A appears twice"),
@@ -116,14 +116,15 @@ fn what_two_files_say_must_not_contradict() {
     let interval = "[defaults]\nheart_bt_int_s = 5\n";
     let with = |a: &str, b: &str, c: &str| Dir::new(&[("a.toml", a), ("b.toml", b), ("c.toml", c)]);
     let error = with(&all, interval, interval).error();
-    let expected = "c.toml:2: [defaults] of b.toml:2 has `heart_bt_int_s` too, and neither file \
-                    includes the other; say it in one of them, or in the file that includes both";
+    let expected = "c.toml:2: [defaults] of b.toml:2 also sets `heart_bt_int_s`, and neither \
+                    file includes the other; set the key in one file only, or in the file that \
+                    includes both";
     assert_eq!(error.replace("[defaults] of /", "[defaults] of "), expected);
     // The including file decides.
     let decided = with(&format!("{all}[defaults]\nheart_bt_int_s = 3\n"), interval, interval);
     assert_eq!(decided.load().sessions[0].protocol.heart_bt_int, Duration::from_secs(3));
     let error = with(&all, "[engine]\n", "[engine]\nworkers = 2\n").error();
-    assert!(error.starts_with("c.toml:1: [engine] stands at b.toml:1 already"), "{error}");
+    assert!(error.starts_with("c.toml:1: [engine] appears already at b.toml:1"), "{error}");
     let error = with(&all, "[dictionaries]\nX = \"FIX44\"\n", "[dictionaries]\nX = \"FIX42\"\n");
     assert_eq!(error.error(), "c.toml:2: `X` stands at b.toml:2 already");
 }
@@ -139,15 +140,21 @@ fn what_cannot_be_included_is_told() {
         ])
     };
     for (include, expected) in [
-        ("\"b.toml\"", "a.toml:1: write include as a list of files: include = [\"common.toml\"]"),
-        ("[5]", "a.toml:1: include is a list of texts in quotes"),
+        ("\"b.toml\"", "a.toml:1: include must be a list of files: include = [\"common.toml\"]"),
+        ("[5]", "a.toml:1: include must be a list of texts in quotes"),
         ("[\"none.toml\"]", "a.toml:1: include: none.toml cannot be read: No such file"),
         ("[\"empty\"]", "a.toml:1: include: empty cannot be read: Is a directory"),
         ("[\"none/*.toml\"]", "a.toml:1: include: the folder none cannot be read: No such file"),
-        ("[\"*/b.toml\"]", "a.toml:1: include: `*/b.toml`: one `*` may stand in the last part"),
-        ("[\"*.to*\"]", "a.toml:1: include: `*.to*`: one `*` may stand in the last part"),
-        ("[\"b.toml\"]", "b.toml:1: include: a.toml is read already: it is the first file; leave"),
-        ("[\"quickfix.cfg\"]", "a.toml:1: include: quickfix.cfg: these are settings of QuickFIX"),
+        ("[\"*/b.toml\"]", "a.toml:1: include: `*/b.toml`: only the last part of a path"),
+        ("[\"*.to*\"]", "a.toml:1: include: `*.to*`: only the last part of a path"),
+        (
+            "[\"b.toml\"]",
+            "b.toml:1: include: a.toml was already read: this file is the first file; remove",
+        ),
+        (
+            "[\"quickfix.cfg\"]",
+            "a.toml:1: include: quickfix.cfg: the file has settings of QuickFIX",
+        ),
         ("[\"${NO_SUCH_VARIABLE}\"]", "a.toml:1: the environment variable NO_SUCH_VARIABLE is"),
     ] {
         let error = with(include).error();
@@ -163,7 +170,7 @@ fn what_cannot_be_included_is_told() {
     let last = session("Z");
     files.push(("9.toml", &last));
     let error = Dir::new(&files).error();
-    assert_eq!(error, "7.toml:1: include: files include each other 8 deep at most");
+    assert_eq!(error, "7.toml:1: include: files may include each other at most 8 levels deep");
 }
 
 #[test]
@@ -199,7 +206,7 @@ fn a_variable_stands_for_a_text_a_number_or_a_switch() {
 
 #[test]
 fn an_include_below_a_heading_is_told_where_it_belongs() {
-    let expected = "`include` stands at the top of the file, before the first heading";
+    let expected = "`include` must be at the top of the file, before the first heading";
     for text in [
         format!("[engine]\ninclude = [\"b.toml\"]\n{}", session("A")),
         format!("[defaults]\ninclude = [\"b.toml\"]\n{}", session("A")),
@@ -217,27 +224,27 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
     for (key, expected) in [
         (
             "heart_bt_int_s = \"${CARGO_PKG_NAME}\"",
-            "whole number from 0 to 4294967295, not \"${CARGO_PKG_NAME}\"; with the environment \
-             this is `transfix-settings`: CARGO_PKG_NAME is set",
+            "whole number from 0 to 4294967295, not \"${CARGO_PKG_NAME}\"; the environment \
+             changes the value to `transfix-settings`: CARGO_PKG_NAME is set",
         ),
         (
             "heart_bt_int_s = \"${NO_SUCH_VARIABLE:-20s}\"",
-            "; with the environment this is `20s`: NO_SUCH_VARIABLE is not set or empty, and its \
-             default counts",
+            "; the environment changes the value to `20s`: NO_SUCH_VARIABLE is unset or empty, \
+             so its default applies",
         ),
         (
             "heart_bt_int_s = \"1${NO_SUCH_VARIABLE:-5}\"",
-            "not \"1${NO_SUCH_VARIABLE:-5}\"; with the environment this is `15`: NO_SUCH",
+            "not \"1${NO_SUCH_VARIABLE:-5}\"; the environment changes the value to `15`: NO_SUCH",
         ),
         // Out of range, or wrong for another reason.
         (
             "slow_consumer_bytes = \"${NO_SUCH_VARIABLE:-99999999999}\"",
-            "; with the environment this is `99999999999`: NO_SUCH_VARIABLE is not set",
+            "; the environment changes the value to `99999999999`: NO_SUCH_VARIABLE is unset",
         ),
         (
             "allow_from = [\"::1\", \"${CARGO_PKG_NAME}\", \"${NO_SUCH_VARIABLE:-}\"]",
-            "; with the environment this is `transfix-settings`: CARGO_PKG_NAME is set; with the \
-             environment this is ``: NO_SUCH_VARIABLE is not set",
+            "; the environment changes the value to `transfix-settings`: CARGO_PKG_NAME is set; \
+             the environment changes the value to ``: NO_SUCH_VARIABLE is unset",
         ),
         ("heart_bt_int_s = \"5\"", "whole number from 0 to 4294967295, not \"5\""),
         ("mode = \"${CARGO_PKG_NAME}\"", "unknown value"),
@@ -260,7 +267,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         let error = Settings::parse("a.toml", &format!("{}{key}\n", session("A"))).unwrap_err();
         assert_eq!(error.line(), Some(7), "{error}");
         let told = error.message();
-        assert!(told.ends_with("this is another text: CARGO_PKG_NAME is set"), "{told}");
+        assert!(told.ends_with("changes the value: CARGO_PKG_NAME is set"), "{told}");
         assert!(!told.contains("`transfix`") && !told.contains("=transfix"), "{told}");
     }
     // A name is a name: nothing of a key is replaced.
