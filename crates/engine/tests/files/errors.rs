@@ -1,5 +1,4 @@
-//! The output of a program that ends with an error of the engine: the text, its causes and its
-//! place.
+//! The output of a program that ends with an engine error: the text, its causes and its place.
 
 use std::error::Error;
 use std::fs;
@@ -13,12 +12,12 @@ use transfix_store::{Damage, StoreError};
 use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
-/// The text that `main` prints for the error that it returns.
+/// Returns the text that is printed if `main` returns the error.
 fn printed_by_main(error: Box<dyn Error>) -> String {
     format!("Error: {error:?}")
 }
 
-/// A program's `main`: settings from a file, an engine.
+/// A typical `main`: reads settings from a file and starts an engine.
 fn run(settings: &str) -> Result<(), Box<dyn Error>> {
     let dir = TempDir::new();
     let path = dir.path().join("my.toml");
@@ -109,7 +108,7 @@ fn errors_have_a_cause_a_place_and_a_number() {
     let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
     assert_eq!(place(&wrong), ("my.toml".into(), Some(2), 803));
     assert_eq!(wrong.to_string(), "my.toml:2: workers is at least 1, not 0");
-    // By the key of the file, which gives a time its unit.
+    // The error names the key of the file, which includes the unit.
     for (wrong, key) in
         [("latency_unusual_percent = 100", "101"), ("hot_worker_percent = 101", "100")]
     {
