@@ -295,7 +295,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
     // The file of the certificate also contains the key.
     let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
     assert_eq!(tls.key, tls.certificate);
-    // A certificate without its key has no effect in QuickFIX and is an error here.
+    // A certificate without its key is unusable, in QuickFIX and here.
     let none = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap();
     let error = none.settings().unwrap_err();
     assert!(error.to_string().contains("one of them is missing"), "{error}");
