@@ -1,5 +1,5 @@
-//! The venue of the example `acceptor` with typed messages: fields by name and values by type. A
-//! report without a required field does not compile.
+//! The venue of the example `acceptor` with typed messages: fields by name, values by type, and
+//! reports that cannot be written without their required fields.
 //!
 //! ```text
 //! cargo run -p transfix --features fix44 --example typed [ADDRESS]    default 127.0.0.1:9880
