@@ -99,7 +99,7 @@ mod tests {
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
         assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
-        // This one is there, or the directory above it is.
+        // The path itself or a directory above it exists.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }
 }

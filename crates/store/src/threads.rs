@@ -245,7 +245,7 @@ mod tests {
             let told = told.clone();
             helpers.ask(bytes, Box::new(move || told.send(name).unwrap()));
         };
-        // Holds the only thread until all have asked.
+        // Occupies the only thread until all requests are queued.
         let begun = told.clone();
         let hold = move || {
             begun.send("begun").unwrap();

@@ -245,7 +245,8 @@ mod tests {
         Tunnel::socks5(stream, LOGIN, "b.example:9880").unwrap()
     }
 
-    /// The result for an answer that comes in pieces; `None` if it goes on waiting.
+    /// Returns the result for an answer that arrives in pieces, or `None` if the tunnel still
+    /// waits.
     fn answered(
         open: fn(Box<dyn Stream>) -> Tunnel,
         pieces: &[&[u8]],

@@ -140,7 +140,7 @@ mod tests {
     use crate::io::System;
     use transfix_settings::hash_password;
 
-    /// Many threads ask at once; the memory is that of one check.
+    /// Many threads check passwords at once; they use the memory of one check.
     #[test]
     fn many_checks_take_the_memory_of_one() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
@@ -165,7 +165,7 @@ mod tests {
     fn a_known_counterparty_is_first_and_each_source_has_its_turn() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
         let hash = hash_password("sesame").unwrap();
-        // As if the thread were busy.
+        // Simulates a busy thread.
         passwords.line().is_running = true;
         let (told, order) = channel();
         for (who, host, is_known) in

@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::io::{Connecting, Listener, Poll, System, Thread};
 
-    /// The machine, but that a look-up ends when the test says so.
+    /// The real system, except that a name lookup ends when the test allows it.
     struct Slow {
         answers: Mutex<Receiver<()>>,
         asked: Sender<String>,
