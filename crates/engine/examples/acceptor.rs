@@ -1,7 +1,7 @@
 //! A venue: accepts each NewOrderSingle(D) and answers with an ExecutionReport(8).
 //!
-//! The venue waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER (`cargo
-//! run -p transfix --example router`), until a line is entered:
+//! The venue waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
+//! (`cargo run -p transfix --example router`), until a line is entered:
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor [ADDRESS]    default 127.0.0.1:9880

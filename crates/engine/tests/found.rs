@@ -70,8 +70,8 @@ fn send(session: &mut SimulatedSession, ms: u64, id: u64) -> Sent {
     session.send(after_ms(ms), "D", |body| _ = body.uint(tag::CL_ORD_ID, id)).unwrap()
 }
 
-/// A defect: the end of the pause after a logon stayed due while the session was logging out, so
-/// that its thread did not sleep (applications, seed 1000061).
+/// A defect: the end of the pause after a logon stayed due while the session was logging out. Its
+/// thread therefore did not sleep (applications, seed 1000061).
 #[test]
 fn a_pause_ends_while_logging_out() {
     let mut session = session(|settings| {

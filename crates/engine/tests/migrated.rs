@@ -60,10 +60,10 @@ struct Row {
     fate: Fate,
     /// A part of the finding's sentence or new key.
     says: &'static str,
-    /// One step per line. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10). `<
-    /// BEGIN` must arrive. `closed`: the connection ends. `beside`: the counterparty opens another
-    /// connection. `back`: the session has recovered from a panic. `again MESSAGE => BEGIN`: the
-    /// counterparty logs on in a new connection.
+    /// One step per line. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10).
+    /// `< BEGIN` must arrive. `closed`: the connection ends. `beside`: the counterparty opens
+    /// another connection. `back`: the session has recovered from a panic.
+    /// `again MESSAGE => BEGIN`: the counterparty logs on in a new connection.
     wire: &'static str,
 }
 

@@ -113,8 +113,8 @@ fn a_reset_that_crosses_a_logout_ends_the_connection() {
     assert_eq!((session.next_num_in(), session.next_num_out()), (2, 1));
 }
 
-/// A defect: numbers at 1 at the opening of a window were reset again by the window's second
-/// connection, because the first reset stored no time (schedules, seed 1000031).
+/// A defect: numbers at 1 were reset at the opening of a window without storing the time. The
+/// window's second connection reset them again (schedules, seed 1000031).
 #[test]
 fn the_restart_of_a_window_is_kept_even_if_the_numbers_are_at_1() {
     let mut out = Outbox::default();

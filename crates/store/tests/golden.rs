@@ -28,7 +28,7 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 /// Writes six batches: a sent Logon(A), a received one followed by the next inbound number, two
-/// records together, a note, two queued messages, and the end of one wait.
+/// records together, a note, two queued messages, and the end of a wait.
 fn write() -> Vec<u8> {
     let (admin, application) = (Kind::Admin, Kind::Application);
     // The disk's random numbers are always the same.

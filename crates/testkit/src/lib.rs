@@ -1,6 +1,6 @@
 //! Tools for tests: laws for each trait, allocation counters, temporary directories, crashing
-//! disks, repeatable random numbers, sample messages, a second parser, session-layer scenarios, a
-//! simulated world, proxies and TLS counterparties, and applications made of closures.
+//! disks, random numbers and sample messages. Also a second parser, session-layer scenarios, a
+//! simulated world, proxies, TLS counterparties, and applications made of closures.
 //!
 //! **Invariant:** this crate is only a dev-dependency and never part of the product.
 

@@ -1,7 +1,8 @@
 //! Book pages that are generated from the code: the settings reference and the list of events.
 //!
-//! A key's meaning is the comment of its field, and its default comes from the code. `cargo xtask
-//! docs` writes the page. The test also checks that a scenario or an existing test shows each key.
+//! A key's meaning is the comment of its field, and its default comes from the code.
+//! `cargo xtask docs` writes the page. The test also checks that a scenario or an existing test
+//! shows each key.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;

@@ -367,8 +367,7 @@ mod tests {
 
     #[test]
     fn a_carry_that_is_seen_in_the_middle_counts_right() {
-        // A carry count, read twice around the low part, and the measured times before the
-        // snapshot.
+        // Carry marks (two for each finished carry), the low count, and the expected total.
         for (carried, low, times) in [
             (0, 65_535, 65_535),
             (1, 65_535, 65_535),
