@@ -41,7 +41,7 @@ fn stranger(address: &str) {
     let _ = stream.read(&mut [0; 100]);
 }
 
-/// Waits until this is true, checking the files repeatedly.
+/// Waits until `is_so` returns true, with repeated checks.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;

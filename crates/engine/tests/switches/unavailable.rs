@@ -132,8 +132,8 @@ fn messages_that_are_taken_at_the_second_offer_keep_their_order() {
     }
 }
 
-/// After a reset, the engine holds the only copy of the message. The next connection begins with
-/// it.
+/// After a reset, the engine holds the only copy of the message, and offers it at the start of the
+/// next connection.
 #[test]
 fn a_message_of_before_a_reset_is_offered_in_the_next_connection() {
     for retries in [0, 1] {

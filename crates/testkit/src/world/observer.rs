@@ -72,8 +72,7 @@ pub(super) struct Written {
     pub(super) orders: HashMap<u64, u64>,
     /// True if the numbers restart with the next Logon(A).
     starts_again: bool,
-    /// True if the counterparty answered our Logon(A) with a reset, so that our Logon(A) has number
-    /// 1.
+    /// True if the counterparty answered our Logon(A) with a reset. Our Logon(A) then has number 1.
     logon_is_first: bool,
     /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) on this connection.
     request: Option<(u64, Timestamp)>,
