@@ -1,4 +1,4 @@
-//! Tests that look at bytes: `cargo xtask sanitize` runs them under sanitizers, and on AArch64.
+//! Tests of byte-level code: `cargo xtask sanitize` runs them under sanitizers, and on AArch64.
 
 mod draft;
 mod plain;
@@ -7,6 +7,6 @@ mod remembered;
 
 use transfix_testkit::alloc::Counting;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -1,6 +1,6 @@
-//! A venue: takes each NewOrderSingle(D) and answers it with an ExecutionReport(8).
+//! A venue: accepts each NewOrderSingle(D) and answers with an ExecutionReport(8).
 //!
-//! It waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
+//! The venue waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
 //! (`cargo run -p transfix --example router`), until a line is entered:
 //!
 //! ```text
@@ -32,7 +32,8 @@ impl Application for Venue {
         if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
-        // All is read before anything is written: what is missing is rejected by name.
+        // All required fields are read before anything is written: a missing field is rejected by
+        // name.
         let cl_ord_id = order.required(tag::CL_ORD_ID)?;
         let symbol = order.required(tag::SYMBOL)?;
         let side = order.char(tag::SIDE)?;
@@ -71,12 +72,12 @@ impl Application for Venue {
     }
 }
 
-/// VENUE, listening at `address` for CLIENT and for ROUTER.
+/// Returns the settings: VENUE listens at `address` for CLIENT and for ROUTER.
 pub(crate) fn settings(address: &str) -> Settings {
     let session = |counterparty| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-        // Nothing is kept: each Logon(A) begins anew, so that the example can be run again.
+        // Nothing is stored: each Logon(A) resets the numbers, so that the example can run again.
         session.store.durability = Durability::Memory;
         session.protocol.reset_on = ResetPolicy::LOGON;
         session
@@ -86,7 +87,7 @@ pub(crate) fn settings(address: &str) -> Settings {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine logs through `tracing`; without a subscriber the events are lost.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;

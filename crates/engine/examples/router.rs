@@ -1,7 +1,8 @@
-//! A router: one session to the client, one to the venue, and all messages passed on both ways.
+//! A router with one session to the client and one to the venue. The router forwards all messages
+//! in both directions.
 //!
-//! A message that comes while the other side is not logged on is answered with
-//! BusinessMessageReject(j), BusinessRejectReason(380) 4. In three terminals:
+//! If the other side is not logged on, a message is answered with a BusinessMessageReject(j),
+//! BusinessRejectReason(380) 4. In three terminals:
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor
@@ -19,7 +20,7 @@ use transfix::{
     Settings,
 };
 
-/// The application of one side: passes everything on to the other.
+/// The application of one side: forwards every message to the other side.
 pub(crate) struct Passage {
     pub(crate) to: SessionId,
 }
@@ -51,7 +52,7 @@ impl Application for Passage {
     }
 }
 
-/// The sessions with CLIENT, which is listened for, and with VENUE, which is connected to.
+/// Returns the settings: a session that listens for CLIENT, and a session that connects to VENUE.
 pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     let session = |role, counterparty, address| {
         let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
@@ -65,7 +66,7 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     Settings { sessions, ..Settings::default() }
 }
 
-/// Starts the router: each side is told which session is the other.
+/// Starts the router; each application knows the session of the other side.
 pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError> {
     let (client, venue) = (settings.sessions[0].id(), settings.sessions[1].id());
     Engine::start(settings, |id| {
@@ -75,7 +76,7 @@ pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine logs through `tracing`; without a subscriber the events are lost.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let listen = args.next().unwrap_or_else(|| "127.0.0.1:9881".to_owned());

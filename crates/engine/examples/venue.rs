@@ -1,4 +1,4 @@
-//! The venue of the README, which a test compares with it.
+//! The venue of the README; a test compares the two.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::time::Duration;

@@ -10,7 +10,7 @@ use transfix::{
     msg_type, tag,
 };
 
-/// Tells what it takes, and answers an order with News(B).
+/// Reports received messages, and answers an order with News(B).
 struct Recorder {
     name: &'static str,
     told: Sender<String>,
@@ -73,7 +73,8 @@ impl Linked {
         linked
     }
 
-    /// The events since, sorted: the order of the two sides does not matter.
+    /// Returns the events since the last call, sorted: the order between the two sides does not
+    /// matter.
     fn told(&self) -> Vec<String> {
         let mut told: Vec<_> = self.told.try_iter().collect();
         told.sort();
@@ -129,7 +130,7 @@ fn what_is_lost_with_the_link_is_sent_again() {
         let (next_in, next_out) = linked.pair.acceptor.next_numbers();
         (next_out, next_in)
     });
-    // A connection that is there is cut by the next one.
+    // A new connection cuts the existing connection.
     linked.send("last");
     linked.pair.connect();
     assert!(linked.pair.is_logged_on());

@@ -1,7 +1,7 @@
-//! A real process is killed while messages wait for its application, which is called in a thread of
-//! its own: each message is answered once.
+//! Kills a real process while messages wait for its application, which runs in its own thread. Each
+//! message is still answered once.
 //!
-//! `TRANSFIX_KILLS=n` for more kills with each durability.
+//! `TRANSFIX_KILLS=n` sets the number of kills per durability.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeMap;
@@ -21,10 +21,10 @@ use transfix_testkit::temp::TempDir;
 
 const CHILD: &str = "TRANSFIX_KILLED_POOL";
 const KILLS: usize = 15;
-/// Orders that are not answered yet.
+/// The maximum number of unanswered orders.
 const OPEN_MAX: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
-/// The most that the application does with a message.
+/// The maximum time that the application spends on a message.
 const WORK_NS: usize = 60_000;
 
 fn settings(role: Role, address: &str) -> SessionSettings {
@@ -43,7 +43,7 @@ fn send(session: &SessionHandle, msg_type: &str, id: &str) -> Result<Sent, SendE
     session.send(msg_type, |body| _ = body.str(tag::CL_ORD_ID, id))
 }
 
-/// Answers each order after a while.
+/// Returns an application that answers each order after a delay.
 fn slow(mut random: Random) -> App {
     App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
@@ -54,7 +54,7 @@ fn slow(mut random: Random) -> App {
     })
 }
 
-/// Does nothing in a usual run of the tests.
+/// The child process; does nothing in a normal test run.
 #[test]
 fn child() {
     let Some(arguments) = env::var(CHILD).ok() else { return };
@@ -73,7 +73,7 @@ fn child() {
         let _ = io::stdin().read_line(&mut String::new());
         drop(over);
     });
-    // Others write meanwhile what the application has sent.
+    // Another thread sends messages between the application's messages.
     while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
         let _ = send(&session, "B", "news");
     }
@@ -91,7 +91,7 @@ fn start(dir: &Path, address: &str, durability: &str) -> Child {
         .unwrap()
 }
 
-/// Passes on the ClOrdID(11) of each report.
+/// Returns an application that forwards the ClOrdID(11) of each report.
 fn reporter(sender: Sender<String>) -> App {
     App::new(move |message, _| {
         if message.msg_type() == b"8" {
@@ -101,7 +101,7 @@ fn reporter(sender: Sender<String>) -> App {
     })
 }
 
-/// Orders, and how often each was answered.
+/// The orders, and the number of answers to each.
 struct Books {
     session: SessionHandle,
     reports: Receiver<String>,
@@ -119,7 +119,7 @@ impl Books {
         *self.answered.entry(id).or_default() += 1;
     }
 
-    /// Orders until there are so many more answers.
+    /// Sends orders until `answers` more answers have arrived.
     fn trade(&mut self, answers: usize) {
         for _ in 0..answers {
             while self.sent - self.answered.len() < OPEN_MAX {

@@ -1,5 +1,5 @@
-//! Messages are queued without a logon, and the process ends at every operation on the disk. Each
-//! accepted message is sent under one number, and each sent message was accepted once.
+//! Queues messages without a logon and ends the process at every disk operation. Each accepted
+//! message is sent under one number, and each sent message was accepted once.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use transfix_transport::memory::{MemoryStream, pipe};
 
 const NOON: Now = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
 
-/// The counterparty: its end of the connection, and what has come through it.
+/// The counterparty: its end of the connection, and the bytes that it has read.
 #[derive(Default)]
 struct Far {
     stream: Option<MemoryStream>,
@@ -52,7 +52,7 @@ impl Far {
         }
     }
 
-    /// The orders that have come, each with its number.
+    /// Returns the received orders with their numbers.
     fn orders(&self) -> Vec<(u64, String)> {
         let (mut rest, mut index, mut orders) = (&self.read[..], FieldIndex::default(), Vec::new());
         while let Frame::Whole(end) = frame::split(rest, Limits::default()) {
@@ -67,7 +67,7 @@ impl Far {
     }
 }
 
-/// One test: the disk, the counterparty, and the messages that were accepted.
+/// One test case: the disk, the counterparty, and the accepted messages.
 struct Case {
     disk: SimDisk,
     far: Arc<Mutex<Far>>,
@@ -101,7 +101,7 @@ impl Case {
         Some(Rig::new(&settings, |_| (), store, nothing, &self.rules).unwrap())
     }
 
-    /// Sends so many messages without a logon.
+    /// Sends `count` messages without a logon.
     fn queue(&mut self, rig: &Rig, count: u32) {
         for _ in 0..count {
             let id = format!("order {}", self.next);
@@ -113,7 +113,7 @@ impl Case {
         }
     }
 
-    /// The counterparty logs on, asks for all there was, and goes.
+    /// Logs the counterparty on, requests all messages if `asks`, and disconnects.
     fn connect(&self, rig: &mut Rig, asks: bool) {
         if self.disk.has_ended() {
             return;
@@ -140,7 +140,7 @@ impl Case {
         self.far.lock().unwrap().stream = None;
     }
 
-    /// A life of the process, to its end or to that of the work.
+    /// Runs one process until it ends or its work is done.
     fn live(&mut self, durability: Durability) {
         let Some(mut rig) = self.open(durability) else { return };
         for count in [3, 2] {

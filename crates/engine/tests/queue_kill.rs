@@ -1,5 +1,5 @@
-//! A real process is killed while it queues messages without a logon, and while it sends them after
-//! one: every message that was accepted arrives, once and in order.
+//! Kills a real process while it queues messages without a logon, and while it sends the messages
+//! after a logon. Every accepted message arrives once and in order.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says what it has kept")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ const THREADS: usize = 2;
 const MESSAGES: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
 
-/// Passes on the ClOrdID(11) of what it gets.
+/// Returns an application that forwards the ClOrdID(11) of each message.
 fn order_recorder(sender: Sender<String>) -> App {
     App::new(move |message, _| {
         let _ = sender.send(message.text(tag::CL_ORD_ID)?.to_owned());
@@ -44,21 +44,21 @@ fn settings(role: Role, address: &str) -> SessionSettings {
     settings
 }
 
-/// Sends until so many are accepted, and says which.
+/// Sends until `MESSAGES` messages are accepted, and prints each accepted one.
 fn send(session: &SessionHandle, round: &str, thread: usize) {
     for n in 0..MESSAGES {
         let id = format!("{round} {thread} {n}");
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id));
-        // On a busy machine the other thread may have the lock for long.
+        // On a busy machine the other thread may hold the lock for a long time.
         while let Err(error) = send() {
             assert!(matches!(error, SendError::WouldBlock { .. }), "{error}");
         }
-        // A parent that is gone ends the child too.
+        // The end of the parent ends the child too.
         println!("kept {id}");
     }
 }
 
-/// Queues messages, then logs on and sends them. Does nothing in a usual run of the tests.
+/// Queues messages, logs on, and sends the messages. Does nothing in a normal test run.
 #[test]
 fn child() {
     let Some(arguments) = env::var(DIR).ok() else { return };
@@ -66,7 +66,7 @@ fn child() {
     let mut session = settings(Role::Initiator, address);
     session.store.store_dir = Path::new(dir).to_path_buf();
     session.queue.offline = Offline::Queue;
-    // So small that segments change while messages wait.
+    // Small segments, so that segments change while messages wait.
     session.store.segment_bytes = 16 << 10;
     let (sender, _) = channel();
     session.threads.mode = transfix::Mode::Polled;
@@ -92,7 +92,7 @@ fn child() {
     }
 }
 
-/// A running child, and what it says.
+/// A running child and its output.
 struct Side {
     child: Child,
     said: Receiver<String>,
@@ -115,12 +115,12 @@ fn start(dir: &Path, address: &str, round: usize) -> Side {
     Side { child, said }
 }
 
-/// The accepted messages, and those received.
+/// The accepted messages and the received messages.
 #[derive(Default)]
 struct Books {
     kept: BTreeSet<String>,
     came: BTreeSet<String>,
-    /// The last one of each thread of each round.
+    /// The last message of each thread of each round.
     last: BTreeMap<String, usize>,
 }
 
@@ -133,7 +133,7 @@ impl Books {
         assert!(self.came.insert(id.clone()), "{id} came twice");
     }
 
-    /// Returns true if the line says that the child logs on now.
+    /// Records a line of the child. Returns true if the child logs on now.
     fn said(&mut self, line: &str) -> bool {
         if let Some(id) = line.strip_prefix("kept ") {
             self.kept.insert(id.to_owned());
@@ -155,7 +155,7 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
     let mut sending = 0;
     for round in 0..ROUNDS {
         let mut side = start(dir.path(), &address, round);
-        // In the queue, or somewhere behind the logon.
+        // Kills the child during queuing, or at some time after the logon.
         let lines = match random.below(2) {
             0 => random.below(THREADS * MESSAGES),
             _ => usize::MAX,
@@ -169,12 +169,12 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
         }
         side.child.kill().unwrap();
         side.child.wait().unwrap();
-        // The output before the signal.
+        // The output before the kill signal.
         side.said.iter().for_each(|line| _ = books.said(&line));
     }
     let side = start(dir.path(), &address, ROUNDS);
     while !books.said(&side.said.recv_timeout(LONG).unwrap()) {}
-    // Messages that the killed process accepted without a report arrive too.
+    // Messages that the killed process accepted without printing arrive too.
     while !books.kept.is_subset(&books.came) {
         let Ok(order) = orders.recv_timeout(LONG) else {
             panic!("lost: {:?}", books.kept.difference(&books.came));

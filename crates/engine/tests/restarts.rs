@@ -1,5 +1,5 @@
-//! An engine that is started and stopped a thousand times in one process leaves nothing behind: no
-//! memory, no thread, no descriptor. A process of its own, since all of it is counted.
+//! An engine that starts and stops a thousand times leaks no memory, thread or descriptor. The test
+//! runs in its own process, because it counts all of the process's resources.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![cfg(target_os = "linux")]
 
@@ -17,15 +17,16 @@ use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const RESTARTS: usize = 1_000;
-/// The first ones make what stays: buffers of the allocator, of threads, of the system.
+/// Warm-up starts: these fill the buffers of the allocator, the threads and the system.
 const FIRST: usize = 100;
-/// So many starts come to nothing.
+/// The number of starts that fail.
 const STARTS_IN_VAIN: usize = 10;
 const LONG: Duration = Duration::from_secs(300);
-/// The rest may add less than 2,000 bytes each: the allocator varies by as much.
+/// The memory limit for the other starts: under 2,000 bytes each, which the allocator varies
+/// anyway.
 const KIB_MAX: usize = 1_700;
 
-/// Answers orders, and tells when it logs on and what comes.
+/// Returns an application that answers orders and reports logons and messages.
 fn echo(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -50,7 +51,7 @@ fn start(
     dir: &Path,
 ) -> (Engine, Receiver<String>) {
     let (sender, seen) = channel();
-    // The smallest dictionary, which each start reads.
+    // Uses the smallest dictionary, because each start reads the dictionary.
     let id = SessionId::new(BeginString::Fix40, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
@@ -60,7 +61,7 @@ fn start(
     (engine.unwrap(), seen)
 }
 
-/// Both sides start, log on, trade once, and end in order.
+/// Starts both sides, logs on, trades once, and stops in order.
 fn live(dir: &Path) {
     let (venue, _seen) = start(Role::Acceptor, ["VENUE", "CLIENT"], "127.0.0.1:0", dir);
     let address = venue.listening()[0].to_string();
@@ -74,7 +75,7 @@ fn live(dir: &Path) {
     venue.stop(Duration::from_secs(20));
 }
 
-/// An engine does not start, since its address is taken.
+/// Tries to start an engine whose address is taken.
 fn start_in_vain(dir: &Path) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -86,7 +87,7 @@ fn start_in_vain(dir: &Path) {
     assert!(Engine::start(&settings, |_| Box::new(echo(channel().0))).is_err());
 }
 
-/// Memory in KiB, threads and descriptors of this process.
+/// Returns the memory in KiB, the threads and the descriptors of this process.
 fn held() -> [usize; 3] {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let of = |key: &str| {
@@ -104,7 +105,7 @@ fn a_thousand_restarts_leave_nothing_behind() {
     (FIRST..RESTARTS).for_each(|_| live(dir.path()));
     (0..STARTS_IN_VAIN).for_each(|_| start_in_vain(dir.path()));
     let [memory_now, threads_now, files_now] = held();
-    // A thread of the first ones may have been ending when they were counted.
+    // A warm-up thread may still have been ending during the first count.
     let (left, before) = ((threads_now, files_now), (threads, files));
     assert!(threads_now <= threads && files_now <= files, "{left:?}, {before:?} before");
     assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");

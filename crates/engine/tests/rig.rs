@@ -1,4 +1,4 @@
-//! A link driven by hand, through a restart.
+//! A link driven step by step through a restart.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 use transfix_transport::Stream;
 use transfix_transport::memory::pipe;
 
-/// Connects, and answers what the initiator says first.
+/// Connects and returns the initiator's first message.
 fn first_words(rig: &mut Rig) -> String {
     let (ours, mut peer) = pipe(10_000);
     rig.attach(Now::default(), Box::new(ours)).unwrap();
@@ -25,8 +25,8 @@ fn first_words(rig: &mut Rig) -> String {
     String::from_utf8(words[..n].to_vec()).unwrap()
 }
 
-/// The Logon(A) that asks for a reset is lost, and then the process ends: the new one must ask
-/// again, or the numbers never agree again (operators, seed 1389).
+/// A Logon(A) that asks for a reset is lost, and the process ends. The new process must ask again;
+/// otherwise the numbers never agree (operators, seed 1389).
 #[test]
 fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     let dir = TempDir::new();
@@ -47,7 +47,7 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     assert!(again.contains("\x01141=Y\x01") && again.contains("\x0134=1\x01"), "{again}");
 }
 
-/// Tells what it gets back.
+/// Returns an application that reports the messages that it gets back.
 fn unsent_recorder(sender: Sender<Vec<u8>>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(message) = notice {
@@ -56,8 +56,8 @@ fn unsent_recorder(sender: Sender<Vec<u8>>) -> App {
     })
 }
 
-/// The engine returns a message once no later process can send it. Until the store has committed
-/// the removal, the process may still end.
+/// The engine returns a message only when no later process can send it. Until the store has
+/// committed the removal, a crash can restore the message.
 #[test]
 fn a_message_is_given_back_when_that_is_safe() {
     let dir = TempDir::new();
@@ -87,7 +87,7 @@ fn a_message_is_given_back_when_that_is_safe() {
     end(&mut rig);
     assert!(rig.queued().is_empty());
     assert!(returned.try_recv().is_err(), "the store may still have it");
-    // The process ends: nobody was told, and the message waits as before.
+    // The process ends: the message was not returned, and waits as before.
     drop(rig);
     let mut rig = open();
     assert_eq!(rig.queued().len(), 1);

@@ -1,5 +1,5 @@
-//! A store with a hanging disk delays its own session alone. The other sessions of the thread
-//! continue, and no byte is sent before the device has it.
+//! A store with a hanging disk delays only its own session. Other sessions of the thread continue,
+//! and no byte is sent before the device has stored it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use transfix_testkit::random::Random;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// Answers orders with reports, and tells what it sees.
+/// Returns an application that answers orders with reports and forwards events.
 fn echo(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -48,7 +48,7 @@ fn options() -> Options {
     Options { durability: Durability::Power, ..Options::default() }
 }
 
-/// Two sessions in one thread: that with `SLOW` has its store on this disk.
+/// Starts two sessions in one thread; the store of the session with `SLOW` is on this disk.
 fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
     let mut all = Settings::default();
     all.engine.workers = 1;
@@ -145,7 +145,7 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
         std::thread::yield_now();
     }
     disk.set_fault(None);
-    // The connection ends, and the store is opened again.
+    // The connection ends, and the engine opens the store again.
     slow.expect("logon");
     slow.send("b");
     slow.expect("a");
@@ -155,8 +155,8 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     }
 }
 
-/// A device never answers. The engine ends, the session has failed, and the store stays locked
-/// until the device has completed its operation.
+/// A device never answers. The engine stops, the session has failed, and the store stays locked
+/// until the device completes its operation.
 #[test]
 fn a_device_that_never_answers_does_not_hold_up_the_stop() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));

@@ -1,7 +1,7 @@
-//! No allocation per message in steady state, in either direction, in any mode.
+//! Steady-state traffic allocates nothing per message, in either direction and in any mode.
 //!
-//! Only a new segment of the store allocates. It comes rarely and at times that depend on the size
-//! of the messages, so that a stretch of round trips without any is looked for.
+//! Only a new store segment allocates. Segments are rare and their timing depends on message sizes.
+//! The test therefore searches for a run of round trips without allocations.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,12 +18,12 @@ use transfix_testkit::temp::TempDir;
 static ALLOCATOR: Counting = Counting;
 
 const LONG: Duration = Duration::from_secs(300);
-/// So many round trips in a row must do without an allocation in the whole process.
+/// The length of a run: consecutive round trips without an allocation in the whole process.
 const STRETCH: u64 = 2_000;
-/// So many are made at most to find them.
+/// The maximum number of round trips in the search for a run.
 const REPORTS_MAX: u64 = 30_000;
-/// Segments large enough for many stretches: otherwise a slow machine keeps them at 1 MiB, and
-/// those of both sides, filled by 3,700 messages each, may begin in turns.
+/// Large segments leave space for many runs. On a slow machine, 1 MiB segments of both sides (3,700
+/// messages each) could begin alternately and break every run.
 const SEGMENT_BYTES: usize = 4 << 20;
 
 /// Answers each order with a report.
@@ -46,24 +46,24 @@ impl Application for Venue {
     }
 }
 
-/// How an order is sent.
+/// The way in which an order is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the session of the callback.
+    /// Through the session of the callback.
     Callback,
-    /// By a handle while the session is busy, and so through its queue.
+    /// Through a handle while the session is busy, and therefore through its queue.
     Queue,
 }
 
-/// Sends the next order when the last one is reported; ends with the longest stretch without an
+/// Sends the next order after the report of the last one. Ends with the longest run without an
 /// allocation.
 struct Client {
     order: Template,
     way: Way,
-    /// Orders that are sent together.
+    /// The number of orders sent together.
     at_once: u64,
     reports: u64,
-    /// All allocations when they were last looked at, and the reports when they last had changed.
+    /// The allocation count at the last check, and the report count at its last change.
     allocations: u64,
     since: u64,
     longest: u64,
@@ -99,7 +99,7 @@ impl Application for Client {
         }
         self.longest = self.longest.max(self.reports - self.since);
         if self.longest == STRETCH || self.reports == REPORTS_MAX {
-            // More of the same batch may follow.
+            // More reports of the same batch may follow.
             let _ = self.done.try_send(self.longest);
         } else if self.reports.is_multiple_of(self.at_once) {
             self.send(session);
@@ -130,7 +130,7 @@ fn start(
     settings.store.durability = durability;
     settings.store.segment_bytes = SEGMENT_BYTES;
     settings.store.store_dir = dir.path().to_owned();
-    // Its thread allocates nothing either.
+    // The log thread allocates nothing either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);
     let mut settings = Settings::of(settings);
@@ -138,7 +138,7 @@ fn start(
     Engine::start(&settings, |_| application.take().unwrap()).unwrap()
 }
 
-/// The longest stretch of round trips without an allocation, as far as it was looked for.
+/// Returns the longest run of round trips without an allocation, at most `STRETCH`.
 fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
     let dir = TempDir::new();
     let report = Template::new("8", |t| {
@@ -163,7 +163,7 @@ fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
     longest
 }
 
-// One test: the counter is that of the whole process.
+// All cases are in one test, because the allocation counter is global.
 #[test]
 fn nothing_is_allocated_in_steady_state() {
     let cases = [

@@ -1,4 +1,4 @@
-//! Two engines over loopback: they log on, trade, lose the connection, recover, log out.
+//! Two engines over loopback: logon, trade, lost connection, recovery, logout.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use transfix::{
 use transfix_store::journal::{self, Event};
 use transfix_testkit::app::App;
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Enough time for the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 
 /// The messages and events that an application received.
@@ -156,7 +156,7 @@ fn an_initiator_connects_from_its_local_address() {
     let address = listener.local_addr().unwrap().to_string();
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
     settings.store.durability = Durability::Memory;
-    // The whole of 127.0.0.0/8 is this host.
+    // All addresses of 127.0.0.0/8 belong to this host.
     settings.socket.local_address = "127.0.0.2".to_owned();
     settings.socket.tcp_keepalive = Duration::from_secs(30);
     settings.socket.dscp = Some(46);
@@ -186,8 +186,8 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     alone.socket.reuse_port = false;
     let refused = Engine::start(&Settings::of(alone), |_| Box::new(App::rejecting()));
     assert!(refused.err().unwrap().to_string().contains(&address));
-    // The system does not know who waits for which Logon(A): one that comes to the wrong engine is
-    // refused, and tried again.
+    // Both engines share the port, and the operating system picks one. A Logon(A) at the wrong
+    // engine is refused and retried.
     let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
     for client in clients.map(|settings| Side::start(settings, false)) {
         assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
@@ -269,7 +269,7 @@ fn polled_sessions_are_driven_by_the_application() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// The loop of a program of one's own: returns how often it has called `Engine::poll`.
+/// Runs an application's own event loop. Returns the number of `Engine::poll` calls.
 fn wait_at_fd(client: &mut Side, mut is_over: impl FnMut(&Receiver<Seen>) -> bool) -> usize {
     let mut polls = 0;
     loop {
@@ -296,7 +296,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     let mut polls = 0;
     for n in 0..100 {
         let expected = format!("order{n}");
-        // Another thread wakes the loop too.
+        // Another thread must wake the loop too.
         let handle = client.engine.session(&client.id).unwrap();
         let order = expected.clone();
         let sender = std::thread::spawn(move || {
@@ -306,7 +306,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
         polls += wait_at_fd(&mut client, |seen| seen.try_iter().any(|seen| seen == expected));
         sender.join().unwrap();
     }
-    // At rest the heartbeats alone call it.
+    // An idle session wakes the loop only for heartbeats.
     let handle = client.engine.session(&client.id).unwrap();
     let before = handle.counters().messages_out;
     polls += wait_at_fd(&mut client, |_| handle.counters().messages_out >= before + 3);
@@ -315,7 +315,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// Also where its applications are called in threads of their own, which wake the loop.
+/// Application threads wake the loop too.
 #[test]
 fn an_acceptor_waits_at_a_file_descriptor() {
     for application_threads in [0, 2] {
@@ -342,14 +342,14 @@ fn an_acceptor_waits_at_a_file_descriptor() {
                 assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
             }
             is_over.store(true, Ordering::SeqCst);
-            // This wakes the loop, as each call of an operator does.
+            // Every operator call wakes the loop.
             handle.operate(&Action::LogOn {}).unwrap();
         });
         venue.engine.stop(Duration::from_secs(20));
     }
 }
 
-/// The same file descriptor stands for the session that begins later, and for the first one.
+/// One file descriptor serves the first session and a session added later.
 #[test]
 fn a_session_that_a_reload_adds_wakes_the_loop() {
     let venues = [0, 1].map(|_| Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true));
@@ -390,7 +390,7 @@ fn a_session_that_a_reload_adds_wakes_the_loop() {
     assert!(outcomes.iter().all(|one| one.outcome == ended), "{outcomes:?}");
 }
 
-/// The stop drives both, and waits for what they say to each other.
+/// The stop runs both sessions and waits for their logout exchange.
 #[test]
 fn two_sessions_of_one_thread_log_out_from_each_other() {
     for with_fd in [false, true] {
@@ -440,7 +440,7 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
     }
 }
 
-/// The notes in the journal of a session.
+/// Returns the notes in the journal of a session.
 fn notes(settings: &SessionSettings) -> Vec<String> {
     let entries = journal::read(&settings.store_path()).unwrap();
     let notes = entries.filter_map(|entry| match entry.unwrap().event {
@@ -482,7 +482,7 @@ fn the_journal_says_what_befell_the_session() {
 
 #[test]
 fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
-    // The client's store remembers what a cut connection has swallowed.
+    // The client's store keeps messages that a cut connection loses.
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
     let relay = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = initiator(BeginString::Fix44, Mode::Pool, &venue);
@@ -493,7 +493,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 10);
     cut(&up);
-    // Some of these meet a dead connection, some none at all.
+    // Some of these messages are sent to a dead connection, others without a connection.
     let mut sent = Vec::new();
     let handle = client.engine.session(&client.id).unwrap();
     for n in 0..1_000 {
@@ -515,7 +515,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
 
 type Ends = (std::net::TcpStream, std::net::TcpStream);
 
-/// Passes one connection on in both directions; the function cuts it.
+/// Relays one connection in both directions. The returned function cuts the connection.
 fn pass_on(relay: &std::net::TcpListener, to: std::net::SocketAddr) -> (Ends, fn(&Ends)) {
     let (client, _) = relay.accept().unwrap();
     let venue = std::net::TcpStream::connect(to).unwrap();

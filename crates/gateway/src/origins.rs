@@ -106,7 +106,7 @@ mod tests {
         (3..=9).for_each(note);
         origins.forget_from(&id, 3);
         assert!(is_known(2) && !is_known(3) && !is_known(9));
-        // A message of a file has no program as its origin.
+        // A message from a file has no program as its origin.
         note(20);
         origins.note(&id, None)(Sent::Direct(20));
         assert!(!is_known(20) && !is_known(2));

@@ -175,7 +175,7 @@ mod tests {
             ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
             ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
             ("Log.Device", "FIX Antenna C++", "\n  file ("),
-            // A key that QuickFIX has too is FIX Antenna's by its path.
+            // A key that QuickFIX also has is recognized as FIX Antenna's by its path.
             ("sessions.default.StartTime", "FIX Antenna C++", "\n  schedule ("),
             (
                 "Session.X.SessionQualifier",
@@ -202,7 +202,7 @@ mod tests {
         let expected = "`Description` is a key of QuickFIX/J; Transfix has no such key: a \
                         comment in the file serves the same purpose";
         assert_eq!(why, expected);
-        // A key of ours comes first.
+        // Our own keys take precedence.
         assert!(!reference(Some("compress")).unwrap().contains("is a key of"));
         assert!(reference(Some("nosuchkeyatall")).unwrap_err().contains("no key or table"));
     }

@@ -1,4 +1,4 @@
-//! The way over from QuickFIX: sample files of the four dialects with what becomes of them, and
+//! Migration from QuickFIX: sample files of the four dialects with the expected results, and
 //! dictionaries that differ from the standard.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -15,7 +15,7 @@ use transfix_testkit::temp::TempDir;
 const FOLDERS: [(&str, Dialect); 4] =
     [("cpp", Dialect::Cpp), ("j", Dialect::Java), ("n", Dialect::Net), ("go", Dialect::Go)];
 
-/// Four samples a dialect.
+/// Returns the samples: four per dialect.
 fn samples() -> Vec<(PathBuf, Dialect)> {
     let mut samples = Vec::new();
     for (folder, dialect) in FOLDERS {
@@ -30,7 +30,7 @@ fn samples() -> Vec<(PathBuf, Dialect)> {
     samples
 }
 
-/// Compares a text with a file, or writes the file.
+/// Compares a text with a file. With `TRANSFIX_WRITE_DOCS` set, writes the file instead.
 fn golden(path: &Path, text: &str) {
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(path, text).unwrap();
@@ -108,7 +108,7 @@ fn the_dialect_is_guessed_from_keys() {
         ("n/tls", Dialect::Net),
         ("go/tls-mongo", Dialect::Go),
         ("go/acceptor", Dialect::Go),
-        // Nothing in it tells.
+        // No key in this file identifies the dialect.
         ("cpp/initiator", Dialect::Cpp),
     ] {
         let path = format!("../../testdata/quickfix/{name}.cfg");
@@ -140,7 +140,7 @@ fn values_reach_the_settings() {
     assert_eq!(session.timing.margin_percent, 75);
     assert!(session.protocol.reset_on.logout && !session.protocol.reset_on.logon);
     assert_eq!(session.store.durability, transfix_settings::Durability::Power);
-    // A message stored offline would be lost at the reset.
+    // The reset would lose a message stored offline.
     assert_eq!(session.queue.offline, Offline::Refuse);
     let stores = migration.stores();
     assert_eq!(stores[0].session, "FIX.4.4-DESK-VENUE");
@@ -235,7 +235,7 @@ fn addresses_that_may_connect_are_carried_over_or_told() {
     };
     let both = vec!["192.0.2.7".to_owned(), "2001:db8::1".to_owned()];
     assert_eq!(found(&acceptor, "192.0.2.7, 2001:db8::1"), (Fate::Honoured, both));
-    // The readable part counts: one unknown word does not admit everyone.
+    // The readable part of the list counts: an unknown word does not admit every address.
     let one = vec!["192.0.2.7".to_owned()];
     let named = found(&acceptor, "192.0.2.7, fix.bank.example");
     assert_eq!(named, (Fate::NotCarriedOver, one));
@@ -279,7 +279,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         let mut settings = migration.settings().unwrap();
         (settings.sessions.remove(0).tls.unwrap(), migration.report())
     };
-    // An acceptor without a certificate of its own: a file that is to be made.
+    // An acceptor without its own certificate: the settings name a file that the user must create.
     for (more, dialect) in [
         ("SocketUseSSL=Y", Dialect::Java),
         ("SSLEnable=Y", Dialect::Net),
@@ -289,7 +289,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         assert_eq!(tls.certificate.unwrap(), Path::new("acceptor.pem"), "{report}");
         assert!(report.contains("names no certificate that Transfix can read"), "{report}");
     }
-    // Certificates are asked for, and nobody is trusted yet.
+    // Client certificates are required, and no authority is trusted yet.
     for (more, dialect) in [
         ("SocketUseSSL=Y\nSocketKeyStore=a.jks\nNeedClientAuth=Y", Dialect::Java),
         ("SSLCertificate=a.pfx", Dialect::Net),
@@ -300,14 +300,14 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         assert_eq!(tls.client_certificate, ClientCertificate::Required, "{report}");
         assert_eq!(tls.ca, [Path::new("clients-ca.pem")], "{report}");
     }
-    // The key stands in the file of the certificate.
+    // The file of the certificate also contains the key.
     let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
     assert_eq!(tls.key, tls.certificate);
-    // One without its key is none, here and there.
+    // A certificate without its key is unusable, in QuickFIX and here.
     let none = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap();
     let error = none.settings().unwrap_err();
     assert!(error.to_string().contains("one of them is missing"), "{error}");
-    // Authorities that have never counted.
+    // These authorities have never had an effect in QuickFIX.
     let more = "ServerCertificateFile=a.pem\nCertificationAuthoritiesFile=ca.pem";
     let (tls, report) = both(&acceptor, more, Dialect::Cpp);
     assert_eq!((tls.client_certificate, tls.ca.len()), (ClientCertificate::Ignored, 0));
@@ -421,7 +421,7 @@ fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
     }
 }
 
-/// FIX 4.4 with a few changes, as a venue sends it to its clients.
+/// Returns FIX 4.4 with a few changes, in the form that a venue sends to its clients.
 fn venue() -> String {
     let mut draft = Draft::standard("FIX44").unwrap();
     draft.messages.iter_mut().for_each(|message| message.conditions.clear());
@@ -458,7 +458,7 @@ fn a_dictionary_that_differs_little_becomes_an_overlay() {
         order.members.len()
     };
     assert_eq!(order(&dictionary), order(&kept));
-    // At run time nothing is written: the file itself is the dictionary.
+    // At run time no file is written: the original file is the dictionary.
     let (settings, _) = transfix_quickfix::settings(&cfg, None).unwrap();
     assert_eq!(settings.sessions[0].validation.dictionary.as_ref().unwrap().base, file);
 }
@@ -514,7 +514,7 @@ fn what_a_transport_dictionary_has_beyond_ours_is_carried_over() {
     }
 }
 
-/// A dictionary without the code of its first field that has codes.
+/// Removes the first code of the first field that has codes.
 fn less(text: &str) -> String {
     let (before, line) = text.split_once("   <value ").unwrap();
     let (_, after) = line.split_once('\n').unwrap();

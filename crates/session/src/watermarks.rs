@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::{BeginString, Config, Now, Role, Session, SessionId};
 
-    /// Otherwise a later connection with nothing to write would wait for the disk at its end.
+    /// Otherwise a later connection without output would wait for the disk at its end.
     #[test]
     fn what_a_connection_took_with_it_waits_for_no_store() {
         let id = SessionId::new(BeginString::Fix44, "A", "B");

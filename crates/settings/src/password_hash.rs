@@ -123,7 +123,8 @@ mod tests {
         }
     }
 
-    /// Hashes of other sizes, algorithms and versions by turns, in memory that others have used.
+    /// Checks hashes of several sizes, algorithms and versions in turn, in memory that other checks
+    /// have used.
     #[test]
     fn memory_that_was_used_finds_the_same() {
         let mut memory = HashMemory::default();

@@ -180,7 +180,7 @@ mod tests {
         assert!(shell("yes").is_err());
     }
 
-    /// As on a kernel without descriptors of processes.
+    /// Covers kernels without process file descriptors.
     #[test]
     fn a_program_is_waited_for_in_steps() {
         let waited = |script, patience| {

@@ -172,7 +172,7 @@ mod tests {
         session
     }
 
-    /// Names of the dictionaries of the last message of these bodies.
+    /// Returns the names of the dictionaries for the last of these messages.
     fn names(session: &SessionSettings, bodies: &[&str]) -> [String; 2] {
         let mut dictionaries = session.dictionaries().unwrap();
         let (mut index, version) = (dictionaries.index(), session.begin_string);

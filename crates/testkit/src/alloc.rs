@@ -1,5 +1,5 @@
-//! Counts allocations, to prove that a path makes none, and the bytes in use, to prove that memory
-//! comes back.
+//! Counts allocations, to prove that a path makes none, and bytes in use, to prove that memory is
+//! freed.
 //!
 //! ```
 //! use transfix_testkit::alloc::{Counting, thread_allocations};
@@ -26,19 +26,19 @@ thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting. Make it a test's `#[global_allocator]`.
+/// The system allocator with counters. Use `Counting` as a test's `#[global_allocator]`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
 fn count(bytes: usize) {
     ALL.fetch_add(1, Ordering::Relaxed);
     LIVE.fetch_add(bytes, Ordering::Relaxed);
-    // While a thread ends its counter may be gone; nobody asks for it any more.
+    // The counter of an ending thread may be destroyed already, and is not read any more.
     let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting never allocates.
+// SAFETY: every call is forwarded unchanged to the system allocator; counting never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
@@ -66,25 +66,27 @@ unsafe impl GlobalAlloc for Counting {
     }
 }
 
-/// Allocations by this thread since it began; growing an allocation counts, freeing doesn't.
+/// Returns the number of allocations by this thread since it began. Growing an allocation counts;
+/// freeing does not.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     MINE.with(Cell::get)
 }
 
-/// Bytes of the largest allocation by this thread since the last call; one that grows counts whole.
+/// Returns the size in bytes of this thread's largest allocation since the last call. A grown
+/// allocation counts with its whole new size.
 #[must_use]
 pub fn thread_largest_allocation() -> usize {
     LARGEST.take()
 }
 
-/// Allocations by all threads since the process began.
+/// Returns the number of allocations by all threads since the process began.
 #[must_use]
 pub fn all_allocations() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// Bytes that are allocated now, by all threads.
+/// Returns the bytes that all threads have allocated now.
 #[must_use]
 pub fn live_bytes() -> usize {
     LIVE.load(Ordering::Relaxed)

@@ -47,7 +47,7 @@ pub struct App {
 }
 
 impl App {
-    /// Returns an application that receives messages with `on_message`.
+    /// Returns an application that handles each message with `on_message`.
     pub fn new(
         on_message: impl FnMut(&Message<'_>, &mut SessionRef<'_>) -> Result<(), BusinessReject>
         + Send
@@ -65,19 +65,19 @@ impl App {
         }
     }
 
-    /// Returns an application that accepts each message and answers none.
+    /// Returns an application that accepts every message and sends no answer.
     #[must_use]
     pub fn silent() -> Self {
         Self::new(|_, _| Ok(()))
     }
 
-    /// Returns an application that rejects each message as unsupported.
+    /// Returns an application that rejects every message as unsupported.
     #[must_use]
     pub fn rejecting() -> Self {
         Self::new(|_, _| Err(BusinessReject::unsupported()))
     }
 
-    /// Judges each Logon(A) of the counterparty.
+    /// Sets the closure that accepts or refuses each Logon(A) of the counterparty.
     #[must_use]
     pub fn judge_logon(
         mut self,
@@ -89,7 +89,7 @@ impl App {
         self
     }
 
-    /// Adds fields to our Logon(A).
+    /// Sets the closure that adds fields to our Logon(A).
     #[must_use]
     pub fn fill_logon(
         mut self,
@@ -99,7 +99,7 @@ impl App {
         self
     }
 
-    /// Receives the events of the session.
+    /// Sets the closure that receives the session's events.
     #[must_use]
     pub fn on_event(
         mut self,
@@ -109,7 +109,7 @@ impl App {
         self
     }
 
-    /// Receives the notices of the session.
+    /// Sets the closure that receives the session's notices.
     #[must_use]
     pub fn on_notice(
         mut self,
@@ -119,7 +119,7 @@ impl App {
         self
     }
 
-    /// Decides about messages that the counterparty requests again.
+    /// Sets the closure that decides about each message that the counterparty requests again.
     #[must_use]
     pub fn on_resend(
         mut self,
@@ -129,7 +129,7 @@ impl App {
         self
     }
 
-    /// Receives each frame of the connection.
+    /// Sets the closure that receives each frame of the connection.
     #[must_use]
     pub fn on_wire(
         mut self,
@@ -139,7 +139,7 @@ impl App {
         self
     }
 
-    /// Sees each message before it is sent.
+    /// Sets the hook that sees each message before the session sends the message.
     #[must_use]
     pub fn before_send(mut self, hook: Arc<dyn BeforeSend>) -> Self {
         self.before_send = Some(hook);

@@ -1,4 +1,4 @@
-//! An authority of a test, and the certificates that it signs.
+//! A test's certificate authority, and the certificates that the authority signs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,47 +10,47 @@ use rcgen::{
     RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-/// Signs certificates, whose files lie in its directory.
+/// A certificate authority that writes its files into a directory.
 pub struct Authority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    /// Its own certificate.
+    /// The path of the authority's own certificate.
     pub ca: PathBuf,
 }
 
-/// A certificate and its private key, as files in PEM.
+/// A certificate and its private key, as PEM files.
 #[derive(Clone, Debug)]
 pub struct Signed {
-    /// The certificate.
+    /// The path of the certificate.
     pub certificate: PathBuf,
-    /// The private key.
+    /// The path of the private key.
     pub key: PathBuf,
     serial: u64,
 }
 
 impl Signed {
-    /// The same with other files.
+    /// Returns a copy that refers to other files.
     #[must_use]
     pub fn with(&self, certificate: &Path, key: &Path) -> Self {
         Self { certificate: certificate.to_owned(), key: key.to_owned(), ..*self }
     }
 }
 
-/// From when to when a certificate is valid.
+/// The period in which a certificate is valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Valid {
-    /// Now.
+    /// Valid now.
     Now,
-    /// It was.
+    /// Expired.
     Before,
-    /// It will be.
+    /// Not valid yet.
     Later,
-    /// Since long, up to this second of Unix time.
+    /// Valid from a past time up to this second of Unix time.
     Until(u64),
 }
 
 impl Authority {
-    /// A new one, whose name is `name`.
+    /// Creates a new authority with this name.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -67,7 +67,7 @@ impl Authority {
         Self { dir: dir.to_owned(), issuer: Issuer::new(params, key), ca }
     }
 
-    /// A certificate for these host names, the first of which is its owner's.
+    /// Signs a certificate for these host names; the first name is the owner's.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -96,7 +96,7 @@ impl Authority {
         Signed { certificate, key: key_file, serial }
     }
 
-    /// The authority's own certificate, and its key: no certificate of a host.
+    /// Returns the authority's own certificate and key, which is not a host certificate.
     ///
     /// # Panics
     /// If the file cannot be written.
@@ -107,7 +107,7 @@ impl Authority {
         Signed { certificate: self.ca.clone(), key, serial: 0 }
     }
 
-    /// A list of certificates that are valid no more.
+    /// Writes a certificate revocation list with these certificates.
     ///
     /// # Panics
     /// If the file cannot be written.

@@ -1,9 +1,8 @@
-//! Tools for tests: laws that every implementation of a trait obeys, counted allocations, and
-//! directories that clean up after themselves. Disks that crash, repeatable random numbers, and
-//! sample messages of any dictionary. A second parser, scenarios of the session layer, and a
-//! simulated world. Proxies and TLS as counterparties. Applications made of closures.
+//! Tools for tests: laws for each trait, allocation counters, temporary directories, crashing
+//! disks, random numbers and sample messages. Also a second parser, session-layer scenarios, a
+//! simulated world, proxies, TLS counterparties, and applications made of closures.
 //!
-//! **Invariant:** a dev-dependency only; nothing here is part of the product.
+//! **Invariant:** this crate is only a dev-dependency and never part of the product.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Proxies beside a test: CONNECT of HTTP, SOCKS5, and one that names its client by the PROXY
+//! Proxies for tests: HTTP CONNECT, SOCKS5, and a proxy that announces its client by the PROXY
 //! protocol.
 //!
-//! They refuse what the standards forbid, so that a test which passes with them passes with the
-//! programs that people run.
+//! The proxies refuse what the standards forbid. A test that passes here therefore passes with real
+//! proxies too.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -14,37 +14,37 @@ use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use socket2::{Domain, Socket, Type};
 
-/// User name and password.
+/// A user name and a password.
 pub type Login = (String, String);
 
 /// The version of the PROXY protocol's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// A line of text.
+    /// Version 1: a line of text.
     V1,
-    /// Binary.
+    /// Version 2: binary.
     V2,
 }
 
-/// The protocol of a proxy.
+/// The protocol that a proxy speaks.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// CONNECT of HTTP (RFC 9110 section 9.3.6), with Basic credentials if it has a login.
+    /// HTTP CONNECT (RFC 9110 section 9.3.6), with Basic credentials if a login is set.
     Http(Option<Login>),
-    /// SOCKS5 (RFC 1928), with the credentials of RFC 1929 if it has a login.
+    /// SOCKS5 (RFC 1928), with the credentials of RFC 1929 if a login is set.
     Socks5(Option<Login>),
-    /// Connects to `to` from the address `from`, and sends the header before all else.
+    /// Connects to `to` from the address `from`, and sends the PROXY header first.
     Announcing {
-        /// Its own address.
+        /// The proxy's own address.
         from: Ipv4Addr,
-        /// Where it connects to.
+        /// The destination address.
         to: SocketAddr,
-        /// How it names its client.
+        /// The version of the PROXY header.
         header: Header,
     },
 }
 
-/// A proxy that ends with the test. Connections that it has put through end with their sides.
+/// A proxy that stops when dropped. Established connections last until one of their sides closes.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -55,7 +55,7 @@ impl Proxy {
     /// Listens at `at`.
     ///
     /// # Panics
-    /// If the address is taken.
+    /// If the address is in use.
     #[must_use]
     pub fn start(at: SocketAddr, kind: Kind) -> Self {
         let listener = TcpListener::bind(at).expect("a free address");
@@ -68,14 +68,14 @@ impl Proxy {
                     break;
                 }
                 let kind = kind.clone();
-                // A client that breaks the rules is closed; its test says what it misses.
+                // A client that breaks the protocol is closed; the client's test then fails.
                 thread::spawn(move || kind.serve(client));
             }
         });
         Self { address, is_over }
     }
 
-    /// Where it listens.
+    /// Returns the address on which the proxy listens.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -85,7 +85,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Wakes the thread that listens.
+        // A connection wakes the listening thread.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -113,7 +113,7 @@ impl Kind {
     }
 }
 
-/// Copies to the end, and ends the other side then.
+/// Copies all bytes until `from` ends, and then shuts down `to`.
 fn pass_on(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);

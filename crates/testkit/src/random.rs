@@ -1,4 +1,4 @@
-//! Random numbers that a seed repeats on every machine.
+//! Random numbers that are the same on every machine for the same seed.
 
 /// SplitMix64: small, fast, good enough to choose test cases.
 #[derive(Clone, Debug)]
@@ -7,13 +7,13 @@ pub struct Random {
 }
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator; the same seed gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Any number.
+    /// Returns a random 64-bit number.
     pub const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -22,7 +22,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, but not including, `end`.
+    /// Returns a number from 0 up to, but not including, `end`.
     ///
     /// # Panics
     /// If `end` is 0.

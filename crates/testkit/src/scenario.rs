@@ -1,8 +1,7 @@
-//! Scenarios of the session layer: one exchange each, in plain text, played in several worlds.
+//! Session-layer scenarios: one message exchange each, in plain text, played in several worlds.
 //!
-//! The format is described in `testdata/scenarios/README.md`. **Invariant:** a scenario says what
-//! the counterparty does and what it must see; how the bytes get there is the business of a
-//! [`World`].
+//! `testdata/scenarios/README.md` describes the format. **Invariant:** a scenario names the
+//! counterparty's actions and the expected reactions; a [`World`] transports the bytes.
 
 mod line;
 mod parse;
@@ -17,104 +16,106 @@ pub use version::Version;
 use std::fmt;
 use std::time::Duration;
 
-/// The side that opens the connection, as seen from the session under test.
+/// The side of the session under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The session listens.
+    /// The session accepts connections.
     Acceptor,
     /// The session connects.
     Initiator,
 }
 
-/// One file.
+/// One scenario file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The path below the folder of scenarios, without its ending.
+    /// The path below the folder of scenarios, without its extension.
     pub name: String,
-    /// The behaviour that the scenario shows, in one line.
+    /// The demonstrated behavior, in one line.
     pub title: String,
-    /// The rule of the standard, or the decision.
+    /// The rule of the standard, or the project's decision.
     pub why: String,
-    /// The versions that it holds for.
+    /// The versions to which the scenario applies.
     pub versions: Vec<Version>,
-    /// The role of the session under test; the first of several.
+    /// The role of the session under test; the first one if the scenario applies to both.
     pub side: Side,
-    /// It holds for both roles alike.
+    /// True if the scenario applies to both roles.
     pub both_sides: bool,
-    /// Settings of the session, as lines of TOML.
+    /// Session settings, as lines of TOML.
     pub settings: String,
-    /// Settings of the engine, as lines of TOML.
+    /// Engine settings, as lines of TOML.
     pub engine: String,
-    /// Settings that every session has here, but this one has not.
+    /// Default settings of scenario sessions that are omitted for this session.
     pub unset: Vec<String>,
-    /// Worlds that cannot play it, each with the reason.
+    /// The worlds that cannot play the scenario, each with the reason.
     pub not_in: Vec<(String, String)>,
     steps: Vec<Line>,
 }
 
-/// One step and where it stands.
+/// One step and its line in the file.
 #[derive(Clone, Debug)]
 struct Line {
     number: usize,
     text: String,
-    /// Only in these versions.
+    /// The only versions in which the step is played; `None` for all.
     versions: Option<Vec<Version>>,
     step: Step,
 }
 
-/// An action, or an event that must have happened.
+/// An action, or an expected event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Connect,
-    /// Connects and exchanges Logon(A), with these fields of the initiator's in place of the usual.
+    /// Connects and exchanges Logon(A). These fields replace the usual fields of the initiator's
+    /// Logon(A).
     Logon(String),
     /// The counterparty sends this message.
     In(String),
     /// The counterparty sends these bytes.
     Raw(String),
-    /// The next message that we send is so.
+    /// Our next message matches this line.
     Out(String),
-    /// The next message that we send is a Reject(3) with these fields.
+    /// Our next message is a Reject(3) with these fields.
     Rejects(String),
-    /// The next message that the application gets is so.
+    /// The next message that the application receives matches this line.
     App(String),
-    /// The application gets this message back, which was not sent.
+    /// The application gets this unsent message back.
     Returned(String),
-    /// Nothing more has come, and the connection is up.
+    /// No further message has arrived, and the connection is up.
     Silence,
-    /// We have closed the connection, and the reason contains these words.
+    /// Our side has closed the connection, and the reason contains these words.
     Closed(String),
     /// The counterparty closes the connection.
     Close,
-    /// Another connection sends this message, and is closed without one.
+    /// Another connection sends this message and is closed without an answer.
     Intrude(String),
     /// Time passes.
     Wait(Duration),
-    /// The application sends this message; it is refused with these words if there are any.
+    /// The application sends this message. If words are given, the message is refused with these
+    /// words.
     Send(String, Option<String>),
-    /// The operator of our side does this.
+    /// The operator of our side carries out this action.
     Operate(Operation),
-    /// The next numbers in and out.
+    /// The next MsgSeqNum(34) inbound and outbound are these.
     Numbers(u64, u64),
 }
 
 impl Scenario {
-    /// Reads one file; `name` stands for it in reports.
+    /// Parses one file; reports refer to the file as `name`.
     ///
     /// # Errors
-    /// The line and what is wrong with it.
+    /// The line and the fault in the line.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         parse::scenario(name, text)
     }
 
-    /// The scenario for each role that it holds for.
+    /// Returns one scenario for each role.
     #[must_use]
     pub fn sides(&self) -> Vec<Self> {
         let other = Self { side: Side::Initiator, ..self.clone() };
         if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
-    /// How long it takes where time cannot be simulated.
+    /// Returns the real time that the scenario's waits take without a simulated clock.
     #[must_use]
     pub fn waits(&self) -> Duration {
         let wait = |line: &Line| match line.step {
@@ -124,21 +125,21 @@ impl Scenario {
         self.steps.iter().map(wait).sum()
     }
 
-    /// Returns true if our side is restarted from its store, which must outlive it therefore.
+    /// Returns true if a step restarts our side, so that the store must outlive the restart.
     #[must_use]
     pub fn restarts(&self) -> bool {
         self.steps.iter().any(|line| line.step == Step::Operate(Operation::Restart))
     }
 
-    /// Why `world` cannot play it, if so.
+    /// Returns the reason why `world` cannot play the scenario, or `None`.
     #[must_use]
     pub fn excuse(&self, world: &str) -> Option<&str> {
         let found = self.not_in.iter().find(|(name, _)| name == world);
         found.map(|(_, reason)| reason.as_str())
     }
 
-    /// The whole file of settings of the session under test in this version. `address` is where it
-    /// listens or connects to.
+    /// Returns the complete settings file of the session under test in this version. The session
+    /// listens on or connects to `address`.
     #[must_use]
     pub fn settings(&self, version: Version, address: &str) -> String {
         let role = match self.side {
@@ -167,18 +168,18 @@ impl Scenario {
     }
 }
 
-/// Where a scenario went wrong.
+/// The step at which a scenario failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The line of the file.
+    /// The line number in the file.
     pub line: usize,
     /// The line's text.
     pub text: String,
     /// The expected event and the actual one.
     pub what: String,
-    /// The messages that went over the connection before.
+    /// The messages exchanged before the failure.
     pub transcript: Vec<String>,
-    /// How long the file has waited before.
+    /// The time that the file has waited before the failure.
     pub waited: Duration,
 }
 

@@ -1,11 +1,11 @@
-//! A simulated world: two sessions of the engine, each with its store and its application, a
-//! connection between them, and clocks. A seed gives the same world on every machine.
+//! A simulated world: two engine sessions, each with a store and an application, a connection
+//! between them, and clocks. A seed gives the same world on every machine.
 //!
-//! Laws, checked at every step: those of the wire (`observer`), of crashes (`side`), and these.
-//! Each application message that one session accepted is delivered by the other once and in order,
-//! or given up by a reset. A counterparty that answers is never disconnected, and silence is found
-//! in time. The expected number of a session whose counterparty writes moves on. Nothing spins, and
-//! queues are bounded. After the faults have ceased, all is well within a bound.
+//! Laws, checked at every step: the laws of the wire (`observer`), of crashes (`side`), and the
+//! following. Each application message that one session accepts is delivered by the other once and
+//! in order, or dropped by a reset. A counterparty that answers is never disconnected, and silence
+//! is detected in time. The expected number advances while the counterparty writes. No session
+//! spins, and queues are bounded. After the faults cease, all messages arrive within a bound.
 
 mod app;
 mod disk;
@@ -38,25 +38,25 @@ pub use plan::WorldKind;
 pub use trace::Trace;
 
 const SECOND: u64 = 1_000 * MS;
-/// Steps without the clock moving on: beyond it somebody spins.
+/// Steps without an advance of the clock; more steps mean that a session spins.
 const STEPS_PER_MOMENT_MAX: u32 = 1_000_000;
 
-/// The number of events in a world, which shows how much the seeds try.
+/// The counts of events in a world, which show how much the seeds test.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Application messages delivered, both ways.
+    /// Application messages delivered, in both directions.
     pub delivered: u64,
-    /// Frames written, both ways.
+    /// Frames written, in both directions.
     pub frames: u64,
-    /// ResendRequests(2) written, both ways.
+    /// ResendRequests(2) written, in both directions.
     pub requests: u64,
     /// Connections made.
     pub connections: u64,
-    /// Sessions ended by a verdict, a timeout among them.
+    /// Connections that a session ended by its own decision, including timeouts.
     pub verdicts: u64,
-    /// Processes that have ended in the middle of something.
+    /// Processes that crashed during an operation.
     pub crashes: u64,
-    /// Virtual time until all was well, in nanoseconds.
+    /// Virtual time in nanoseconds at the end of the world.
     pub ended_ns: u64,
 }
 
@@ -73,13 +73,13 @@ impl Summary {
     }
 }
 
-/// The data that worlds share: the rules of each version, which take long to compile.
+/// Data shared by all worlds: the compiled rules of each version, which are slow to compile.
 #[derive(Clone, Default)]
 pub struct Ground {
     rules: Rules,
 }
 
-/// Runs the world of this seed to its end.
+/// Runs the world of this seed to the end.
 ///
 /// # Panics
 /// If a law is broken.
@@ -104,7 +104,7 @@ fn run_honest(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Sum
     world.summarize()
 }
 
-/// Two sessions and what lies between them; side 0 is the initiator.
+/// Two sessions and the connection between them; side 0 is the initiator.
 struct World {
     random: Random,
     plan: Plan,
@@ -113,12 +113,12 @@ struct World {
     sides: [Side; 2],
     net: net::Shared,
     connects_at: u64,
-    /// When the application answers the Logon(A) that waits for it.
+    /// The time at which the application answers a waiting Logon(A).
     answers_at: [Option<u64>; 2],
-    /// When a disk has made safe what was committed.
+    /// The time at which the disk completes the waiting commits.
     safe_at: [Option<u64>; 2],
     acts_at: u64,
-    /// Faults have ceased.
+    /// True after the faults have ceased.
     resting: bool,
     summary: Summary,
 }
@@ -197,7 +197,7 @@ impl World {
         self.trace.add(self.now, what);
     }
 
-    /// Draws an action of the applications, of operators, or of the world, and carries it out.
+    /// Draws and carries out an action of the applications, the operators, or the environment.
     fn act(&mut self) {
         let side = self.random.below(2);
         let odds = self.plan.odds;
@@ -248,11 +248,11 @@ impl World {
         }
     }
 
-    /// Somebody writes to a side in the name of the other.
+    /// Injects a message to `side` in the name of its counterparty.
     fn forge(&mut self, side: usize) {
         let seen = self.sides[side].rig.look();
         let live = matches!(seen.state, State::Active | State::LogoutSent);
-        // Only between two messages would it be one.
+        // Bytes are a message of their own only between two other messages.
         if !live || !self.net.lock().is_between_messages(1 - side) {
             return;
         }
@@ -266,7 +266,7 @@ impl World {
         self.net.lock().inject(1 - side, &message);
     }
 
-    /// An operator does by hand what operators do.
+    /// Carries out a random operator action.
     fn operate(&mut self, side: usize) {
         let kinds = match (self.plan.odds.operator_resets, self.plan.odds.in_session_resets) {
             (true, true) => &[0, 1, 2, 3, 4][..],
@@ -287,7 +287,7 @@ impl World {
             match what {
                 0 => _ = session.test_request(now, &format!("T{number}"), out),
                 1 => _ = session.request_resend(now, begin, 0, out),
-                // FIX 4.0 has no word for it: both sides would have to be told.
+                // FIX 4.0 has no ResetSeqNumFlag(141): operators of both sides would have to agree.
                 2 if old => {}
                 2 => session.reset_at_next_logon(),
                 4 => _ = session.reset_in_session(now, out),
@@ -303,7 +303,7 @@ impl World {
         self.go_on(side, outcome);
     }
 
-    /// The wall clock of a side jumps; the other clock never does.
+    /// Makes the wall clock of a side jump; the monotonic clock never jumps.
     fn jump(&mut self, side: usize) {
         let most = self.plan.jump_s_max;
         let ahead_s = self.random.below(2 * most + 1) as i64 - most as i64;
@@ -311,7 +311,7 @@ impl World {
         self.sides[side].ahead_ns = ahead_s * SECOND as i64;
     }
 
-    /// The connection breaks: what is under way is lost, and each side learns of it some time.
+    /// Breaks the connection: bytes in transit are lost, and each side notices after some time.
     fn cut(&mut self) {
         let most = self.plan.odds.unnoticed_ms_max + 1;
         let notices_at = [0, 1].map(|_| self.now + self.random.below(most) as u64 * MS);
@@ -319,7 +319,7 @@ impl World {
         self.net.lock().cut(notices_at);
     }
 
-    /// All that happens next, at one moment.
+    /// Advances the clock to the next event and handles all events of that moment.
     fn step(&mut self) {
         self.now = self.next_at().max(self.now);
         self.net.lock().now = self.now;
@@ -350,7 +350,7 @@ impl World {
         next
     }
 
-    /// One thing that is due; returns whether there was one.
+    /// Handles one due event; returns false if none is due.
     fn step_now(&mut self) -> bool {
         if !self.sides[0].rig.look().is_up && self.now >= self.connects_at {
             self.connect();
@@ -383,15 +383,15 @@ impl World {
         false
     }
 
-    /// The application answers a Logon(A) some time after it was asked. Returns whether it does so
-    /// now.
+    /// Returns true if the application answers a waiting Logon(A) now. The answer comes some time
+    /// after the question.
     fn answers_later(&mut self, side: usize) -> bool {
         if self.sides[side].app.lock().answer.is_none() {
             self.answers_at[side] = None;
             return false;
         }
         let at = *self.answers_at[side].get_or_insert_with(|| {
-            // The last one is too late.
+            // The longest delay exceeds the logon timeout.
             self.now + [0, 1, 50, 3_000, 30_000][self.random.below(5)] * MS
         });
         if self.now < at {
@@ -407,7 +407,7 @@ impl World {
         true
     }
 
-    /// A disk makes safe what was committed some time before. Returns whether it does so now.
+    /// Returns true if a disk completes earlier commits now.
     fn makes_safe(&mut self, side: usize) -> bool {
         let Some(pace) = self.sides[side].disk.pace.clone().filter(|pace| pace.waits()) else {
             self.safe_at[side] = None;
@@ -425,7 +425,7 @@ impl World {
         true
     }
 
-    /// The initiator connects. An acceptor that still has a connection does not take another one.
+    /// Connects the initiator. An acceptor that still has a connection refuses another.
     fn connect(&mut self) {
         self.summary.connections += 1;
         let refused = self.sides[1].rig.look().is_up;
@@ -444,7 +444,7 @@ impl World {
             self.go_on(side, outcome);
         }
         if !self.sides[0].rig.look().is_up && self.connects_at <= self.now {
-            // Closed by its schedule.
+            // The schedule has closed the session.
             self.reconnect_later(0);
         }
     }
@@ -480,7 +480,7 @@ impl World {
         }
     }
 
-    /// The faults cease; all must be well within a bound, without many words.
+    /// Stops the faults. All messages must then arrive within a bound, with few frames.
     fn rest(&mut self) {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
@@ -499,7 +499,7 @@ impl World {
                 panic!("nothing moves any more: {}", self.stand());
             }
             self.check_words(begun, written);
-            // Without heartbeats nobody would find out that the last message was lost.
+            // Without heartbeats, the loss of the last message would go unnoticed.
             self.acts_at = sends_at.max(self.now);
             self.step();
             if self.now >= sends_at {

@@ -1,11 +1,11 @@
-//! A venue with a console to try it on: sessions that trade, and some with problems.
+//! A venue for trying out the console: sessions that trade, and sessions with problems.
 //!
 //! ```text
 //! cargo run -p transfix-admin --example desk -- --sessions 40
 //! ```
 //!
-//! It says where the console is and with what password to log in. It ends with its input, or when
-//! the console stops it. `cargo xtask console` drives a browser through it.
+//! The program prints the address and the password of the console. It ends with its input, or if
+//! the console stops it. `cargo xtask console` runs a browser against the program.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 mod counterparties;
@@ -31,7 +31,7 @@ use crate::venue::Venue;
 
 /// The password of all three users.
 const PASSWORD: &str = "correct horse battery";
-/// How long counterparties may take to log out.
+/// The time limit for counterparties to log out.
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
 /// Events that the main thread waits for.
@@ -94,7 +94,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn take_requests(venue: &Engine, to: Sender<News>) {
     venue.admin().take_requests(move |request| {
-        // At the end nobody takes them, and whoever asks is told so.
+        // During shutdown no thread takes requests; the sender of a request gets an error.
         let _ = to.send(News::Asked(request));
     });
 }

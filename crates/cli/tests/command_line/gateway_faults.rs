@@ -1,5 +1,5 @@
-//! `transfix run` when something fails: kills, programs that are silent, targets that reject or are
-//! away. A fault of one target touches no other, and no message is lost or doubled unmarked.
+//! Faults of `transfix run`: kills, silent programs, and targets that reject or are down. A fault
+//! of one target affects no other target. No message is lost, or duplicated without a mark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -12,7 +12,7 @@ use crate::command_line::gateway::{DESK, Port, Street, VENUE, session};
 use crate::command_line::run_in;
 use crate::command_line::running::Program;
 
-/// ClOrdID(11) of each order in a journal that meets this condition.
+/// Returns the ClOrdID(11) of each order in a journal that meets this condition.
 pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
     let mut args = vec!["print", "--one-line", "--type", "D", store];
     args.extend(["--where", condition].into_iter().filter(|_| !condition.is_empty()));
@@ -21,7 +21,8 @@ pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<Strin
     run.out.lines().filter_map(id).collect()
 }
 
-/// How often each order is at the venue without PossResend(97): once at most.
+/// Returns the orders at the venue with their counts without PossResend(97), and checks that each
+/// count is at most one.
 pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     let mut unmarked: BTreeMap<_, u32> = BTreeMap::new();
     for id in orders(street, AT_THE_VENUE, "") {
@@ -35,7 +36,7 @@ pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     unmarked
 }
 
-/// A line of a file that orders something.
+/// Returns a line of a file with an order.
 fn order(id: &str) -> String {
     let fields = json!([
         [11, id],
@@ -52,7 +53,8 @@ fn order(id: &str) -> String {
 const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
 pub(super) const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
 
-/// ClOrdID(11) is not in BusinessMessageReject(j): the number of the order is.
+/// Returns the refused orders. BusinessMessageReject(j) contains the number of the order instead of
+/// ClOrdID(11).
 pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     let print = |kind| {
         let args = ["print", "--one-line", "--type", kind, AT_THE_DESK];
@@ -71,8 +73,8 @@ pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     seqs.filter_map(|seq| by_seq.get(&seq).cloned()).collect()
 }
 
-/// Each order that the desk sent is at the venue, or was refused, and not both; one that is there
-/// twice says so.
+/// Checks that each sent order is at the venue or was refused, and not both. An order that arrived
+/// twice must be marked.
 pub(super) fn nothing_is_lost(street: &Street) -> usize {
     let sent = orders(street, AT_THE_DESK, "");
     let arrived: BTreeSet<_> = at_the_venue(street).into_keys().collect();
@@ -85,7 +87,7 @@ pub(super) fn nothing_is_lost(street: &Street) -> usize {
     sent.len()
 }
 
-/// Whatever hands messages over to the venue's session, and whether it is logged on or not.
+/// For each way to hand messages to the venue's session, logged on or not.
 #[test]
 fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     for (desk, to_venue) in [("", ""), ("", "send = 'queued'\n"), ("", "offline = 'store'\n")] {
@@ -108,8 +110,8 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     }
 }
 
-/// The venue goes away under load, then the gateway is killed: what was taken for it is in the
-/// store, what was not is refused.
+/// The venue stops under load, and then the gateway is killed. Accepted messages are in the store;
+/// other messages are refused.
 #[test]
 fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     for (to_venue, refuses) in [("send = 'queued'\n", true), ("offline = 'store'\n", false)] {
@@ -136,8 +138,8 @@ fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     }
 }
 
-/// With messages of two sessions open at a program that says nothing, which are as many as there
-/// are threads, the desk trades.
+/// Two sessions have messages open at a silent program, which occupy all threads. The desk still
+/// trades.
 #[test]
 fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     let street = Street::new();
@@ -179,7 +181,8 @@ fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// It says more than it reads: its lines wait no longer than `answer_ms`, and the others trade.
+/// The program writes without reading: the gateway waits at most `answer_ms` for its lines, and
+/// other sessions trade.
 #[test]
 fn a_program_that_does_not_read_is_cut_off() {
     let street = Street::new();
@@ -203,7 +206,7 @@ fn a_program_that_does_not_read_is_cut_off() {
     assert!(next.hears("hello").is_object());
 }
 
-/// By the number that the desk knows.
+/// The reject refers to the number that the desk used.
 #[test]
 fn who_sent_it_hears_that_the_target_rejects_it() {
     let street = Street::with("validate = false\n", "");
@@ -212,7 +215,7 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
          [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
     ));
     let _gate = street.gate();
-    // One that the venue never sees: from there on the numbers differ.
+    // The gateway refuses this message, so the numbers of desk and venue differ from here on.
     let order = "ClOrdID=1|Symbol=EU|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
     street.trades(&format!(
         "wait\nsend U1 Text=nobody\nexpect j BusinessRejectReason=3|RefSeqNum=2\n\
@@ -225,7 +228,7 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
     assert!(rejects.contains("rejected by VENUE: "), "{rejects}");
 }
 
-/// A program too, by its reference, and after the line that says that it was sent.
+/// The program gets the reject with its own reference, after the line that confirms the send.
 #[test]
 fn a_program_hears_that_the_target_rejects_what_it_sent() {
     let street = Street::new();
@@ -271,7 +274,7 @@ fn fields_are_set_removed_and_choose_the_target() {
          [[file]]\nname = 'one'\npath = 'one.jsonl'\n[[file]]\nname = 'two'\npath = 'two.jsonl'\n\
          [[file]]\nname = 'all'\npath = 'all.jsonl'\n"
     ));
-    // A crash has left half a line.
+    // A crash left half a line.
     fs::write(dir.join("one.jsonl"), "{\"session\": \"x\"}\n{\"half").unwrap();
     let mut gate = street.gate();
     let mut orders = String::new();
@@ -303,8 +306,8 @@ fn fields_are_set_removed_and_choose_the_target() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// Lines of a file are sent in their order, once; after a kill the first one says that it may be a
-/// repetition, after an orderly stop none does.
+/// The lines of a file are sent once, in order. After a kill, the first line is marked as a
+/// possible repetition; after an orderly stop, no line is marked.
 #[test]
 fn a_file_is_sent_once() {
     let street = Street::new();
@@ -344,10 +347,10 @@ fn a_file_is_sent_once() {
     wait("\"f\"");
     let unmarked = at_the_venue(&street);
     assert!(unmarked.keys().eq(["a", "b", "c", "d", "e", "f"]), "{unmarked:?}");
-    // The kill came before, or after, the position behind it was kept.
+    // The kill came before or after the position of `d` was stored.
     let marked = orders(&street, AT_THE_VENUE, "97=Y");
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
-    // The sent lines are gone: nobody knows if this is a new file.
+    // The sent lines are missing, so the gateway cannot know if this is a new file.
     fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
     gate.wait_for_error("the part of the file that was sent is missing or changed");
     assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
@@ -355,7 +358,7 @@ fn a_file_is_sent_once() {
     assert!(reports.lines().count() >= 5, "{reports}");
 }
 
-/// The routes of the template serve each client.
+/// The template's routes serve each client.
 #[test]
 fn counterparties_of_a_template_are_bridged() {
     let street = Street::new();
@@ -374,7 +377,8 @@ fn counterparties_of_a_template_are_bridged() {
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
 }
 
-/// Its socket is not left behind by a start that fails, and one that is served is not taken away.
+/// A failed start leaves no socket file behind, and does not remove the socket of a running
+/// gateway.
 #[test]
 fn a_socket_belongs_to_one_gateway() {
     let street = Street::new();
@@ -401,8 +405,8 @@ fn a_socket_belongs_to_one_gateway() {
     assert!(names.filter(|name| name.starts_with('.')).count() == 0);
 }
 
-/// Its file is gone for a while: the sender is told, the log says it once, and later messages find
-/// the file again.
+/// The file cannot be written for a while: the sender is informed, the log has one line, and later
+/// messages are written to the file again.
 #[test]
 fn a_file_that_cannot_be_written_refuses_and_heals() {
     let street = Street::new();
@@ -414,7 +418,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     ));
     let mut gate = street.gate();
     let send = |answer: &str| street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
-    // The answer to the next one says that the order is dealt with.
+    // The answer to the second message shows that the order has been handled.
     let written = "send B Headline=x|NoLinesOfText=1|Text=x\nexpect j RefMsgType=B";
     send(written);
     fs::rename(dir.join("out"), dir.join("away")).unwrap();
@@ -429,7 +433,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
 }
 
-/// A desk that resets each day begins each day with the same number, and often the same request.
+/// A desk that resets daily begins each day with the same number, and often with the same request.
 #[test]
 fn the_same_message_after_a_reset_is_another_one() {
     let street = Street::new();
@@ -454,8 +458,8 @@ fn the_same_message_after_a_reset_is_another_one() {
     drop(gate);
 }
 
-/// A message stored for a desk that resets its numbers at its next logon is never sent: the log
-/// reports the loss.
+/// A message is stored for a desk that resets its numbers at the next logon. The message is never
+/// sent, and the log reports the loss.
 #[test]
 fn what_a_reset_takes_from_the_store_is_told() {
     let street = Street::new();
@@ -478,7 +482,7 @@ fn what_a_reset_takes_from_the_store_is_told() {
     gate.wait_for_error("messages were not sent");
 }
 
-/// A field of data may hold the delimiter, on its way through and from a program.
+/// A data field may contain the delimiter, in forwarded messages and in messages of a program.
 #[test]
 fn fields_of_data_pass_with_all_their_bytes() {
     let street = Street::new();
@@ -507,7 +511,7 @@ fn fields_of_data_pass_with_all_their_bytes() {
     assert!(shown.contains("EncodedTextLen (354): 5"), "{shown}");
 }
 
-/// Where the position cannot be kept, the next line waits, and what was sent is answered once.
+/// If the position cannot be stored, the next line waits. The sent line is answered once.
 #[test]
 fn a_position_that_cannot_be_kept_repeats_nothing() {
     let street = Street::new();
@@ -521,7 +525,7 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     fs::create_dir(&in_the_way).unwrap();
     fs::write(dir.join("orders.jsonl"), format!("{}\n{}\n", order("a"), order("b"))).unwrap();
     gate.wait_for_error("a file cannot be sent");
-    // Several looks later.
+    // Long enough for several looks at the file.
     street.trades("wait\npause 0.5\n");
     let answers = || fs::read_to_string(dir.join("orders.jsonl.answers")).unwrap();
     assert_eq!(answers().lines().count(), 1, "{}", answers());
@@ -534,7 +538,8 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
 }
 
-/// A program that had the message and has gone is waited for: nobody else gets it.
+/// The gateway waits for the program that had the message and disconnected: the message goes to no
+/// other target.
 #[test]
 fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     let street = Street::with("unavailable = { retries = 1000, delay_ms = 50 }\n", "");
@@ -551,7 +556,7 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     writeln!(client.commands, "buy 5 EU 30.5").unwrap();
     assert!(port.hears("message")["poss_resend"].is_null());
     drop(port);
-    // Several offers later.
+    // Long enough for several offers.
     writeln!(client.commands, "pause 0.5").unwrap();
     writeln!(client.commands, "help expect").unwrap();
     client.wait_for("expect");
@@ -569,8 +574,8 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     assert_eq!(orders(&street, AT_THE_VENUE, ""), [""; 0]);
 }
 
-/// The venue looks at the order of the fields: those of the header come first. The sender is among
-/// the targets, and left out.
+/// The venue checks the order of fields: header fields come first. The targets include the sender,
+/// which is skipped.
 #[test]
 fn fields_that_are_set_have_their_place() {
     let street = Street::new();
@@ -590,7 +595,7 @@ fn fields_that_are_set_have_their_place() {
     assert!(order.contains("Account=HOUSE") && order.contains("Text=ours"), "{order}");
 }
 
-/// By BusinessMessageReject(j) too, and nobody else hears of it.
+/// The program gets the BusinessMessageReject(j) too, and no other target does.
 #[test]
 fn a_program_hears_that_its_message_is_not_supported() {
     let street = Street::new();

@@ -1,4 +1,4 @@
-//! Settings of QuickFIX as desks have them: what becomes of them, and that they run.
+//! Real-world QuickFIX settings: the migrated settings, and proof that they run.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::command_line::migrate::cfg;
 use crate::command_line::running::Program;
 use crate::command_line::{Run, run_in};
 
-/// Migrates this text, with these options.
+/// Migrates this text with these options.
 fn migrated(dir: &TempDir, cfg: &str, options: &[&str]) -> Run {
     fs::write(dir.path().join("desk.cfg"), cfg).unwrap();
     run_in(dir.path(), &[&["migrate", "desk.cfg"], options].concat(), b"")
 }
 
-/// The standard's dictionary with a field more.
+/// Returns the standard's dictionary with an additional field.
 fn dictionary(field: &str) -> String {
     let standard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries/FIX44.xml");
     let text = fs::read_to_string(standard).unwrap();
@@ -24,7 +24,7 @@ fn dictionary(field: &str) -> String {
     text.replacen(" </fields>", &field, 1)
 }
 
-/// A session to this counterparty.
+/// Returns a session to this counterparty.
 fn session(target: &str, more: &str) -> String {
     cfg(more).replace("FIX.4.2", "FIX.4.4").replace("INCA", target)
 }
@@ -128,7 +128,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
     };
     let all_lower: String = cfg("").lines().map(keys_lower).collect();
     for (text, options, code, expected) in [
-        // C++ and /n take keys in any letters: the file is one of theirs.
+        // QuickFIX C++ and /n ignore the case of keys, so the file is accepted as one of theirs.
         (&*lower, &[][..], 0, "honoured: ConnectionType=initiator"),
         (
             &lower,
@@ -158,7 +158,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         ),
         (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
         ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
-        // Keys of [DEFAULT] stand before the cause.
+        // The report lists the keys of [DEFAULT] before the cause.
         (
             "[DEFAULT]\nConnectionType=acceptor\nSenderCompID=A\nStartTime=00:00:00\n\
              EndTime=00:00:00\n[SESSION]\nBeginString=FIX.4.4\nTargetCompID=B\n\
@@ -182,7 +182,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             )
         });
         assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
-        // The line that counts, which ends every report.
+        // The line with counts, which ends every report.
         assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
         assert_eq!(dir.path().join("desk.toml").exists(), code == 0, "{text}");
         let options = [&["--report", "desk.report", "--force"], options].concat();
@@ -317,7 +317,7 @@ fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     }
 }
 
-/// The sections of all sessions have one value for each key.
+/// The sections of all sessions share one value for each key.
 #[test]
 fn the_report_names_the_value_that_counts_for_all_sessions() {
     let dir = TempDir::new();
@@ -450,7 +450,7 @@ fn a_line_about_the_defaults_names_its_sessions() {
     }
 }
 
-/// A Heartbeat(0) as it stands in a log.
+/// Returns a Heartbeat(0) in the form of a log.
 fn heartbeat(seq: u32, from: &str, to: &str) -> String {
     let body = format!("35=0|34={seq}|49={from}|52=20261121-09:00:00|56={to}|");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len());
@@ -460,7 +460,7 @@ fn heartbeat(seq: u32, from: &str, to: &str) -> String {
 
 #[test]
 fn screen_logs_of_two_lines_keep_their_time_and_direction() {
-    // As QuickFIX C++ and /Go write them.
+    // The format of QuickFIX C++ and /Go.
     let screen = format!(
         "<20261121-09:28:25.623118000, FIX.4.4:VENUE->DESK, event>\n\
          \x20 (Created session)\n\
@@ -541,7 +541,7 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     }
 }
 
-/// One half alone of a pair of keys cannot be carried over; the missing half is the reason.
+/// Half of a pair of keys cannot be migrated; the report names the missing half.
 #[test]
 fn a_missing_key_of_the_hours_is_named() {
     let dir = TempDir::new();
@@ -567,7 +567,7 @@ fn a_missing_key_of_the_hours_is_named() {
         assert_eq!(said.filter(|line| line.ends_with(&why)).count(), count, "{keys}: {run:#?}");
         let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
         assert!(toml.replace("\n# ", " ").contains(&why[2..]), "{toml}");
-        // The check names the key of ours that says the same.
+        // The check names our key with the same meaning.
         let run = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
         let expected = match missing {
             "EndTime" => "`to` is missing",
@@ -577,7 +577,7 @@ fn a_missing_key_of_the_hours_is_named() {
         };
         assert_eq!((run.code, run.out.contains(expected)), (1, true), "{missing}: {run:#?}");
     }
-    // An empty one is missing too.
+    // An empty value counts as missing.
     let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
     let run = migrated(&dir, &text, &["--dialect", "cpp"]);
     assert!(run.err.contains(" is empty; set both keys, or remove StartDay;"), "{run:#?}");
@@ -603,7 +603,7 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
             let rest = fates.iter().find_map(|fate| said.strip_prefix(fate)).unwrap();
             let key = text.lines().nth(at - 1).unwrap();
             let is_of_key = rest.strip_prefix(": ").is_some_and(|rest| rest.starts_with(key));
-            // A key of the session's own stands in its lines.
+            // A key in the session's own section appears in the session's lines.
             if is_of_key && at > 7 {
                 continue;
             }
@@ -622,7 +622,7 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
     }
 }
 
-/// QuickFIX C++ puts no variables there by itself; a value that cannot be read is told as that.
+/// QuickFIX C++ does not substitute variables; a value that cannot be parsed is reported as such.
 #[test]
 fn a_variable_in_a_file_of_cpp_is_told_once() {
     let dir = TempDir::new();

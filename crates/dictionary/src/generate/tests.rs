@@ -61,7 +61,7 @@ fn a_name_of_the_standard_is_named_with_its_number() {
         (field(9001, "NewOrderSingle"), String::new()),
         (field(9001, "OwnID") + &field(9002, "OwnId"), String::new()),
         (field(9001, "VenueFlag"), message("U1", "VenueNotice")),
-        // A message whose type the overlay changes on purpose.
+        // The overlay changes the message's type on purpose.
         (String::new(), "<message action='change' name='News' msgtype='U1'/>".to_owned()),
     ] {
         assert_eq!(wrong(&fields, &messages), None, "{fields}{messages}");

@@ -195,7 +195,7 @@ fn written_and_read_again_it_is_the_same() {
     assert!(written.contains("\n  <message name='M' msgtype='M' msgcat='admin'>\n"), "{written}");
 }
 
-/// Peculiarities in files of QuickFIX C++, J, n and Go, and in files of venues.
+/// Peculiarities of files from QuickFIX C++, J, n and Go, and from venues.
 #[test]
 fn whole_files_of_the_family_load() {
     let files = [

@@ -1,4 +1,4 @@
-//! A door for the check that sets numbers: HTTP, `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
+//! An HTTP control channel that sets numbers: `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use transfix::{Action, SessionHandle};
 
-/// Longest request line.
+/// The longest request line in bytes.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Listens on 127.0.0.1 and answers requests, one at a time, until the process ends. Returns the
-/// address.
+/// listening address.
 pub(crate) fn serve(port: u16, sessions: HashMap<String, SessionHandle>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let address = listener.local_addr()?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that disconnects before the answer does not need it.
+            // A client that has disconnected does not need the answer.
             let _ = answer(&stream, &sessions);
         }
     })?;
@@ -31,7 +31,7 @@ fn answer(stream: &TcpStream, sessions: &HashMap<String, SessionHandle>) -> io::
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream.take(REQUEST_BYTES_MAX)).lines();
     let request = lines.next().unwrap_or_else(|| Ok(String::new()))?;
-    // Unread headers at the close would reset the connection before the answer is read.
+    // Unread headers at the close would reset the connection before the client reads the answer.
     while lines.next().transpose()?.is_some_and(|header| !header.is_empty()) {}
     let (status, text) = match carry_out(&request, sessions) {
         Ok(text) => ("200 OK", text),
@@ -75,7 +75,7 @@ fn carry_out(request: &str, sessions: &HashMap<String, SessionHandle>) -> Result
     Ok(format!("{session}: next in {next_in}, next out {next_out}\n"))
 }
 
-/// `text` with `%XX` as the bytes that they stand for.
+/// Returns `text` with each `%XX` replaced by its byte.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

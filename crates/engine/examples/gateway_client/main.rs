@@ -1,12 +1,12 @@
-//! A client of a gateway: everything about the session stands in a settings file; each order waits
-//! for its answer, or all are sent and answered as they come.
+//! A client of a gateway, configured by a settings file. Each order waits for its answer; with
+//! `async`, all orders are sent first.
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor
 //! cargo run -p transfix --example gateway_client SETTINGS [async]
 //! ```
 //!
-//! SETTINGS is crates/engine/examples/gateway_client/settings.toml, or one of your own.
+//! SETTINGS is crates/engine/examples/gateway_client/settings.toml, or your own file.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
@@ -18,18 +18,18 @@ use transfix::{
     SessionNotice, SessionRef, SessionView, Settings, clock, msg_type, tag,
 };
 
-/// How long an answer may take.
+/// The time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ORDERS: u64 = 10;
 
-/// Hands over to the program what has happened, as one line.
+/// Forwards each answer or event to the program, as one line.
 struct Client {
     events: Sender<String>,
 }
 
 impl Client {
     fn tell(&self, event: String) {
-        // The program may have given up waiting.
+        // The program may have stopped waiting.
         let _ = self.events.send(event);
     }
 }
@@ -46,7 +46,7 @@ impl Application for Client {
                 self.tell(format!("order {id} has OrdStatus(39) {status}"));
                 Ok(())
             }
-            // `SessionEvent::Rejected` has told it.
+            // `SessionEvent::Rejected` has already reported this reject.
             msg_type::BUSINESS_MESSAGE_REJECT => Ok(()),
             _ => Err(BusinessReject::unsupported()),
         }
@@ -79,10 +79,11 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Connects, and waits for the logon.
+    /// Connects and waits for the logon.
     ///
     /// # Errors
-    /// If the settings name no session, the engine does not start, or nobody answers in time.
+    /// If the settings contain no session, the engine does not start, or the gateway does not
+    /// answer in time.
     pub(crate) fn log_on(settings: &Settings) -> Result<Self, Box<dyn Error>> {
         let id = settings.sessions.first().ok_or("the settings have no session")?.id();
         let (sender, events) = channel();
@@ -92,13 +93,13 @@ impl Gateway {
         let session = engine.session(&id).ok_or("no such session")?;
         let gateway = Self { engine, session, events };
         while !gateway.session.is_logged_on() {
-            // A connection that is refused is tried again.
+            // The engine retries a refused connection.
             println!("{}", gateway.events.recv_timeout(PATIENCE)?);
         }
         Ok(gateway)
     }
 
-    /// Sends an order; its answer comes later.
+    /// Sends an order without waiting for its answer.
     pub(crate) fn send(&self, number: u64) -> Result<(), SendError> {
         let sent = self.session.send(msg_type::NEW_ORDER_SINGLE, |order| {
             order.uint(tag::CL_ORD_ID, number).str(tag::SYMBOL, "EUR/USD");
@@ -108,10 +109,10 @@ impl Gateway {
         sent.map(drop)
     }
 
-    /// The next report.
+    /// Returns the next report or event.
     ///
     /// # Errors
-    /// If nothing is told in time.
+    /// If no report or event arrives in time.
     pub(crate) fn next(&self) -> Result<String, Box<dyn Error>> {
         Ok(self.events.recv_timeout(PATIENCE)?)
     }
@@ -119,7 +120,7 @@ impl Gateway {
     /// Sends an order and waits for its answer.
     ///
     /// # Errors
-    /// If it cannot be sent, or nobody answers in time.
+    /// If the order cannot be sent, or no answer arrives in time.
     pub(crate) fn ask(&self, number: u64) -> Result<String, Box<dyn Error>> {
         self.send(number)?;
         loop {
@@ -131,14 +132,14 @@ impl Gateway {
         }
     }
 
-    /// Logs out, and waits for the answer.
+    /// Logs out and waits for the answer.
     pub(crate) fn log_out(self) {
         self.engine.stop(Duration::from_secs(5));
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine logs through `tracing`; without a subscriber the events are lost.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("usage: gateway_client SETTINGS [async]")?;

@@ -1,7 +1,7 @@
-//! A venue whose store is its own: a plain file to which each commit appends one batch.
+//! A venue with its own store: a plain file to which each commit appends one batch.
 //!
-//! Two processes may share the file, one after the other: with `refresh_on_logon` each goes on from
-//! what the other has left. A store for production has checksums and syncs as well.
+//! Two processes may use the file in turn: with `refresh_on_logon` each continues from the other's
+//! state. A production store also needs checksums and syncs.
 //!
 //! ```text
 //! cargo run -p transfix --example own_store [ADDRESS]    default 127.0.0.1:9880
@@ -20,7 +20,7 @@ use transfix::{
     SessionRef, SessionSettings, Settings,
 };
 
-/// Takes orders and says nothing.
+/// Accepts orders and sends no answers.
 struct Venue;
 
 impl Application for Venue {
@@ -48,7 +48,7 @@ fn start(address: &str, dir: &Path) -> Result<Engine, EngineError> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine logs through `tracing`; without a subscriber the events are lost.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = start(&address, Path::new("."))?;

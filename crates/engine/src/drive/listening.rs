@@ -289,7 +289,7 @@ mod tests {
             ..SocketOptions::default()
         };
         assert_eq!(of(&settings).unwrap(), expected);
-        // The system takes whole seconds and milliseconds here.
+        // The operating system accepts whole seconds and milliseconds here.
         settings.socket.tcp_keepalive = Duration::from_millis(29_001);
         settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
         assert_eq!(of(&settings).unwrap(), expected);

@@ -356,7 +356,7 @@ mod tests {
         [1, 2, 1, 2].into_iter().for_each(|host| rig.watch(host, 0).succeeded());
         (0..10).for_each(|_| rig.fails(3, 0));
         assert_eq!((rig.wait_ms(1, 0), rig.wait_ms(2, 0)), (0, 0));
-        // The memory is bounded.
+        // The number of remembered addresses is bounded.
         (10..100).for_each(|host| rig.watch(host, 0).succeeded());
         assert!(rig.wait_ms(1, 0) > 0);
         assert_eq!(lock(&rig.sessions[0].0).known.len(), KNOWN_MAX);

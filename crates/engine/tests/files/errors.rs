@@ -1,5 +1,4 @@
-//! The output of a program that ends with an error of the engine: the text, its causes and its
-//! place.
+//! The output of a program that ends with an engine error: the text, its causes and its place.
 
 use std::error::Error;
 use std::fs;
@@ -13,12 +12,12 @@ use transfix_store::{Damage, StoreError};
 use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
-/// The text that `main` prints for the error that it returns.
+/// Returns the text that is printed if `main` returns the error.
 fn printed_by_main(error: Box<dyn Error>) -> String {
     format!("Error: {error:?}")
 }
 
-/// A program's `main`: settings from a file, an engine.
+/// A typical `main`: reads settings from a file and starts an engine.
 fn run(settings: &str) -> Result<(), Box<dyn Error>> {
     let dir = TempDir::new();
     let path = dir.path().join("my.toml");

@@ -1,4 +1,4 @@
-//! The protocol log, in real files: what stands in them, when new ones are begun, who is refused.
+//! The protocol log in real files: contents, rotation, and refused log directories.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,8 @@ use crate::counterparty::Client;
 
 const NAME: &str = "FIX.4.4-VENUE-CLIENT";
 
-/// Answers each order by a News(B) of the same number; panics if the order says so.
+/// Returns an application that answers each order with a News(B) of the same number, and panics if
+/// the order asks for a panic.
 fn venue(sender: Sender<()>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -58,7 +59,7 @@ fn lines(dir: &Path, ending: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The head of a line and its message, which must be sound.
+/// Splits a line into its head and its message, which must be sound.
 fn parts(line: &str) -> (&str, String) {
     let (head, message) = line.split_once(" : ").unwrap();
     let bytes = message.replace('|', "\x01").into_bytes();
@@ -76,7 +77,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     let mut client = Client::logged_on(&engine);
     client.order("one");
     seen.recv_timeout(crate::LONG).unwrap();
-    // Rejected: TestReqID(112) is missing.
+    // This message is rejected, because TestReqID(112) is missing.
     client.say("1", "");
     client.hear("|35=3|");
     let mut wrong = client.message("D", "1=account|58=x|");
@@ -108,7 +109,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     }
 }
 
-/// A data field may hold anything: a line of the log stays one line, and the message comes back.
+/// A data field may contain any bytes: a log line stays one line, and the message can be read back.
 #[test]
 fn no_message_can_forge_a_line() {
     use std::os::unix::fs::PermissionsExt;
@@ -167,7 +168,7 @@ fn one_file_with_words_goes_on_where_it_ended() {
         let (engine, _seen) = start(&settings);
         let mut client = Client::logged_on(&engine);
         client.order(&format!("run{run}"));
-        // Dropped as by a panic of the thread that holds it.
+        // Dropping the engine simulates a panic of the thread that owns it.
         drop(engine);
     }
     let lines = lines(dir.path(), "messages.log");
@@ -250,7 +251,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let mut client = Client::logged_on(&engine);
     (0..200).for_each(|n| client.order(&format!("order{n}")));
     let session = engine.sessions().next().unwrap();
-    // A line is written, or counted, behind the answer: at the end of the turn.
+    // A line is written or counted after the answer, at the end of the turn.
     assert_eq!(session.store_failure(), None);
     let lost = session.counters().not_logged;
     assert!(lost > 100, "{lost}");
@@ -263,7 +264,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
             }
         }
     }
-    // The Logout(5) of the stop may be among them.
+    // The Logout(5) of the stop may be among the missing lines.
     assert!((lost..=lost + 2).contains(&missing), "{missing} in the files, {lost} counted");
 }
 
@@ -290,13 +291,14 @@ fn an_operator_begins_new_files_now() {
     let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
     assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");
     let mut client = Client::logged_on(&engine);
-    // A line is written at the end of the turn: the second answer shows that the first has ended.
+    // A line is written at the end of the turn; the second answer shows that the first turn has
+    // ended.
     client.order("one");
     client.order("two");
     assert_eq!(rotate().unwrap(), "rolled: 2 files of the protocol logs");
     client.order("three");
     client.order("four");
-    // The disk's part: a file that is gone cannot be renamed, the other one can.
+    // Renaming fails for the missing file and succeeds for the other one.
     fs::remove_file(dir.path().join(format!("{NAME}.out.log"))).unwrap();
     admin.rotate_also(|| Ok("events.log".to_owned()));
     let error = rotate().unwrap_err().to_string();

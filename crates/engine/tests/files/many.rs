@@ -1,4 +1,4 @@
-//! As many stores as are opened by several threads: each session gets its own.
+//! Several threads open many stores: each session gets its own store.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;
-/// One of them whose store somebody else has open.
+/// The number of the session whose store is already open elsewhere.
 const LOCKED: u64 = 77;
 
 fn start(dir: &TempDir) -> Engine {

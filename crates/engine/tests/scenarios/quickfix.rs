@@ -1,4 +1,4 @@
-//! QuickFIX C++ in the place of the session under test, in real time.
+//! QuickFIX C++ in the role of the session under test, in real time.
 //!
 //! One process of `qf_scenario` serves all plays with the same settings, one after another.
 
@@ -17,18 +17,18 @@ use transfix_testkit::temp::TempDir;
 
 use crate::loopback::Wire;
 
-/// How long something expected may take.
+/// The time limit for an expected event.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// How long an answer of the program may take.
+/// The time limit for an answer of the program.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Starts of the program before it counts as broken.
+/// Failed starts of the program before the program counts as broken.
 const STARTS_MAX: usize = 5;
-/// It connects again after a second or two.
+/// The time limit for a reconnect; QuickFIX reconnects after a second or two.
 const CONNECT_NS_MAX: u64 = 5_000_000_000;
-/// How long nothing must come for silence.
+/// The time without input that counts as silence.
 const SILENCE: Duration = Duration::from_millis(10);
 
-/// All processes, by their settings.
+/// All running processes, by their settings.
 pub(crate) struct QuickFixes {
     program: PathBuf,
     running: HashMap<String, Process>,
@@ -39,7 +39,7 @@ impl QuickFixes {
         Self { program: program.to_owned(), running: HashMap::new() }
     }
 
-    /// A world whose session begins at 1.
+    /// Returns a world whose session begins at number 1.
     pub(crate) fn world(&mut self, scenario: &Scenario, version: Version) -> QuickFix<'_> {
         let lines = setting_lines(scenario, version).unwrap();
         let running = self.running.entry(lines.clone());
@@ -53,18 +53,18 @@ impl QuickFixes {
     }
 }
 
-/// Why QuickFIX cannot play it in this version, if so.
+/// Returns the reason why QuickFIX cannot play the scenario in this version, or `None`.
 pub(crate) fn excuse(scenario: &Scenario, version: Version) -> Option<String> {
     setting_lines(scenario, version).err()
 }
 
-/// The settings that stand for those of the scenario, but for the port.
+/// Translates the scenario's settings to QuickFIX, without the port.
 fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String> {
     let begin_string = version.begin_string();
     let role = if scenario.side == Side::Acceptor { "acceptor" } else { "initiator" };
     let dictionaries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries");
     let file = |name: &str| dictionaries.join(format!("{name}.xml")).display().to_string();
-    // Without a reset in the night: a day that has begun twelve hours ago.
+    // The session day began twelve hours ago, so that no reset at midnight disturbs the play.
     let hour = (clock::now().utc.time_of_day().since_midnight_ns() / 3_600_000_000_000 + 12) % 24;
     let mut text = format!(
         "[DEFAULT]\nConnectionType={role}\nStartTime={hour:02}:00:00\nEndTime={hour:02}:00:00\n\
@@ -122,21 +122,21 @@ fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String
     Ok(text + &format!("HeartBtInt={heartbeat}\n"))
 }
 
-/// A running `qf_scenario`, which ends with this.
+/// A running `qf_scenario`, which is stopped on drop.
 struct Process {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
     port: u16,
-    /// Where an initiator connects to.
+    /// The listener to which an initiator under test connects.
     listener: Option<TcpListener>,
     delivered: Vec<Vec<u8>>,
     _folder: TempDir,
 }
 
 impl Process {
-    /// Another program may take the port before this one does, and rarely QuickFIX hangs while it
-    /// starts: then it is started again.
+    /// Starts the program, again if needed. Another program may take the port first, and QuickFIX
+    /// rarely hangs at its start.
     fn start(program: &Path, scenario: &Scenario, lines: &str) -> Self {
         for _ in 1..STARTS_MAX {
             match Self::try_start(program, scenario, lines) {
@@ -152,7 +152,7 @@ impl Process {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let (listener, where_to) = match scenario.side {
-            // Free now, and nobody else has a reason to take it.
+            // The port is free now, and other programs are unlikely to take it.
             Side::Acceptor => {
                 drop(socket);
                 (None, format!("SocketAcceptPort={port}\n"))
@@ -175,7 +175,7 @@ impl Process {
         let stdin = child.stdin.take().unwrap();
         let stdout = child.stdout.take().unwrap();
         let (sender, received) = channel();
-        // Ends with the process: its output is closed then.
+        // The thread ends with the process, which closes its output.
         std::thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             lines.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
@@ -187,7 +187,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a line; answers what it said but `done`.
+    /// Sends a line. Returns the program's output up to `done`.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.stdin, "{line}").unwrap();
         self.answer().unwrap_or_else(|error| panic!("after {line}: {error}"))
@@ -213,7 +213,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // `kill` fails only if the process has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

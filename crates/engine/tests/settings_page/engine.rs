@@ -1,7 +1,7 @@
-//! Settings keys that scenarios cannot play in full, and the tests that show each key on and off.
-//! These keys are about threads, sockets, files, the wall clock and several sessions.
+//! Settings keys that scenarios cannot play in full, with the tests that show each key on and off.
+//! These keys concern threads, sockets, files, the wall clock, and several sessions.
 
-/// Key, file below `crates`, test.
+/// Key, file below `crates`, and test.
 pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].created_sessions_idle_s", DYNAMIC, "sessions_of_a_template_go_when_nobody_comes"),
     ("target_comp_id", TEMPLATES, "sessions_are_made_from_a_template"),

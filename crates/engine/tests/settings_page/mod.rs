@@ -1,9 +1,8 @@
-//! Pages of the book that are made from the code: the reference of settings, from the tables that
-//! a settings file is read into, and the list of events.
+//! Book pages that are generated from the code: the settings reference and the list of events.
 //!
-//! A key's meaning is the comment of its field, its default is the code's. `cargo xtask docs`
-//! writes the page; the test also sees to it that each key is shown by a scenario, or by tests that
-//! exist.
+//! A key's meaning is the comment of its field, and its default comes from the code.
+//! `cargo xtask docs` writes the page. The test also checks that a scenario or an existing test
+//! shows each key.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;
@@ -24,12 +23,12 @@ use transfix::{
     TlsSettings, Unavailable, ValidationSettings,
 };
 
-/// A part of the page: its title, what introduces it, its keys, and the way to them: from
-/// `[[session]]` on, or else from a section of its own.
+/// A part of the page: title, introduction, keys, and their path below `[[session]]` or another
+/// section.
 pub(crate) struct Part {
     title: &'static str,
     about: &'static str,
-    /// The type that has the keys.
+    /// The type that defines the keys.
     of: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) path: &'static [&'static str],
@@ -110,10 +109,10 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The keys of a part with their meanings: the comments of the fields, and the defaults.
+/// Returns the keys of a part with their meanings, made from field comments and defaults.
 fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     part.keys.iter().map(|key| {
-        // Words explain a default that its value does not explain.
+        // The comment describes the default if the value alone is unclear.
         let is_told = key.about.contains("y default ");
         let default = key.default.filter(|_| !is_told).and_then(default);
         let default = default.map(|value| format!(" Default {value}."));
@@ -122,7 +121,7 @@ fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// The bounds of a value, if it has any but 0.
+/// Returns the bounds of a value as text, or nothing for a plain minimum of 0.
 fn range(range: (Option<u64>, Option<u64>)) -> String {
     match range {
         (None, None) => String::new(),
@@ -132,7 +131,7 @@ fn range(range: (Option<u64>, Option<u64>)) -> String {
     }
 }
 
-/// A number with a comma before each three digits.
+/// Formats a number with a comma before each three digits.
 fn grouped(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -140,7 +139,7 @@ fn grouped(number: u64) -> String {
     }
 }
 
-/// A default as a file would have it, from the code; `None` where the page has nothing to say.
+/// Returns a default as a settings file would write it, or `None` if the page shows no default.
 fn default(code: &str) -> Option<String> {
     if let Some((n, bits)) = code.split_once(" << ") {
         let unit = ["B", "KiB", "MiB", "GiB"][bits.parse::<usize>().unwrap() / 10];
@@ -164,11 +163,11 @@ fn default(code: &str) -> Option<String> {
     }
 }
 
-/// A comment as the book shows it: names of the API are left out, or links to what the page says of
-/// them; no bars that end a cell.
+/// Converts a comment for the book: API names are removed or become links within the page, and bars
+/// are escaped.
 fn plain(comment: &str) -> String {
     let mut text = comment.trim().replace('|', "\\|");
-    // The part's own key stands in the first pair of backticks of its title.
+    // The first text in backticks in a part's title is the part's key.
     let tables = PARTS.iter().filter_map(|part| Some((part, part.title.split('`').nth(1)?)));
     for (part, key) in tables {
         let anchor = key.replace(['[', ']', '.'], "");
@@ -178,18 +177,18 @@ fn plain(comment: &str) -> String {
         let end = begin + text[begin..].find(')').unwrap();
         text.replace_range(begin..=end, "");
     }
-    // Only then the links of the page, which have brackets too.
+    // API brackets are removed before the page's own links get their brackets.
     text.replace("[`", "`").replace("`]", "`").replace('\u{1}', "[").replace('\u{2}', "]")
 }
 
 /// The settings of a scenario.
 struct Scenario {
     keys: DeValue<'static>,
-    /// Keys that it leaves out although all others have them.
+    /// Default keys that the scenario omits.
     unset: Vec<String>,
 }
 
-/// Returns true if the value at the end of the way has this key, or is a list with this word.
+/// Returns true if the value at the path has this key, or is a list with this word.
 fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
     match (value, path) {
         (DeValue::Table(table), []) => table.contains_key(key),
@@ -206,7 +205,7 @@ fn scenario(path: &Path, text: &str) -> Scenario {
     let lines = |word: &'static str| text.lines().filter_map(move |line| line.strip_prefix(word));
     let engine = lines("engine:").map(|line| format!("\"[engine]\".{}\n", line.trim()));
     let keys: String = lines("set:").map(|line| format!("{line}\n")).chain(engine).collect();
-    // For as long as the test runs, like all that is parsed out of it.
+    // The test leaks the text, because the parsed table borrows from it.
     let table = DeTable::parse(keys.leak()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let keys = DeValue::Table(table.into_inner());
     Scenario { keys, unset: lines("unset:").map(|line| line.trim().to_owned()).collect() }
@@ -227,10 +226,10 @@ fn all_scenarios() -> Vec<Scenario> {
     found
 }
 
-/// Keys that each session of each scenario has.
+/// Keys that every session of every scenario sets.
 const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
 
-/// Returns true if a scenario sets the key, or a test shows it on and off.
+/// Returns true if a scenario sets the key, or a test shows the key on and off.
 fn is_shown(part: &Part, key: &str, all: &[Scenario]) -> bool {
     let in_session = part.path.is_empty();
     let shows = |one: &Scenario| {

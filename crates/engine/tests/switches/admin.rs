@@ -176,7 +176,7 @@ fn what_only_the_program_can_do_it_is_asked_for() {
             match &request.action {
                 EngineAction::Reload => request.answer(Err("x.toml:1: no".to_owned())),
                 EngineAction::Remove { .. } => request.answer(Ok("removed".to_owned())),
-                // Without an answer.
+                // The request gets no answer.
                 _ => return,
             }
         }

@@ -1,4 +1,4 @@
-//! Counts of failures: rejects, resends, ended connections.
+//! Failure counters: rejects, resends, and ended connections.
 
 use std::thread;
 use std::time::Duration;
@@ -17,7 +17,8 @@ fn until(what: impl Fn() -> bool) {
     }
 }
 
-/// Rejects in and out, business rejects in and out, resend requests in and out, messages resent.
+/// Returns rejects in and out, business rejects in and out, resend requests in and out, and resent
+/// messages.
 fn troubles(handle: &SessionHandle) -> [u64; 7] {
     let counters = handle.counters();
     [
@@ -47,7 +48,7 @@ fn each_message_that_tells_of_trouble_is_counted_once() {
         ("35=D|34=9|11=late", "35=2|", [2, 1, 1, 1, 1, 1, 2]),
     ] {
         wire.send(sent);
-        // Behind the first answer to a ResendRequest(2) come the messages that it asks for.
+        // The requested messages follow the first answer to a ResendRequest(2).
         let mut said = String::new();
         while !said.starts_with(answer) {
             said = wire.next();

@@ -1,4 +1,4 @@
-//! Sessions that come and go while the engine runs.
+//! Sessions that are added and removed while the engine runs.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
@@ -17,7 +17,7 @@ fn place(port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 2, 1), port).into()
 }
 
-/// A counterparty of its own at this address.
+/// Returns settings for a separate counterparty at this address.
 fn acceptor(
     at: SocketAddr,
     name: &str,
@@ -34,7 +34,7 @@ fn add(engine: &mut Engine, settings: &SessionSettings) -> Result<SessionHandle,
     Ok(engine.add(settings, Box::new(echo()))?.unwrap())
 }
 
-/// Logs on as this counterparty and sends one order. Returns what came.
+/// Logs on as counterparty `name` and sends one order. Returns the two answers.
 pub(super) fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
     let mut wire = Wire::connect(at, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
@@ -62,7 +62,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
     for at in [known, place(4_001)] {
         let mut settings = acceptor(at, "LATER", in_files);
         if at == known {
-            // As the settings have it: the port was chosen by the system.
+            // As in the settings: the operating system chose the port.
             settings.address = "127.0.0.1:0".to_owned();
         }
         let id = settings.id();
@@ -70,7 +70,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
             let handle = add(&mut engine, &settings).unwrap();
             assert_eq!(engine.session(&id).unwrap().id(), &id);
             assert_eq!(engine.sessions().count(), 2);
-            // Its numbers go on from where it was removed: the Logout(5) has one too.
+            // The numbers continue from the removal; the Logout(5) has used a number too.
             let first = 1 + 3 * round + if at == known { 0 } else { 9 };
             let mut wire = Wire::connect(at, BeginString::Fix44);
             wire.send(&format!("35=A|34={first}|49=LATER|98=0|108=30"));
@@ -107,7 +107,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
     assert_eq!(first.next(), "35=0|34=2|112=x");
 }
 
-/// A polled initiator whose counterparty is not there.
+/// Returns settings of a polled initiator whose counterparty does not listen.
 fn polled() -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "A", "B");
     let mut session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
@@ -115,7 +115,7 @@ fn polled() -> SessionSettings {
     session
 }
 
-/// An initiator that logs on to the venue at this address.
+/// Returns settings of an initiator that logs on to the venue at this address.
 fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     venue(|s| {
         s.role = Role::Initiator;
@@ -125,7 +125,7 @@ fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     })
 }
 
-/// Polls until the session is logged on, or until it is not.
+/// Polls until the session's logon state is `is_logged_on`.
 fn poll_until(engine: &mut Engine, handle: &SessionHandle, is_logged_on: bool) {
     until(|| {
         engine.poll();
@@ -170,7 +170,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
     let dir = TempDir::new();
     let (mut engine, known) = start(vec![venue(|_| ())], echo);
     let busy = std::net::TcpListener::bind(place(4_010)).unwrap();
-    // A file stands where the store is to be.
+    // A file with the name of the store directory, so that the store cannot open.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let in_file = |s: &mut SessionSettings| {
         s.store.store_dir = dir.path().join("file");
@@ -213,7 +213,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     assert!(silent.next().starts_with("35=5|"));
     assert_eq!(silent.next(), "", "the connection is closed");
     assert_eq!(day(address, "OTHER", 1)[1], "35=D|34=2|11=a");
-    // One that is not connected goes at once, one that is logging on too.
+    // A session without a connection is removed at once, and so is a session that is logging on.
     let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
     engine.session(&other).unwrap().operate(&Action::LogOut { text: String::new() }).unwrap();
     engine.remove(&other, "", Duration::from_secs(60)).unwrap();
@@ -231,7 +231,7 @@ fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
         handles.push(add(&mut engine, &session).unwrap());
         engine.remove(&session.id(), "", Duration::ZERO).unwrap();
     }
-    // So is the identity, also of a session of the start to which somebody has a handle.
+    // The identity is free again, even for an initial session with an open handle.
     engine.remove(first.id(), "", Duration::ZERO).unwrap();
     add(&mut engine, &venue(|_| ())).unwrap();
 }
@@ -253,7 +253,7 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     assert_eq!(engine.sessions().count(), 1);
     assert!(engine.listening().len() == 1, "with the template its listener went");
     assert!(engine.add(&template, Box::new(echo())).unwrap().is_none());
-    // As often as it goes, it may come back: it is made anew, in memory from 1.
+    // The session can return after each removal: it is created again, in memory, with number 1.
     for _ in 0..3 {
         assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
         engine.remove(&made, "", Duration::from_secs(60)).unwrap().unwrap();
@@ -278,19 +278,19 @@ fn sessions_of_a_template_go_when_nobody_comes() {
     assert_eq!(refused.next(), "", "there is room for one");
     until(|| engine.sessions().count() == 0);
     let mut wire = refused;
-    // The acceptor hears of it a little later than the list.
+    // The acceptor sees the removal a little later than the list of sessions.
     until(|| {
         wire = Wire::connect(place(4_060), BeginString::Fix44);
         wire.send("35=A|34=1|49=SECOND|98=0|108=30");
         wire.next() == "35=A|34=1|98=0|108=30"
     });
-    // Longer than one may be without a connection: this one has one.
+    // The wait exceeds the idle limit, but this session has a connection.
     let long = clock::monotonic_ns() + 2_000_000_000;
     until(|| clock::monotonic_ns() > long);
     assert_eq!(engine.sessions().count(), 1);
     drop(wire);
     until(|| engine.sessions().count() == 0);
-    // Its numbers go on.
+    // The numbers continue.
     until(|| day(place(4_060), "FIRST", 3) == ["35=A|34=3|98=0|108=30", "35=D|34=4|11=a"]);
 }
 
@@ -310,7 +310,7 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=A|34=1|49=STAYS|98=0|108=30");
     assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
     assert_eq!(day(place(4_041), "CHANGES", 1)[1], "35=D|34=2|11=a");
-    // Otherwise it would be sent a Logout(5), which has a number.
+    // Otherwise the engine would send a Logout(5), which uses a number.
     let changes = engine.session(&named("CHANGES", 4_041).id()).unwrap();
     until(|| changes.state() == State::Disconnected);
     let mut to = of(vec![named("STAYS", 4_040), named("CHANGES", 4_042), named("COMES", 4_043)]);
@@ -324,7 +324,7 @@ fn other_settings_end_begin_and_leave_alone() {
          FIX.4.4:VENUE->COMES: added\n\
          [engine]: workers will apply from the next start"
     );
-    // First with something wrong at the end of it: nothing is changed.
+    // The first attempts end with a faulty setting: nothing may change.
     type Spoil<'s> = &'s dyn Fn(&mut Settings);
     let busy = std::net::TcpListener::bind(place(4_044)).unwrap();
     let spoils: [(Spoil<'_>, &str); 5] = [
@@ -356,11 +356,11 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=1|34=2|49=STAYS|112=x");
     assert_eq!(stays.next(), "35=0|34=2|112=x", "it has heard nothing of it");
     assert_eq!(day(place(4_043), "COMES", 1)[1], "35=D|34=2|11=a");
-    // Its numbers go on; the Logout(5) of before had nobody to go to.
+    // The numbers continue; the earlier Logout(5) had no connection.
     let [logon, _] = day(place(4_042), "CHANGES", 3);
     assert_eq!(logon, "35=A|34=3|98=0|108=30");
     assert!(TcpStream::connect(place(4_041)).is_err());
-    // Once more, with nothing to do.
+    // A second reload with the same settings changes nothing.
     let again =
         engine.reload(&to, &to, Duration::ZERO, |_| unreachable!("nothing begins")).unwrap();
     assert!(again.changes.is_empty());
@@ -372,7 +372,7 @@ fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
     let dir = TempDir::new();
     let from = Settings::of(acceptor(place(4_050), "CHANGES", |_| ()));
     let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
-    // A file stands where the store is to be.
+    // A file with the name of the store directory, so that the store cannot open.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let mut to = from.clone();
     to.sessions[0].store.store_dir = dir.path().join("file");
@@ -403,7 +403,7 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
     wire.send("35=1|34=2|49=ADDED|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
-    // Once it is gone the settings may have it.
+    // After the removal the settings may contain the session.
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(wire.next(), "35=5|34=3|58=moves");

@@ -1,5 +1,5 @@
-//! The answer to a send in each state of the session, with each `offline`, for each way to send.
-//! The table is a page of the book.
+//! The result of a send in each session state, for each `offline` setting and each way to send. The
+//! table is a page of the book.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -51,10 +51,10 @@ be written. The other ways are `SessionHandle::send` (also `send_batch`), `send_
 session.
 ";
 
-/// Brings a session into a state.
+/// A function that brings a session into a state.
 type Prepare = fn(&mut Case);
 
-/// The states, and what brings a session there.
+/// The states, and the function that leads to each.
 const STATES: [(&str, Prepare); 11] = [
     ("not connected, connecting, or failing over", |_| ()),
     ("outside of its schedule", Case::close_window),
@@ -80,14 +80,14 @@ struct Case {
     listener: TcpListener,
 }
 
-/// The state that the applications share.
+/// The state shared by the applications.
 struct Asked {
     later: Mutex<Option<LogonAnswer>>,
     tell: Sender<String>,
     subject: SessionId,
 }
 
-/// Sends into the session in question when it is asked to.
+/// On request, sends into the session under test.
 fn router(asked: Arc<Asked>) -> App {
     let state_on_message = asked.clone();
     App::new(move |message, session| {
@@ -125,7 +125,7 @@ fn word(sent: Result<Sent, SendError>) -> String {
     .to_owned()
 }
 
-/// The test does not ask about a session that is busy at the moment.
+/// Repeats the question until the session is not busy.
 fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> String {
     let mut said = ask(handle);
     for n in 0..1_000 {
@@ -200,7 +200,7 @@ impl Case {
 
     fn close_window(&mut self) {
         let mut schedule = ScheduleSettings::in_zone("UTC");
-        // An hour far from now.
+        // A window far from the current time.
         let hour = (transfix::clock::now().utc.0 / 3_600_000_000_000 + 12) % 24;
         schedule.from = Some(format!("{hour:02}:00"));
         schedule.to = Some(format!("{hour:02}:30"));
@@ -264,11 +264,11 @@ impl Case {
         self.log_on();
         let handle = self.handle();
         self.engine.as_mut().unwrap().remove(handle.id(), "", Duration::ZERO).unwrap();
-        // A handle stays valid for its holder.
+        // The holder's handle stays valid.
         assert_eq!(send(&handle), "refused: closed");
     }
 
-    /// The outcome of a message for each way to send: by a handle, stored, from another session.
+    /// Returns the outcome of each way to send: through a handle, stored, and from another session.
     fn outcomes(&mut self) -> [String; 3] {
         let id = self.shared.subject.clone();
         let handle = self.started().session(&id);
@@ -323,7 +323,7 @@ fn every_state_and_every_way_is_in_the_book() {
     }
 }
 
-/// A callback sends in each state in which it is called.
+/// A callback can send in every state in which it is called.
 #[test]
 fn a_callback_of_the_session_always_sends() {
     for (prepare, seq) in

@@ -1,4 +1,5 @@
-//! The limit of what waits in all sessions together: the heaviest goes, the others stay.
+//! The limit on waiting bytes of all sessions together: the session with the most is disconnected,
+//! the others stay.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use transfix_testkit::app::App;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, echo, venue};
 
-/// Tells which session ended, and why.
+/// Reports the ended sessions with their reasons.
 fn end_recorder(sender: Sender<(String, Disconnect)>) -> App {
     echo().on_notice(move |notice, session| {
         if let SessionNotice::Disconnected(end) = notice {
@@ -20,8 +21,8 @@ fn end_recorder(sender: Sender<(String, Disconnect)>) -> App {
     })
 }
 
-/// Sends to a counterparty that never reads: more than sockets hold, or until the session ends.
-/// Returns which sessions ended.
+/// Sends to a counterparty that never reads, until the sockets are full or the session ends.
+/// Returns the ended sessions.
 fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> {
     const FLOOD: usize = 24 << 20;
     let sessions = ["CLIENT", "STALLED", "LIGHT"].map(|them| {

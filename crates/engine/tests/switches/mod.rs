@@ -1,4 +1,5 @@
-//! Switches that need more than the session layer: an engine over loopback, each switch on and off.
+//! Settings that need more than the session layer: an engine over loopback, with each setting on
+//! and off.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
@@ -50,11 +51,11 @@ use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
 
-/// Long enough for the slowest machine, and shorter than the default of any setting; no test waits
-/// that long unless it fails.
+/// Enough time for the slowest machine, and shorter than the default of any setting. Only a failing
+/// test waits this long.
 const LONG: Duration = Duration::from_secs(8);
 
-/// Sends each message back, but for one that is to be refused.
+/// Echoes each message, except the ones to be rejected.
 fn echo() -> App {
     App::new(|message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
@@ -150,7 +151,8 @@ fn garbled_messages_are_skipped_or_rejected() {
     }
 }
 
-/// Lets in who knows the password, and says when its own was last changed.
+/// Admits counterparties with the right password, and adds the time of its own last password
+/// change.
 fn doorkeeper() -> App {
     App::new(|_, _| Err(BusinessReject::unsupported()))
         .judge_logon(|logon, _| match logon.raw(tag::PASSWORD) {
@@ -177,7 +179,7 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
             assert_eq!(wire.next(), "");
         }
     }
-    // A Logon(A) that is bad anyway is not judged.
+    // The application does not judge a Logon(A) that is invalid anyway.
     let (_engine, address) = start(vec![venue(|_| ())], doorkeeper);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=-1");
@@ -234,7 +236,7 @@ fn messages_received_are_kept_if_wanted() {
     }
 }
 
-/// The first says nothing, and makes room where there is none.
+/// A silent connection is closed if a new connection needs its place.
 #[test]
 fn connections_wait_in_limited_number() {
     for (pending_connections_max, is_closed) in [(1, true), (2, false)] {

@@ -1,4 +1,4 @@
-//! Sessions that go from one worker of the pool to another in the middle of their connections.
+//! Sessions that move between workers of the pool while connected.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::switches::wire::Wire;
 
 type Threads = Arc<Mutex<HashMap<String, String>>>;
 
-/// Echoes, and notes the thread that drives each session.
+/// Echoes messages, and records the thread that runs each session.
 fn noting(threads: Threads) -> App {
     App::new(move |message, session| {
         let thread = thread::current().name().unwrap_or("?").to_owned();
@@ -26,7 +26,7 @@ fn noting(threads: Threads) -> App {
     })
 }
 
-/// One counterparty, which checks that the numbers of what it gets have no gap.
+/// A counterparty that checks that inbound numbers have no gap.
 struct Counterparty {
     name: String,
     wire: Wire,
@@ -42,7 +42,7 @@ impl Counterparty {
         Self { name: name.to_owned(), wire, sent: 1, had: 1 }
     }
 
-    /// Reads one message; returns whether it is the echo of this order.
+    /// Reads one message. Returns true if the message is the echo of this order.
     fn next(&mut self, order: Option<u64>) -> bool {
         self.had += 1;
         let line = self.wire.next();
@@ -78,7 +78,7 @@ fn settings(rebalance_ms: u64) -> Settings {
     settings
 }
 
-/// Two sessions that share a thread, by what was seen last.
+/// Returns two sessions that shared a thread when last seen.
 fn neighbours(threads: &Threads) -> (usize, usize) {
     let threads = threads.lock().unwrap();
     let shares = |(a, b): &(usize, usize)| threads[NAMES[*a]] == threads[NAMES[*b]];
@@ -100,7 +100,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
             while !is_over.load(Ordering::Relaxed) {
                 for handle in &handles {
                     let sent = handle.send("B", |news| _ = news.str(tag::TEXT, "x"));
-                    // It waits if its counterparty reads for another one meanwhile.
+                    // The send is refused while the counterparty reads for another session.
                     assert!(matches!(sent, Ok(_) | Err(SendError::WouldBlock { .. })), "{sent:?}");
                 }
                 thread::yield_now();
@@ -113,7 +113,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         while of(a) == of(b) {
             all[a].order();
             all[b].order();
-            // They read what they are sent meanwhile too.
+            // The counterparties keep reading in the meantime.
             all.iter_mut().for_each(Counterparty::order);
         }
     }
@@ -123,7 +123,8 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         counterparty.order();
         assert_eq!(handle.counters().logons, 1, "one connection all the time");
     }
-    // It is found where it is now: a second connection is refused, and one after its end is taken.
+    // The moved session is found: a second connection is refused, and a connection after the logout
+    // is accepted.
     all[0].log_out();
     let mut again = Wire::connect(to, BeginString::Fix44);
     again.send(&format!("35=A|34={}|49=C0|98=0|108=30", all[0].sent + 2));
@@ -143,7 +144,7 @@ fn sessions_stay_where_they_are_if_the_settings_say_so() {
     let mut all = NAMES.map(|name| Counterparty::log_on(engine.listening()[0], name));
     all.iter_mut().for_each(Counterparty::order);
     let at_first = threads.lock().unwrap().clone();
-    // C0 and C2 share a worker, and the other one has nothing to do.
+    // C0 and C2 share a worker, and the other worker is idle.
     for _ in 0..2_000 {
         all[0].order();
         all[2].order();

@@ -1,4 +1,4 @@
-//! Stores of the user's own: that of the example obeys the laws, and engines take turns on it.
+//! User-defined stores: the example's store obeys the laws, and engines take turns on it.
 
 #[path = "../../examples/own_store/plain.rs"]
 mod plain;
@@ -43,7 +43,7 @@ fn what_another_process_writes_is_neither_cut_nor_written_over() {
     one.commit().unwrap();
     let whole = fs::read(&path).unwrap();
     let mut standby = PlainStore::open(&path, 9).unwrap();
-    // The half of a batch: of a process that writes it just now, or was killed.
+    // Half of a batch, from a process that is writing or was killed.
     fs::write(&path, [&whole[..], &[9, 0, 0]].concat()).unwrap();
     let other = PlainStore::open(&path, 9).unwrap();
     assert_eq!((other.numbers().next_in, fs::read(&path).unwrap().len()), (2, whole.len() + 3));
@@ -67,7 +67,7 @@ fn start(session: SessionSettings, path: &Path) -> Result<Engine, EngineError> {
         .start(|_| Box::new(echo()))
 }
 
-/// Logs on with this number, sends one order, logs out. Returns what came.
+/// Logs on with the number `seq`, sends one order, and logs out. Returns the answers.
 fn day(address: SocketAddr, seq: u64) -> [String; 3] {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
@@ -84,7 +84,7 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
         let dir = TempDir::new();
         let path = dir.path().join("journal");
         let settings = venue(|s| s.store.refresh_on_logon = refresh_on_logon);
-        // Both are there from the beginning.
+        // Both engines run from the beginning.
         let one = start(settings.clone(), &path).unwrap();
         let other = start(settings, &path).unwrap();
         let [logon, echo, _] = day(one.listening()[0], 1);
@@ -95,13 +95,13 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
                 assert_eq!((&*logon, &*next), ("35=A|34=4|98=0|108=30", "35=D|34=5|11=a"));
                 assert_eq!(other.sessions().next().unwrap().next_numbers(), (7, 7));
             }
-            // It knows nothing of the first day, and its store takes nothing.
+            // The engine does not know of the first day, and its store refuses all records.
             false => assert_eq!((&*logon, &*next), ("", "")),
         }
     }
 }
 
-/// Refuses whoever is not called FRIEND.
+/// Refuses every counterparty except FRIEND.
 fn choosy() -> App {
     echo().judge_logon(|_, attempt| {
         let id = attempt.id();

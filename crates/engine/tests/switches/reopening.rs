@@ -1,4 +1,5 @@
-//! A store that fails and is mended: its session comes back by itself, the others never notice.
+//! A store that fails and is repaired: its session recovers without help, and other sessions are
+//! unaffected.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{echo, logged_on, venue};
 
-/// A store on a disk that is full as long as somebody says so.
+/// A store on a disk that is full while `is_full` is set.
 struct Ailing {
     store: MemoryStore,
     is_full: Arc<AtomicBool>,
@@ -63,7 +64,7 @@ impl Store for Ailing {
     }
 }
 
-/// Logs on as often as it takes, and answers with what comes back first.
+/// Logs on repeatedly until the engine answers. Returns the connection and the first answer.
 pub(crate) fn insist(address: SocketAddr, logon: &str) -> (Wire, String) {
     loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);

@@ -1,4 +1,5 @@
-//! Counterparties that no settings name: sent away, or given a session made from a template.
+//! Counterparties that the settings do not name: refused, or served by a session made from a
+//! template.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine,
     (engine, address)
 }
 
-/// The answer to a Logon(A) of this counterparty.
+/// Returns the connection and the answer to a Logon(A) of this counterparty.
 fn log_on(address: SocketAddr, name: &str, seq: u64) -> (Wire, String) {
     log_on_with(address, name, &format!("34={seq}|98=0|108=30"))
 }
@@ -83,8 +84,8 @@ fn whom_the_settings_name_is_not_of_the_template() {
     assert_eq!(log_on(address, "OTHER", 1).1, WELCOME);
 }
 
-/// Its session waits for the answer to a Logout(5) and begins anew: a Logon(A) waits for it, and
-/// the template is not for it.
+/// During a reload, a named session waits for the answer to its Logout(5) before it restarts. A
+/// Logon(A) for this session waits too, and the template does not take it.
 #[test]
 fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let dir = TempDir::new();
@@ -116,7 +117,7 @@ fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     });
 }
 
-/// The template is the only one at its address, and comes back at another port.
+/// The template is the only one at its address, and returns at another port.
 #[test]
 fn sessions_of_a_template_are_found_after_it_has_changed() {
     let dir = TempDir::new();
@@ -138,7 +139,7 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
         wire.send(&format!("35=5|34={next}"));
         assert_eq!(wire.next(), format!("35=5|34={next}"), "it has heard nothing of it");
         next += 1;
-        // Its end is noted a little later.
+        // The engine notices the end of the connection a little later.
         until(|| {
             let answer;
             (wire, answer) = log_on(engine.listening()[0], "CLIENT", next);
@@ -149,7 +150,7 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     }
 }
 
-/// With a session of its own in the new settings, and without one again.
+/// The new settings name the counterparty's session; the next settings omit it again.
 #[test]
 fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let dir = TempDir::new();
@@ -168,7 +169,7 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let mut next = 1;
     for round in 0..6 {
         let beat = if round % 2 == 0 { 30 } else { 7 };
-        // That it may come the acceptor hears a little later.
+        // The acceptor learns a little later that the counterparty is permitted.
         let mut wire = None;
         until(|| {
             let (found, answer) = log_on(address, "CLIENT", next);
@@ -202,7 +203,7 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
 
-/// Lets in who knows the password, and counts how many tried.
+/// Admits counterparties with the right password, and counts the attempts.
 fn doorkeeper(count: Arc<AtomicU32>) -> App {
     echo().judge_logon(move |logon, _| {
         count.fetch_add(1, Ordering::Relaxed);
@@ -253,14 +254,14 @@ fn strangers_are_judged_before_anything_is_made() {
     assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     assert_eq!(opened.load(Ordering::Relaxed), 0, "nor a store of the user's own");
-    // Nobody has used up the one session that may be made; its Logon(A) is judged once.
+    // The one permitted session is still free; its Logon(A) is judged once.
     let known = "34=1|98=0|108=30|554=sesame";
     let (wire, said) = log_on_with(address, "CLIENT", known);
     assert_eq!(said, WELCOME);
     assert_eq!(judged.load(Ordering::Relaxed), 3);
     let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(left.filter(|path| path.is_dir()).count(), 1, "one store");
-    // Each further one too, by the session itself.
+    // The session itself judges each further Logon(A).
     drop(wire);
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let session = engine.session(&id).unwrap();

@@ -26,8 +26,8 @@ enum Event {
     Ended(Disconnect, String),
 }
 
-/// Tells all that happens, answers each order, and panics at one that is named so: before its
-/// answer, or behind it.
+/// Reports every callback, answers each order, and panics on orders with certain names: before or
+/// after the answer.
 fn recorder(sender: Sender<Event>) -> App {
     let sender_on_message = sender.clone();
     let sender_on_event = sender.clone();
@@ -80,7 +80,8 @@ impl Hall {
         Self::over(settings, None)
     }
 
-    /// Over a store that loses its batch and fails while the flag is up.
+    /// Starts the engine. If `fails` is given, the store loses its batch and fails while the flag
+    /// is set.
     fn over(settings: SessionSettings, fails: Option<Arc<AtomicBool>>) -> Self {
         let (sender, events) = channel();
         let settings = Settings::of(settings);
@@ -108,7 +109,7 @@ impl Hall {
         self.events.recv_timeout(LONG).unwrap()
     }
 
-    /// Logs on again once the session is back, with this number.
+    /// Logs on with the number `seq` after the session has recovered.
     fn come_back(&self, seq: u64) -> Wire {
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
@@ -169,7 +170,8 @@ fn the_counterpartys_words_reach_the_application() {
         Event::Rejected(by, seq, msg_type.to_owned(), why.to_owned())
     };
     assert_eq!(hall.next(), told(by_session, 2, "B", "no such news"));
-    // Not once more as a duplicate; and the store knows the type where the Reject(3) is silent.
+    // A duplicate is not reported. If the Reject(3) omits the message type, the store supplies the
+    // type.
     wire.send("35=3|34=2|43=Y|45=2|58=no such news");
     wire.send("35=3|34=3|45=2|58=once more");
     assert_eq!(hall.next(), told(by_session, 2, "B", "once more"));
@@ -206,7 +208,7 @@ fn a_reject_that_answers_our_logon_is_told_with_its_text() {
     }
 }
 
-/// The message itself is wrong, and the application has only found it out.
+/// The message itself is invalid, and a getter in the application detects the error.
 #[test]
 fn what_a_getter_refuses_is_answered_by_reject() {
     for application_threads in [0, 2] {
@@ -226,7 +228,7 @@ fn what_a_getter_refuses_is_answered_by_reject() {
     }
 }
 
-/// A Reject(3) above an open gap is new, and the application receives it.
+/// A Reject(3) above an open gap is new, and the application receives the Reject(3).
 #[test]
 fn a_reject_above_a_gap_that_is_given_up_is_told() {
     let hall = Hall::start(venue(|s| s.numbers.request_missing = false));
@@ -262,7 +264,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     assert_eq!(wire.next(), "", "its answer has not left");
     assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
     fails.store(false, Ordering::SeqCst);
-    // No restart: the operator calls, or the session waits a second.
+    // Recovery needs no restart: the operator revives the session, or the session waits a second.
     hall.session.operate(&Action::Revive {}).unwrap();
     let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
@@ -277,7 +279,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
         let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
-        // The action does nothing to a healthy session and is not kept for later.
+        // The action has no effect on a healthy session and is not kept for later.
         hall.session.operate(&Action::Revive {}).unwrap();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
@@ -295,7 +297,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         }
         let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
-        // The message counts; what was sent before goes out again.
+        // The message counts as received; messages sent before are resent.
         let mut wire = hall.come_back(4);
         wire.send("35=2|34=5|7=1|16=0");
         assert!(wire.next().starts_with("35=4|34=1|"));
@@ -323,8 +325,8 @@ fn an_answer_outlives_the_panic_behind_it() {
     assert!(answer.starts_with("35=8|34=2|43=Y|") && answer.ends_with("11=panic late"), "{answer}");
 }
 
-/// Panics at the first News(B) that a thread of the name [`SENDER`] writes. (A worker that is in
-/// a turn just then writes it in place of the sender.)
+/// Panics at the first News(B) that a thread named [`SENDER`] writes. (If the worker runs a turn at
+/// that moment, the worker writes the message instead.)
 struct Shy {
     panics: Arc<AtomicBool>,
     ended: Sender<Disconnect>,
@@ -375,7 +377,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     session.operate(&Action::Revive {}).unwrap();
     drop(wire);
     assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
-    // Until it is back, it refuses connections.
+    // The session refuses connections until it has recovered.
     let mut wire = loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send("35=A|34=1|98=0|108=30|141=Y");
@@ -387,7 +389,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     assert!(wire.next().starts_with("35=B|"));
 }
 
-/// Panics once, when it is told that the session logs out.
+/// Panics once, at the event that reports the logout.
 struct Unwilling {
     panics: AtomicBool,
     ended: Sender<Disconnect>,
@@ -426,7 +428,8 @@ fn a_panic_in_the_thread_of_an_operator_costs_the_session_alone() {
     drop(logged_on_again(&session, address));
 }
 
-/// The session has come back from a panic, and an operator lets it log on again.
+/// Lets the operator log the session on, and reconnects, until the session has recovered from a
+/// panic.
 fn logged_on_again(session: &SessionHandle, address: SocketAddr) -> Wire {
     loop {
         let _ = session.operate(&Action::LogOn {});

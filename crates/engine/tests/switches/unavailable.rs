@@ -1,4 +1,4 @@
-//! Applications in threads of their own that are not available, or have more than may wait.
+//! Application threads with applications that are unavailable, or whose queues are full.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,11 +13,12 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// A bound for loops that end much earlier.
+/// The limit of loops that end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// Tells each offer, and answers each order that it takes. It does not take the first offer of an
-/// order whose name begins with `busy`; one named `wait` or `busy wait` waits for the test first.
+/// Reports each offered message, and answers each accepted order. Refuses the first offer of an
+/// order whose name begins with `busy`. An order named `wait` or `busy wait` first waits for the
+/// test.
 struct Choosy {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -73,13 +74,13 @@ impl Rig {
         logged_on(self.engine.listening()[0])
     }
 
-    /// Logs on again with this number; returns the answer too.
+    /// Logs on again with the MsgSeqNum(34) `seq`. Returns the answer too.
     fn wire_again(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
             wire.send(&format!("35=A|34={seq}|98=0|108=30"));
-            // While the connection before is still there, this one is closed.
+            // The engine closes this connection while the previous connection still exists.
             let answer = wire.next();
             if !answer.is_empty() {
                 return (wire, answer);
@@ -94,7 +95,7 @@ impl Rig {
     }
 }
 
-/// Sends these orders in one write, the first with this number.
+/// Sends these orders in one write; the first has the number `first`.
 fn send_orders(wire: &mut Wire, first: u64, ids: &[String]) {
     let orders = (first..).zip(ids).map(|(seq, id)| wire.frame(&format!("35=D|34={seq}|11={id}")));
     let orders = orders.collect::<Vec<_>>().concat();
@@ -131,7 +132,8 @@ fn messages_that_are_taken_at_the_second_offer_keep_their_order() {
     }
 }
 
-/// The message is nowhere else any more: the next connection begins with it.
+/// After a reset, the engine holds the only copy of the message, and offers it at the start of the
+/// next connection.
 #[test]
 fn a_message_of_before_a_reset_is_offered_in_the_next_connection() {
     for retries in [0, 1] {

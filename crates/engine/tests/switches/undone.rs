@@ -1,5 +1,5 @@
-//! A store that fails once under an application in threads of its own: the application has each
-//! message once, or is told which are undone before it has them again.
+//! A store that fails once under an application thread. The application receives each message once,
+//! or a report of undone messages before it receives them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +18,17 @@ use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{logged_on, venue};
 
-/// A bound for loops that end much earlier.
+/// The limit of loops that end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// The call of the store that fails.
+/// The store call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Put,
     Commit,
 }
 
-/// Fails at one call, and takes nothing more until it is opened again.
+/// A store that fails at one call and accepts nothing more until it is opened again.
 struct FailsOnce {
     store: MemoryStore,
     call: Call,
@@ -85,8 +85,8 @@ enum Seen {
     Ended(Disconnect),
 }
 
-/// Answers each order, and waits for the test in the call for the first. Its answer to one order,
-/// or what is stored just before, finds the store failing.
+/// Answers each order, and blocks in the callback of the first order until released. At one order
+/// the store fails, at the answer or just before.
 struct Teller {
     seen: Sender<Seen>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -123,7 +123,7 @@ impl Application for Teller {
     }
 }
 
-/// The number of the last order; the first is 2.
+/// The number of the last order; the first order has number 2.
 const LAST: u64 = 21;
 
 struct Rig {
@@ -131,7 +131,7 @@ struct Rig {
     seen: Receiver<Seen>,
     open: Sender<()>,
     fails: Arc<AtomicBool>,
-    /// Where each answer came, by the number of its order.
+    /// The number of each answer, by the number of its order.
     answers: BTreeMap<u64, u64>,
 }
 
@@ -160,8 +160,8 @@ impl Rig {
         Self { engine: engine.unwrap(), seen, open, fails, answers: BTreeMap::new() }
     }
 
-    /// Reads up to the end of the connection, or until each order has its answer. Returns the
-    /// number from which messages are asked for again.
+    /// Reads up to the end of the connection, or until each order has its answer. Returns the first
+    /// number that the engine requests again.
     fn read(&mut self, wire: &mut Wire) -> Option<u64> {
         while self.answers.len() as u64 != LAST - 1 {
             let line = wire.next();
@@ -183,12 +183,12 @@ impl Rig {
         None
     }
 
-    /// Logs on again with the number behind the orders, once the session is back.
+    /// Logs on after the session has recovered, with the number after the orders.
     fn come_back(&self) -> Wire {
         self.log_on(LAST + 1).0
     }
 
-    /// Logs on with this number, once the session is back. Returns the answer too.
+    /// Logs on with the number `seq` after the session has recovered. Returns the answer too.
     fn log_on(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
@@ -203,7 +203,8 @@ impl Rig {
         }
     }
 
-    /// Each order counts once in the end; each end of a connection was that of the store.
+    /// Checks that each order counts exactly once, and that the store caused each end of a
+    /// connection.
     fn check(&self, case: &str) {
         let mut had = BTreeSet::new();
         let mut ends = 0;
@@ -239,8 +240,8 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
             let mut rig = Rig::start(call, fails_at);
             let mut wire = logged_on(rig.engine.listening()[0]);
             orders(&mut wire, 2, "");
-            // TestRequest(1) would take the number of the logon: the call itself says that the
-            // orders are there.
+            // A TestRequest(1) would use the number of the logon, so the counter shows that the
+            // orders have arrived.
             let handle = rig.engine.sessions().next().unwrap();
             until(|| handle.counters().messages_in >= LAST);
             rig.open.send(()).unwrap();
@@ -261,7 +262,7 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
     }
 }
 
-/// Three messages are sent without a connection; the store refuses the second one.
+/// Sends three messages without a connection; the store refuses the second one.
 #[test]
 fn a_message_that_a_store_refuses_without_a_connection_takes_no_number() {
     for call in [Call::Put, Call::Commit] {

@@ -1,7 +1,6 @@
-//! Sessions over TLS: two engines, counterparties without an engine, and all that may be wrong with
-//! a certificate.
+//! Sessions over TLS: two engines, counterparties without an engine, and every certificate error.
 //!
-//! One test at a time: they read the events of the whole process.
+//! The tests run one at a time, because they read the events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a wait that fails ends")]
 
@@ -37,7 +36,7 @@ use transfix_testkit::tls::rustls::pki_types::pem::PemObject;
 
 use foreign::{By, Dialer, Ends, Server, Version};
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Enough time for the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(60);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -49,7 +48,7 @@ fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// Answers each order with its text, and tells of logons and messages.
+/// Answers each order with its text, and reports logons and messages.
 fn recorder(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -57,7 +56,7 @@ fn recorder(sender: Sender<String>) -> App {
         if message.msg_type() == b"D" {
             session.send("8", |report| _ = report.str(tag::TEXT, &text)).unwrap();
         }
-        // A test may have seen enough.
+        // The test may have stopped listening.
         let _ = sender_on_message.send(text);
         Ok(())
     })
@@ -101,13 +100,13 @@ impl Side {
     }
 }
 
-/// Waits for an event that has this text in it, and returns it.
+/// Waits for an event that contains this text, and returns it.
 fn told(text: &str) -> String {
     let [line] = all_told([text]);
     line
 }
 
-/// The same for several texts, in any order.
+/// Waits for events that contain these texts, in any order, and returns them.
 fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
     while begin.elapsed() < LONG {
@@ -121,7 +120,7 @@ fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     panic!("not all of {texts:#?} are told: {lines:#?}");
 }
 
-/// An authority, and the two firms whose certificates it has signed.
+/// A certificate authority, and two firms with certificates of this authority.
 struct Firms {
     dir: TempDir,
     authority: Authority,
@@ -138,7 +137,7 @@ impl Firms {
         Self { dir, authority, venue, client }
     }
 
-    /// An acceptor that wants a certificate of its counterparties.
+    /// Returns an acceptor that requires a certificate of its counterparties.
     fn acceptor(&self, client: &str) -> SessionSettings {
         let mut settings = session(Role::Acceptor, ("VENUE", client), "127.0.0.1:0");
         settings.tls = Some(TlsSettings {
@@ -148,7 +147,7 @@ impl Firms {
         settings
     }
 
-    /// An initiator that shows the client's certificate.
+    /// Returns an initiator that presents the client's certificate.
     fn initiator(&self, to: SocketAddr) -> SessionSettings {
         let mut settings = session(Role::Initiator, ("CLIENT", "VENUE"), &to.to_string());
         settings.tls = Some(self.tls(&self.client));
@@ -192,7 +191,7 @@ fn each_mode_trades_and_logs_out() {
         tls(&mut settings).peer = vec!["venue.example".to_owned()];
         let client = Side::start(settings);
         assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
-        // From one byte to several records of TLS, and more than one read takes.
+        // From one byte up to several TLS records, and more than one read returns.
         let texts: Vec<String> = (0..40).map(|n| "x".repeat(1 + n * 1_000)).collect();
         for _ in 0..5 {
             texts.iter().for_each(|text| client.send(text));
@@ -309,7 +308,8 @@ fn tls_begins_behind_what_haproxy_says() {
     });
 }
 
-/// A proxy that connects from an address to the venue: where it listens, and what keeps it there.
+/// Starts a proxy that connects from an address to the venue. Returns its address and a guard that
+/// keeps the proxy running.
 type Starts = fn(SocketAddr, Ipv4Addr) -> (SocketAddr, Box<dyn Any>);
 
 fn tls_begins_behind(start: Starts) {
@@ -323,7 +323,7 @@ fn tls_begins_behind(start: Starts) {
     let (place, _proxy) = start(venue.address(), Ipv4Addr::new(127, 0, 0, 8));
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.3".to_owned();
-    // The certificate is the venue's, and the address is the proxy's.
+    // The certificate belongs to the venue, and the address to the proxy.
     tls(&mut settings).check_name = false;
     let client = Side::start(settings);
     assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
@@ -337,7 +337,7 @@ fn tls_begins_behind(start: Starts) {
     events::take();
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.4".to_owned();
-    // The certificate is the venue's, and the address is the proxy's.
+    // The certificate belongs to the venue, and the address to the proxy.
     tls(&mut settings).check_name = false;
     let _stranger = Side::start(settings);
     let line = told("the address is not in `allow_from` of any session");
@@ -412,8 +412,8 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
     told("certificates were reloaded, because a file has changed");
 }
 
-/// The new certificate has another name, and the old one has gone. Something else of the new
-/// settings is of no use.
+/// The new certificate has another file name, and the old file is missing. Another new setting is
+/// invalid.
 #[test]
 fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
     let _alone = alone();

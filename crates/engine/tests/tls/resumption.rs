@@ -1,5 +1,5 @@
-//! The next connection resumes the TLS session of the last, in both roles, and nothing that the
-//! files refuse by now.
+//! A connection resumes the TLS session of the previous one, in both roles, unless the files now
+//! refuse the session's certificate.
 
 use std::time::Duration;
 
@@ -38,9 +38,9 @@ fn resumes_until_a_file_refuses_it(by: By) {
             (is_in, client.resumed())
         };
         assert_eq!(log_on(), (true, false), "{version:?}");
-        // The certificate of the first connection is that of this one: `tls.peer` holds.
+        // The resumed connection has the certificate of the first one, so `tls.peer` still matches.
         assert_eq!(log_on(), (true, true), "{version:?}");
-        // Its certificate is revoked.
+        // The client's certificate is now revoked.
         let _same_file = firms.authority.revoke(&[&firms.client]);
         assert_eq!(log_on(), (false, false), "{version:?}");
         told("the counterparty's certificate was revoked");
@@ -67,17 +67,17 @@ fn resumes_with_the_same_files(by: By) {
     let from = Settings::of(settings);
     let (sender, _seen) = channel();
     let mut engine = Engine::start(&from, |_| Box::new(recorder(sender.clone()))).unwrap();
-    // Who, whether it was resumed, and the Logon(A).
+    // The lines are the certificate's name, the resumption, and the Logon(A).
     let mut next = || [server.line(), server.line(), server.line()];
     assert_eq!(next()[..2], ["CN=client.example", "reused=False"]);
     assert_eq!(next()[..2], ["CN=client.example", "reused=True"]);
-    // Another certificate in the settings.
+    // The settings name another certificate.
     let other = firms.authority.sign(&["other.example"], 9, Valid::Now);
     let mut to = from.clone();
     (tls(&mut to.sessions[0]).certificate, tls(&mut to.sessions[0]).key) =
         (Some(other.certificate.clone()), Some(other.key.clone()));
     engine.reload(&from, &to, Duration::ZERO, |_| Box::new(recorder(sender.clone()))).unwrap();
-    // A connection of before may have been under way.
+    // A connection with the old settings may have been in progress.
     let first = loop {
         let [who, reused, _] = next();
         if who == "CN=other.example" {
@@ -86,7 +86,7 @@ fn resumes_with_the_same_files(by: By) {
     };
     assert_eq!(first, "reused=False");
     assert_eq!(next()[..2], ["CN=other.example", "reused=True"]);
-    // Another one in the same file.
+    // The same files contain another certificate.
     let third = firms.authority.sign(&["third.example"], 10, Valid::Now);
     fs::copy(&third.key, &other.key).unwrap();
     fs::copy(&third.certificate, &other.certificate).unwrap();

@@ -263,7 +263,7 @@ mod tests {
                     continue;
                 }
                 let found = verify(&changed[..], None);
-                // The last line without its end is torn, and told as such.
+                // A last line without its end is torn, and reported as torn.
                 let is_torn = matches!(&found, Ok(v) if v.lines == 3 && v.torn_bytes > 0);
                 assert!(found.is_err() || is_torn, "byte {at} as {other}");
             }

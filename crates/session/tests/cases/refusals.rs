@@ -1,4 +1,4 @@
-//! Every cause for which a Logon(A) is refused: its number, its words, and who hears them.
+//! Every cause of a refused Logon(A): its number, its text, and its recipients.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::cases::counterparty::World;
 const FIX44: BeginString = BeginString::Fix44;
 const FIXT11: BeginString = BeginString::Fixt11;
 
-/// The Logon(A) is refused for this cause. Logout(5) says it, or nothing is sent.
+/// Checks that the Logon(A) is refused for this cause, with a Logout(5) or without any message.
 fn check(
     (role, version): (Role, BeginString),
     change: impl FnOnce(&mut Config),

@@ -1,7 +1,7 @@
-//! Every state with every event, as the session really answers: the book's page of states.
+//! Every state with every event, as the session behaves: the book's page of states.
 //!
-//! A cell is played, not looked up: the session is brought into the state, the event happens, and
-//! what it then sends, decides and has become is written down. `cargo xtask docs` writes the page.
+//! Each cell is played: the test brings the session into the state and triggers the event. The cell
+//! records the sent messages, the verdict and the new state. `cargo xtask docs` writes the page.
 
 use std::fmt::Write;
 
@@ -11,14 +11,14 @@ use crate::cases::counterparty::World;
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// Brings a new session into a state, from which `next` is the number expected.
+/// A way to bring a new session into a state.
 struct Start {
     name: &'static str,
     what: &'static str,
     make: fn() -> World,
 }
 
-/// How the counterparty, the clock or we ourselves go on.
+/// An event caused by the counterparty, the clock, or our side.
 struct Happening {
     what: &'static str,
     /// The source in the standard: the section of FIX Session Layer, and the number of its test
@@ -88,7 +88,7 @@ const STARTS: &[Start] = &[
     },
 ];
 
-/// A message with the expected number plus `ahead`.
+/// Receives a message with the expected number plus `ahead`.
 fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verdict> {
     let seq = w.session.next_num_in().checked_add_signed(ahead).unwrap_or(0);
     Some(w.receive(&format!("35={msg_type}|34={seq}{rest}")))
@@ -96,7 +96,7 @@ fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verd
 
 const LOGON: &str = "|98=0|108=30";
 
-/// The first so many do not need a link.
+/// The number of events at the start of the list that need no link.
 const OWN: usize = 4;
 
 const HAPPENINGS: &[Happening] = &[
@@ -290,7 +290,7 @@ const HAPPENINGS: &[Happening] = &[
     },
 ];
 
-/// The text of one cell of the matrix.
+/// Returns the text of one cell of the matrix.
 fn play(start: &Start, happening: &Happening) -> String {
     let mut w = (start.make)();
     let mut verdict = (happening.happen)(&mut w);
@@ -336,9 +336,9 @@ fn page() -> String {
         write!(page, "\n## {}\n\n{}.\n\n", start.name, capital(start.what)).unwrap();
         page.push_str("| what happens | state then | next | the session | rule |\n");
         page.push_str("|---|---|---|---|---|\n");
-        // Without a link nothing comes in.
+        // Without a link no message can arrive.
         let linked = start.name != "Disconnected";
-        // Events with one outcome share a row.
+        // Events with the same outcome share a row.
         let mut rows: Vec<(String, Vec<&str>, Vec<&str>)> = Vec::new();
         for happening in HAPPENINGS.iter().take(if linked { HAPPENINGS.len() } else { OWN }) {
             let outcome = play(start, happening);
@@ -364,7 +364,7 @@ fn capital(text: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Where each state stands in the picture.
+/// Returns the position of a state in the picture.
 const fn place(state: State) -> (i32, i32) {
     match state {
         State::Disconnected => (120, 200),
@@ -375,7 +375,7 @@ const fn place(state: State) -> (i32, i32) {
     }
 }
 
-/// The picture, from [`State::on`] alone.
+/// Draws the picture from [`State::on`].
 fn picture() -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1020 440\" \
@@ -386,7 +386,8 @@ fn picture() -> String {
     );
     for from in State::ALL {
         for event in Event::ALL {
-            // Whatever happens, losing the link leads back; only that way out is not drawn.
+            // Losing the link leads back to `Disconnected` from every state, so that arrow is not
+            // drawn.
             let Some(to) = from.on(event).filter(|to| *to != State::Disconnected) else { continue };
             arrow(&mut svg, from, to, event);
         }
@@ -410,7 +411,7 @@ fn picture() -> String {
     svg
 }
 
-/// An arrow between the edges of two boxes, or a loop over one.
+/// Draws an arrow between the edges of two boxes, or a loop above one.
 fn arrow(svg: &mut String, from: State, to: State, event: Event) {
     let ((x0, y0), (x1, y1)) = (place(from), place(to));
     let (path, x, y) = if from == to {

@@ -1,4 +1,4 @@
-//! Files that are read, and what is said of those that are not.
+//! Settings files that are accepted, and the errors of the other files.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn defaults_are_overridden_by_the_session() {
     assert!(!settings.sessions[0].protocol.check_comp_ids);
 }
 
-/// A password has several forms, of which a session's own stands in place of the default one.
+/// A password has several forms; a form in the session replaces a form in the defaults.
 #[test]
 fn a_password_of_the_session_replaces_one_of_the_defaults() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
@@ -275,7 +275,7 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
         assert_eq!(all.unwrap_err().len(), 1, "{keys}");
     }
-    // That of all sessions, in their place.
+    // An error in the defaults is reported at its own line.
     let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
     let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
     assert!(error.starts_with("my.toml:3: FIX.4.4:A->B: schedule: unknown time zone"), "{error}");
@@ -411,7 +411,7 @@ fn errors_name_line_and_nearest_key() {
         "my.toml:7: session FIX.4.4:A->B appears twice, and a Logon(A) could not tell the two \
          apart; remove one, or give it other CompIDs",
     );
-    // The advice of an error is accepted.
+    // The error's suggestion is valid.
     let initiator = GOOD.replace("acceptor", "initiator");
     check(
         &format!("{initiator}{initiator}"),
@@ -449,7 +449,7 @@ fn errors_name_line_and_nearest_key() {
     );
 }
 
-/// A file that is good, and has a table of each kind.
+/// A valid file with a table of each kind.
 const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_s = 7\n\
     [dictionaries]\nours = { base = \"FIX44\" }\n[[session]]\nrole = \"acceptor\"\n\
     begin_string = \"FIX.4.4\"\nsender_comp_id = \"A\"\ntarget_comp_id = \"B\"\n\
@@ -457,8 +457,8 @@ const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_
     throttles = [\n  { msg_type = \"D\", messages_max = 10, interval_ms = 1000 },\n]\n\
     schedule = { zone = \"UTC\", from = \"08:00\", to = \"16:00\" }\n";
 
-/// Each line left out, doubled, or with another value: the same files are good for both readers,
-/// and what the one finds first is among what the other finds.
+/// Each line is left out, doubled, or given another value. Both readers accept the same files. The
+/// first error of one reader is among all errors of the other.
 #[test]
 fn who_looks_for_all_errors_finds_those_of_who_stops_at_the_first() {
     let lines: Vec<&str> = WHOLE.lines().collect();
@@ -502,7 +502,7 @@ fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
     assert!(errors[0].message.starts_with("`qualifier` must be a text in quotes"), "{errors:?}");
 }
 
-/// A password may stand among the fields of a Logon(A), which is what is advised up to FIX 4.2.
+/// A password may be among the fields of a Logon(A), as advised up to FIX 4.2.
 #[test]
 fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     let session = INITIATOR.replace("4.4", "4.2");
@@ -529,7 +529,7 @@ fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     }
 }
 
-/// The text without its values may be wrong in other ways too, which are no errors of the file.
+/// The text with missing values may have further faults, which are not errors of the file.
 #[test]
 fn a_variable_without_a_value_is_one_error() {
     let session = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
@@ -566,7 +566,7 @@ fn a_variable_without_a_value_is_one_error() {
         assert_eq!(shown.len(), 1, "{line}: {shown:#?}");
         assert!(shown[0].contains("variable NO_SUCH_VARIABLE is not set"), "{line}: {shown:?}");
     }
-    // Other faults are said all the same.
+    // Other faults are still reported.
     let text = format!("{session}mode = \"${{NO_SUCH_VARIABLE}}\"\nheart_bt_int_s = -1\n");
     assert_eq!(parse_or_all(Path::new("my.toml"), &text).unwrap_err().len(), 2);
     let inline = "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"25:00\", to = \"17:00\" }";

@@ -1,4 +1,4 @@
-//! The world as an engine sees it: one process on the machine.
+//! The engine's view of the world: one process on the machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -12,10 +12,10 @@ use transfix_transport::{Interest, Registry, SocketOptions, Stream, Token};
 use super::machine::{MS, Machine};
 use super::records::Records;
 
-/// The wall clock at the start: a Tuesday, shortly before noon.
+/// The start time of the wall clock: a Tuesday, shortly before noon.
 pub(super) const START_UTC_NS: i64 = 1_795_000_000_000_000_000;
 
-/// One process.
+/// One simulated process.
 #[derive(Clone)]
 pub(super) struct Process {
     pub(super) machine: Arc<Machine>,
@@ -164,7 +164,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    /// As the engine gets it.
+    /// Returns the stream in the form that the engine gets.
     fn shown(self) -> Box<dyn Stream> {
         let has_records = self.process.machine.state().net.has_records;
         if has_records { Box::new(Records::new(self)) } else { Box::new(self) }

@@ -9,7 +9,7 @@ use crate::random::Random;
 
 type Pair = (Box<dyn Stream>, Box<dyn Stream>);
 
-/// Checks every law. `connect` gives the two ends of a new connection.
+/// Checks every law. `connect` returns the two ends of a new connection.
 ///
 /// # Panics
 /// If a law is broken.
@@ -21,33 +21,33 @@ pub fn stream_laws(mut connect: impl FnMut() -> Pair) {
     dropping_ends_both_directions(connect());
 }
 
-/// A connection whose far end has said its last words, which are still on the wire.
+/// A connection whose far end has sent its last bytes, which have not arrived yet.
 pub struct LastWords {
     /// The stream under test.
     pub stream: Box<dyn Stream>,
-    /// The bytes written here arrive below the stream.
+    /// Bytes written here arrive below the stream, as if from the network.
     pub wire: MemoryStream,
-    /// The bytes that are to arrive.
+    /// The raw bytes still to arrive.
     pub raw: Vec<u8>,
-    /// The bytes that a reader of the stream gets from `raw`.
+    /// The bytes that a reader of the stream receives from `raw`.
     pub text: Vec<u8>,
-    /// The bytes end the connection by themselves, as an alert of TLS does.
+    /// True if `raw` itself ends the connection, as a TLS alert does.
     pub are_end: bool,
 }
 
-/// The kind of a report of readiness: bytes may follow, or nothing follows.
+/// The kind of a readiness report: more bytes may follow, or the connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Bytes,
     Closed,
 }
 
-/// Checks that a reader who acts once on each report of readiness misses no end of a connection.
-/// The last words arrive cut at every byte. The end comes in the same report as their first part or
-/// their second part, or the last words are the only end.
+/// Checks that a reader detects every end of a connection if it acts once on each readiness report.
+/// The last bytes arrive split at every position. The end is reported with the first part, with the
+/// second part, or by the bytes alone.
 ///
 /// # Panics
-/// If an end is missed, or a byte before it.
+/// If the reader misses an end of a connection, or a byte before the end.
 pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     let mut cut = 0;
     loop {
@@ -82,8 +82,8 @@ pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     }
 }
 
-/// Does a worker's work for one report of readiness. Returns the bytes read, and whether the
-/// connection has ended.
+/// Does the work of an engine's worker for one readiness report. Returns the bytes read, and true
+/// if the connection has ended.
 fn act_on(stream: &mut dyn Stream, report: Report) -> (Vec<u8>, bool) {
     let (mut got, mut buf) = (Vec::new(), [0; 64]);
     loop {
@@ -107,7 +107,7 @@ fn write_all(wire: &mut MemoryStream, bytes: &[u8]) {
     }
 }
 
-/// Reads until something comes; loopback delivers in the kernel, without a network to wait for.
+/// Reads until bytes arrive. Loopback delivers inside the kernel, so the loop does not spin long.
 fn read(stream: &mut dyn Stream, buf: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buf) {
@@ -192,7 +192,7 @@ fn shutdown_ends_one_direction((mut a, mut b): Pair) {
 fn dropping_ends_both_directions((mut a, b): Pair) {
     drop(b);
     assert_eq!(read(&mut *a, &mut [0; 8]).expect("closed"), 0);
-    // The first write may still find room; the refusal comes back at once on loopback.
+    // The first write may still fit into the buffer. On loopback the refusal comes back at once.
     let error = loop {
         match a.write(b"more") {
             Ok(_) => std::thread::yield_now(),

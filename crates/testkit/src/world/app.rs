@@ -1,4 +1,4 @@
-//! The application of one side: numbers its messages, and keeps what it has sent and received.
+//! The application of one side: numbers its messages and records all messages sent and received.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,54 +10,55 @@ use transfix::{
 
 use crate::random::Random;
 
-/// Password(554) of both sides.
+/// The Password(554) of both sides.
 pub(super) const PASSWORD: &str = "open sesame";
 
-/// A message that the session has accepted.
+/// A message that the session accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) id: u64,
     seq: u64,
-    /// Grows with each reset of the numbers, and with each number given up by hand: what was sent
-    /// before may be lost then.
+    /// Incremented by each reset of the numbers and by each number that an operator gives up.
+    /// Messages sent before an increment may be lost.
     pub(super) epoch: u64,
 }
 
-/// The actions and the knowledge of the application.
+/// The actions of the application and the messages that it knows.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
     pub(super) delivered: Vec<u64>,
-    /// Numbers of messages of ours that the counterparty's application was not available for, or
-    /// that were too many: a BusinessMessageReject(j) has said so.
+    /// Numbers of our messages that got a BusinessMessageReject(j). The counterparty's application
+    /// was not available, or the messages exceeded a limit.
     pub(super) rejected: BTreeSet<u64>,
-    /// Messages of ours that we got back before they had a number.
+    /// Messages that we got back before they had a number.
     pub(super) returned: Vec<u64>,
-    /// Messages of ours that were in the queue of a process that is no more.
+    /// Messages that were in the queue of a process that ended.
     pub(super) forgotten: BTreeSet<u64>,
-    /// Messages of theirs for which we were not available when they were offered last.
+    /// Messages from the counterparty for which our application was not available at the last
+    /// delivery attempt.
     pub(super) declined: BTreeSet<u64>,
     next_id: u64,
     pub(super) epoch: u64,
     random: Random,
-    /// Each delivered message is answered by another one with this chance, one in so many.
+    /// The chance, one in `answer_one_in`, that a delivered message is answered.
     pub(super) answer_one_in: usize,
-    /// Each is refused with this chance.
+    /// The chance that a delivered message is rejected.
     pub(super) refuse_one_in: usize,
-    /// For each we are not available with this chance.
+    /// The chance that the application is not available for a message.
     pub(super) decline_one_in: usize,
-    /// Each Logon(A) is refused with this chance.
+    /// The chance that a Logon(A) is refused.
     pub(super) deny_one_in: usize,
-    /// Each is answered later with this chance.
+    /// The chance that a Logon(A) is answered later.
     pub(super) later_one_in: usize,
-    /// The answer to a Logon(A) that waits for it, and whether it is accepted.
+    /// The pending answer to a Logon(A), and true if the answer accepts.
     pub(super) answer: Option<(LogonAnswer, bool)>,
-    /// The last one was accepted.
+    /// True if the last Logon(A) was accepted.
     admitted: bool,
     pub(super) text_bytes_max: usize,
 }
 
-/// The log as the application and the world hold it.
+/// The log, shared by the application and the world.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Log>>);
 
@@ -94,14 +95,14 @@ impl Log {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// The id of the next message, and how long its Text(58) is.
+    /// Returns the id of the next message and the length of its Text(58).
     pub(super) fn draw(&mut self, source: Source) -> (u64, usize) {
         let id = self.next_id + u64::from(self.next_id % 2 != source as u64);
         self.next_id = id + 1;
         (id, self.random.below(self.text_bytes_max + 1))
     }
 
-    /// The session has accepted it.
+    /// Records that the session accepted message `id`.
     pub(super) fn accepted(&mut self, id: u64, seq: u64) {
         if self.sent.last().is_some_and(|last| seq <= last.seq) {
             self.epoch += 1;
@@ -109,24 +110,25 @@ impl Log {
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// It waits in the queue, and has no number yet.
+    /// Records that message `id` waits in the queue without a number.
     pub(super) fn queued(&mut self, id: u64) {
         let seq = self.sent.last().map_or(0, |last| last.seq);
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// The process has ended while it gave back these: whether it has done so nobody knows.
+    /// Records messages whose return was interrupted by the end of the process; their return is
+    /// uncertain.
     pub(super) fn undo_returns(&mut self, before: usize) {
         let undone = self.returned.split_off(before);
         self.forgotten.extend(undone);
     }
 
-    /// The process has ended with these bodies in its queue: they may be lost, or just sent.
+    /// Records the queued messages of a process that ended: they may be lost, or just sent.
     pub(super) fn forget(&mut self, bodies: &[Vec<u8>]) {
         self.forgotten.extend(bodies.iter().map(|body| id_of(body)));
     }
 
-    /// Answers the Logon(A) that waits for it. Some answers are lost: that is a refusal.
+    /// Answers the waiting Logon(A). Some answers are dropped, which means a refusal.
     pub(super) fn give_answer(&mut self) {
         let Some((answer, admitted)) = self.answer.take() else { return };
         let is_lost = self.chance(6);
@@ -138,7 +140,8 @@ impl Log {
         }
     }
 
-    /// A reject of our message with this number, for one of the reasons that are judged.
+    /// Records a BusinessMessageReject(j) of our message, if its reason is unavailability or a
+    /// limit.
     fn note_reject(&mut self, message: &Message<'_>) -> Result<(), BusinessReject> {
         let seq = message.uint(tag::REF_SEQ_NUM)?;
         if matches!(message.raw(tag::BUSINESS_REJECT_REASON), Some(b"0" | b"4")) {
@@ -148,16 +151,16 @@ impl Log {
     }
 }
 
-/// Where a message comes from; the messages of one keep their order.
+/// The source of a message; messages of one source keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was handed over from outside.
+    /// Sent from outside the session's callbacks.
     Outside,
-    /// It answers another one, inside a callback.
+    /// Sent inside a callback, as an answer.
     Callback,
 }
 
-/// The id in the body of a message.
+/// Returns the id in a message's body.
 fn id_of(body: &[u8]) -> u64 {
     let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
     digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))

@@ -1,6 +1,6 @@
 //! The disk of one side, and the store on it.
 //!
-//! Invariant: a disk suffers only the crashes that its store's durability promises to outlive.
+//! Invariant: a disk suffers only crashes that its store's durability promises to survive.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ use super::side::START_UTC_NS;
 use crate::delayed::{Delayed, Pace};
 use crate::disk::{Crash, DiskFault, End, SimDisk};
 
-/// When the process ends.
+/// The moment at which the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuse {
-    /// Operations on the disk until then.
+    /// The number of disk operations until the end.
     pub(super) events: u64,
-    /// How the last of them ends.
+    /// The outcome of the last operation.
     pub(super) end: End,
 }
 
-/// The state that a process finds if this commit is the last safe one when the process ends.
+/// The state that a new process finds if this commit is the last safe one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
-    /// The ticket of a store whose commits are safe later; else 0.
+    /// The commit's ticket, or 0 if the store's commits are safe at once.
     pub(super) ticket: u64,
     /// The next numbers, inbound and outbound.
     pub(super) kept: (u64, u64),
-    /// Messages that the application had sent.
+    /// The number of messages that the application had sent.
     pub(super) sent: usize,
-    /// Messages that the application had taken.
+    /// The number of messages that the application had received.
     pub(super) delivered: usize,
-    /// The process has ended within it: perhaps it is there.
+    /// True if the process ended during this commit, so that the commit may be missing.
     pub(super) is_last: bool,
 }
 
 impl Commit {
-    /// The application stands where it stands now.
+    /// Records a commit with the application's current counts.
     pub(super) fn now(ticket: u64, kept: (u64, u64), app: &App) -> Self {
         let log = app.lock();
         let (sent, delivered) = (log.sent.len(), log.delivered.len());
@@ -48,7 +48,7 @@ impl Commit {
     }
 }
 
-/// Commits that nobody has looked at yet.
+/// Commits that the world has not looked at yet.
 type Commits = Arc<Mutex<Vec<Commit>>>;
 
 /// The disk of one side.
@@ -59,11 +59,11 @@ pub(super) struct Disk {
     commits: Commits,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// Commits are safe later, as this says.
+    /// Controls when commits become safe; `None` if commits are safe at once.
     pub(super) pace: Option<Arc<Pace>>,
 }
 
-/// Called when a session's numbers start again.
+/// A callback for each reset of the session's numbers.
 type OnReset = Arc<dyn Fn() + Send + Sync>;
 
 impl Disk {
@@ -79,12 +79,12 @@ impl Disk {
         Self { disk, options, app, commits, resets, on_reset, pace }
     }
 
-    /// The commits since the last look, oldest first.
+    /// Returns the commits since the last call, oldest first.
     pub(super) fn take_commits(&self) -> Vec<Commit> {
         std::mem::take(&mut self.commits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the process then.
+    /// Sets the fuse that ends the process.
     pub(super) fn arm(&self, fuse: Fuse) {
         self.disk.arm(fuse.events, fuse.end);
     }
@@ -93,18 +93,17 @@ impl Disk {
         self.disk.set_fault(disk_fault);
     }
 
-    /// Returns true if the process has ended, or has met an error from which only a new one
-    /// recovers.
+    /// Returns true if the process has ended, or has met an error that requires a new process.
     pub(super) fn is_lost(&self) -> bool {
         self.disk.has_ended() || self.disk.has_failed()
     }
 
-    /// How often the numbers have started again.
+    /// Returns how often the numbers have been reset.
     pub(super) fn resets(&self) -> u64 {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the worst crash that the store promises to outlive.
+    /// Returns the worst crash that the store promises to survive.
     pub(super) fn worst(&self) -> Crash {
         match self.options.durability {
             Durability::Power => Crash::Power,
@@ -112,7 +111,7 @@ impl Disk {
         }
     }
 
-    /// A new process opens the store after a crash of this kind.
+    /// Opens the store in a new process, after a crash of this kind.
     pub(super) fn open(&self, crash: Crash) -> Box<dyn Store> {
         self.disk.restart(crash);
         let (path, begun_ns) = (Path::new("/store"), START_UTC_NS.unsigned_abs());
@@ -141,7 +140,7 @@ impl Disk {
     }
 }
 
-/// A store whose commits are noted, and whose resets are counted.
+/// A store that records its commits and counts its resets.
 struct Watched {
     store: Box<dyn Store>,
     disk: SimDisk,
@@ -150,13 +149,13 @@ struct Watched {
     pace: Option<Arc<Pace>>,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// The number that was asked for last, and how often in a row.
+    /// The number requested last, and how often in a row.
     asked: (u64, u64),
 }
 
 impl Watched {
-    /// Every third message of a store whose commits are safe later has to be fetched: it is there
-    /// when it is asked for the third time.
+    /// Makes a slow store answer late: every third message must be fetched, and is available at the
+    /// third request.
     fn fetch(&mut self, seq: u64) -> Result<(), StoreError> {
         let times = if self.asked.0 == seq { self.asked.1 + 1 } else { 1 };
         self.asked = (seq, times);

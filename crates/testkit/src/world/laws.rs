@@ -1,4 +1,4 @@
-//! The laws of a world between honest sessions, but for those of the wire and of crashes.
+//! The laws of a world of honest sessions, except the laws of the wire and of crashes.
 
 use std::collections::BTreeSet;
 
@@ -9,9 +9,9 @@ use super::net::MS;
 use super::{SECOND, World};
 use transfix_session::nanos;
 
-/// Longest wait for an answer to a TestRequest(1).
+/// The longest wait for an answer to a TestRequest(1).
 const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
-/// After which a ResendRequest(2) without an effect is repeated.
+/// The time after which an ineffective ResendRequest(2) is repeated.
 const REQUEST_WAIT: u64 = 20 * SECOND;
 const SLACK: u64 = SECOND;
 
@@ -20,7 +20,7 @@ impl World {
         nanos(self.plan.settings[0].protocol.heart_bt_int)
     }
 
-    /// After this without a word the counterparty is asked.
+    /// Returns the time of silence after which a session sends a TestRequest(1).
     fn patience(&self) -> u64 {
         let timing = &self.plan.settings[0].timing;
         self.heart_bt_int()
@@ -30,7 +30,7 @@ impl World {
             }
     }
 
-    /// Checked at each moment.
+    /// Checks the laws that hold at each moment.
     pub(super) fn check(&self) {
         for side in [0, 1].into_iter().filter(|&side| self.sides[side].rig.look().is_up) {
             self.check_times(side);
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// Silence is found within its bound, and nobody is silent.
+    /// Checks that silence is detected within its bound, and that each session keeps sending.
     fn check_times(&self, side: usize) {
         let ours = &self.sides[side];
         let waits = |what: &str, since: u64, max: u64| {
@@ -48,11 +48,11 @@ impl World {
             assert!(waited <= max, "side {side} waits {} ms for {what}", waited / MS);
         };
         let (seen, (state, since)) = (ours.rig.look(), ours.since);
-        // The last word of a connection may wait for the store.
+        // The last message of a connection may wait for the store.
         let store = if self.plan.is_delayed[side] { 10 * SECOND } else { 0 };
         match state {
             State::LogonAwaited | State::LogonSent => {
-                // Then the application may take as long again.
+                // The application may then take the same time again.
                 let answer = if self.plan.later_one_in > 0 { 10 * SECOND } else { 0 };
                 waits("a logon", since, 10 * SECOND + answer + store + SLACK);
             }
@@ -74,7 +74,7 @@ impl World {
         assert!(open, "side {side} is logged on outside of all windows");
     }
 
-    /// Where the counterparty writes, the expected number moves.
+    /// Checks that the expected number advances while the counterparty writes.
     fn check_progress(&self, side: usize) {
         let (state, since) = self.sides[side].since;
         let joined = self.net.lock().is_joined();
@@ -83,7 +83,7 @@ impl World {
         }
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let once = REQUEST_WAIT + 2 * self.heart_bt_int() + 2 * stall + 5 * SECOND;
-        // A message that is sent again may be damaged again, and small windows make a resend slow.
+        // A resent message may be damaged again, and small buffers slow down a resend.
         let often = if self.plan.weather.damage_one_in > 0 { 6 } else { 2 };
         let from = self.sides[side].moved.0.max(since);
         let stands = self.now.saturating_sub(from);
@@ -91,7 +91,7 @@ impl World {
         assert!(stands <= often * once, "side {side} expects {next} for {} ms", stands / MS);
     }
 
-    /// A TestRequest(1) that was taken is answered at once.
+    /// Checks that a received TestRequest(1) is answered at once.
     fn check_answers(&self, side: usize) {
         let ours = &self.sides[side];
         let plain = self.plan.weather.damage_one_in == 0 && self.plan.held.messages_max > 100;
@@ -120,7 +120,7 @@ impl World {
         assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }
 
-    /// Why a session may end between honest ones.
+    /// Checks that the reason for a close is permitted between honest sessions.
     pub(super) fn check_reason(&mut self, side: usize, reason: Disconnect) {
         self.summary.verdicts += u64::from(reason != Disconnect::LinkLost);
         let fair = matches!(
@@ -153,15 +153,15 @@ impl World {
         }
     }
 
-    /// How long all may take once the faults have ceased: a silent link, a logon, a request that
-    /// was lost and its repetition.
+    /// Returns the time limit for full delivery after the faults cease. The limit covers a silent
+    /// link, a logon, a lost request and its repetition.
     pub(super) fn rest_max(&self) -> u64 {
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let closed = if self.plan.settings[0].schedule.is_some() { 400 * SECOND } else { 0 };
         200 * SECOND + closed + 2 * stall + 10 * self.heart_bt_int()
     }
 
-    /// No endless exchange: what is written while nothing goes wrong is in proportion.
+    /// Checks that the number of frames stays in proportion while no faults occur.
     pub(super) fn check_words(&self, begun: u64, written: u64) {
         let sent: usize = self.sides.iter().map(|side| side.app.lock().sent.len()).sum();
         let beats = match self.heart_bt_int() {
@@ -173,7 +173,7 @@ impl World {
         assert!(frames <= max, "{frames} frames written while at rest, {max} are enough");
     }
 
-    /// Returns true if everything has been delivered and nobody waits for anything.
+    /// Returns true if all messages are delivered and no session waits.
     pub(super) fn is_well(&self) -> bool {
         let [a, b] = &self.sides;
         let (numbers_a, numbers_b) = (a.numbers(), b.numbers());
@@ -191,7 +191,7 @@ impl World {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
             let excuses = self.excuses(side, &ours, &theirs);
             let resets = self.plan.resets();
-            // All since the last reset; what came before is judged by its order.
+            // Counts messages since the last reset; `check_order` judges earlier messages.
             let counts = |sent: &&Sent| !resets || sent.epoch == ours.epoch;
             let mut counting = ours.sent.iter().filter(counts);
             counting.all(|sent| {
@@ -202,8 +202,8 @@ impl World {
         })
     }
 
-    /// Which messages may remain undelivered: somebody was told, or they were in the memory of a
-    /// process that is no more.
+    /// Returns the messages that may remain undelivered: their loss was reported, or a crashed
+    /// process had them in memory.
     fn excuses(&self, side: usize, ours: &Log, theirs: &Log) -> BTreeSet<u64> {
         let mut excuses = self.given_back(side, ours);
         excuses.extend(&ours.forgotten);
@@ -213,7 +213,7 @@ impl World {
         excuses
     }
 
-    /// Which messages of this side were rejected, or returned.
+    /// Returns the messages of this side that were rejected or returned.
     fn given_back(&self, side: usize, ours: &Log) -> BTreeSet<u64> {
         let net = self.net.lock();
         let orders = &net.observer.sides[side].orders;
@@ -221,8 +221,8 @@ impl World {
         rejected.chain(&ours.returned).copied().collect()
     }
 
-    /// Checks that every delivered message was sent, in that order, each once, and that none was
-    /// left out.
+    /// Checks that each delivered message was sent, is delivered once and in order, and that no
+    /// message is missing.
     pub(super) fn check_order(&self) {
         for side in [0, 1] {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
@@ -231,7 +231,7 @@ impl World {
                 assert!(!delivered, "message {id} of side {side} is given back and delivered");
             }
             if self.plan.queues() {
-                // A message sent in a callback goes out before the messages in the queue.
+                // A message sent in a callback is sent before the messages in the queue.
                 for source in [Source::Outside, Source::Callback] {
                     self.check_order_of(side, &ours, &theirs, |id| id % 2 == source as u64);
                 }
@@ -260,7 +260,7 @@ impl World {
         }
     }
 
-    /// Where both sides stand, for a law that is broken.
+    /// Describes the state of both sides, for the report of a broken law.
     pub(super) fn stand(&self) -> String {
         let sides = [0, 1].map(|side| {
             let ours = &self.sides[side];

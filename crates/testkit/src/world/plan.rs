@@ -1,4 +1,4 @@
-//! The draws of a seed: the kind of world, the settings of both sides, and their faults.
+//! The random choices of a seed: the kind of world, the settings of both sides, and the faults.
 
 use std::time::Duration;
 
@@ -22,31 +22,31 @@ use crate::random::Random;
 /// The subject of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorldKind {
-    /// Connections that cut, stall, fragment, fill up, are refused and go silent.
+    /// Connections break, stall, fragment, fill up, are refused, and go silent.
     Links,
-    /// Processes that end at any moment, and come again.
+    /// Processes crash at any moment and restart.
     Crashes,
-    /// Disks that are full, fail to sync, or take nothing.
+    /// Disks are full, fail to sync, or accept no changes.
     Disks,
-    /// Numbers that start again.
+    /// Sequence numbers are reset.
     Resets,
-    /// Messages that arrive damaged.
+    /// Messages arrive damaged.
     Damage,
-    /// Wall clocks that jump.
+    /// Wall clocks jump.
     Clocks,
-    /// Operators who ask, reset and skip by hand.
+    /// Operators request resends, reset numbers, and skip numbers.
     Operators,
-    /// All of these at once, but for damage.
+    /// All kinds above combined, except damage.
     Mixed,
-    /// Applications that are not available, and more messages than are taken or can be sent.
+    /// Applications are unavailable, and messages exceed the limits.
     Applications,
-    /// Windows that open and close.
+    /// Schedule windows open and close.
     Schedules,
-    /// Somebody puts messages of his own between those of two honest sides.
+    /// A third party injects messages between two honest sides.
     Forgeries,
-    /// A counterparty that follows no rule.
+    /// The counterparty follows no rules.
     Hostile,
-    /// Whole engines with their threads.
+    /// Whole engines run with their threads.
     Engines,
 }
 
@@ -68,7 +68,8 @@ impl WorldKind {
         Self::Engines,
     ];
 
-    /// The kind of a seed. Whole engines have few: each takes as long as a hundred others.
+    /// Returns the kind of a seed. Few seeds run whole engines, because each takes as long as a
+    /// hundred others.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         if seed % 80 == 79 {
@@ -77,7 +78,7 @@ impl WorldKind {
         Self::ALL[(seed % (Self::ALL.len() as u64 - 1)) as usize]
     }
 
-    /// Its name on a command line.
+    /// Returns the name used on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,14 +98,14 @@ impl WorldKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// One action in so many is this; 0 for never.
+/// The chance of each action, one in the given number; 0 for never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odds {
     pub(super) cut: usize,
@@ -115,24 +116,24 @@ pub(super) struct Odds {
     pub(super) jump: usize,
     pub(super) disk_fault: usize,
     pub(super) operate: usize,
-    /// Also a reset of the numbers by the operator, and numbers given up.
+    /// True if the operator also resets numbers and gives up numbers.
     pub(super) operator_resets: bool,
-    /// The operator also resets the numbers of a session that is logged on.
+    /// True if the operator also resets the numbers of a logged-on session.
     pub(super) in_session_resets: bool,
-    /// Hours of silence, now and then.
+    /// The chance of several hours of silence.
     pub(super) pause_h: usize,
     pub(super) flood: usize,
     pub(super) forge: usize,
     pub(super) unnoticed_ms_max: usize,
 }
 
-/// All that is drawn before a world begins.
+/// All random choices made before a world begins.
 pub(super) struct Plan {
     pub(super) kind: WorldKind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
     pub(super) store: [Options; 2],
-    /// Whose commits are safe later.
+    /// True for each side whose commits become safe later.
     pub(super) is_delayed: [bool; 2],
     pub(super) weather: Weather,
     pub(super) odds: Odds,
@@ -143,14 +144,14 @@ pub(super) struct Plan {
     pub(super) deny_one_in: usize,
     pub(super) later_one_in: usize,
     pub(super) text_bytes_max: usize,
-    /// How far a wall clock may jump, in seconds.
+    /// The maximum jump of a wall clock, in seconds.
     pub(super) jump_s_max: usize,
 }
 
 impl Plan {
     pub(super) fn draw(random: &mut Random, kind: WorldKind) -> Self {
         let versions = match kind {
-            // Those that have BusinessMessageReject(j), which is sent again if it is lost.
+            // These worlds need BusinessMessageReject(j), which is resent after a loss.
             WorldKind::Applications | WorldKind::Schedules => &BeginString::ALL[2..],
             _ => &BeginString::ALL,
         };
@@ -164,17 +165,17 @@ impl Plan {
         let mut settings = both_sides(random, (kind, begin_string), &in_session);
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
-            // A message that waits long, from a clock that is behind, is rightly found too old.
+            // A session rightly rejects a delayed message from a slow clock as too old.
             weather.stall_ms_max = 0;
             weather.capacity = 1 << 20;
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
-            // A message that waits for minutes is rightly found too old too.
+            // A session rightly rejects a message delayed by minutes as too old.
             settings
                 .iter_mut()
                 .for_each(|settings| settings.protocol.sending_time_tolerance = Duration::ZERO);
         }
-        // Each byte alone, and little room, are for short messages.
+        // Single-byte fragments and small buffers need short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         let held = held(random, settings[0].resend);
@@ -186,12 +187,12 @@ impl Plan {
             store: [(); 2].map(|()| options(random)),
             weather,
             odds,
-            // Mostly short worlds: what goes wrong goes wrong early, and the others go deep.
+            // Most worlds are short, because most failures occur early; a few worlds are long.
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
             deny_one_in,
-            // An answer that does not come in time is a refusal.
+            // An answer that is too late counts as a refusal.
             later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
             decline_one_in: if kind == WorldKind::Applications {
                 [0, 2, 4][random.below(3)]
@@ -237,7 +238,7 @@ impl Plan {
         schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
     }
 
-    /// Returns true if messages wait in queues, apart from what is said in callbacks.
+    /// Returns true if messages wait in queues, not counting messages sent in callbacks.
     pub(super) fn queues(&self) -> bool {
         let queues = |s: &SessionSettings| {
             s.queue.offline == Offline::Queue || !s.queue.queue_pause.is_zero()
@@ -267,7 +268,7 @@ fn both_sides(
         WorldKind::Resets | WorldKind::Mixed => policies(random, begin_string, kind),
         _ => [ResetPolicy::NEVER; 2],
     };
-    // Hours of heartbeats are to pass quickly.
+    // Long intervals let simulated hours pass quickly.
     let intervals = match in_session.after_h {
         [0, 0] => &[1, 2, 5, 30, 30, 0][..],
         _ => &[600, 0],
@@ -292,7 +293,7 @@ fn both_sides(
         settings.protocol.reset_after = Duration::from_hours(in_session.after_h[role as usize]);
         settings.protocol.precision = precision;
         settings.validation.validate = validate;
-        // Orders of the worlds have a few fields only.
+        // Orders in these worlds have only a few fields.
         settings.validation.checks.required_tags = false;
         settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
         settings.queue.offline = offline;
@@ -312,12 +313,13 @@ fn both_sides(
     settings
 }
 
-/// Sometimes so few that most of a gap must be asked for again.
+/// Draws limits for held messages. Some limits are so low that most of a gap must be requested
+/// again.
 fn held(random: &mut Random, resend: ResendConfig) -> Held {
     match random.below(3) {
         0 if resend.closed_ranges || resend.request_max > 0 => {
-            // Nothing kept would leave such a session behind for ever: what comes while it asks is
-            // gone each time.
+            // A limit of 0 would stall such a session forever: messages that arrive during a
+            // request would always be dropped.
             Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
         }
         0 => Held { messages_max: random.below(4), bytes_max: 400 },
@@ -345,7 +347,7 @@ impl InSession {
             return Self::default();
         }
         let mut drawn = Self { by_hand: random.below(3) > 0, ..Self::default() };
-        // In the first minutes of the world; sometimes on both sides at once.
+        // Resets fall into the first minutes of the world, sometimes on both sides at once.
         let same = 12 * 3_600 + random.below(60) as u32;
         for side in [0, 1] {
             drawn.at_s[side] = match random.below(4) {
@@ -361,7 +363,7 @@ impl InSession {
     }
 }
 
-/// Some windows in the first minutes of the world, and one that stays open behind them.
+/// Draws some windows in the first minutes of the world, followed by one window that stays open.
 fn hours(random: &mut Random) -> ScheduleSettings {
     let time = |second: usize| format!("12:{:02}:{:02}", second / 60, second % 60);
     let mut schedule = ScheduleSettings::in_zone("UTC");
@@ -370,7 +372,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
         let close = second + 3 + random.below(40);
         let (from, to) = (Some(time(second)), Some(time(close)));
         schedule.windows.push(WindowSettings { from, to, ..WindowSettings::default() });
-        // Now and then windows touch.
+        // Some windows touch the window before.
         second = close + [0, 1, 10, 40][random.below(4)];
     }
     let (from, to) = (Some(time(second)), Some("23:00".to_owned()));
@@ -386,7 +388,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
     schedule
 }
 
-/// Draws the limits of applications that are unavailable, send too much, or send too early.
+/// Draws limits for applications that are unavailable, send too much, or send too early.
 fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     let unavailable = Unavailable {
         retries: random.below(4) as u32,
@@ -413,9 +415,9 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     }
 }
 
-/// Policies by which both sides' numbers start again together, whatever befalls them.
+/// Draws reset policies under which the numbers of both sides always restart together.
 fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> [ResetPolicy; 2] {
-    // Further resets on each side, where the next Logon(A) resets anyway.
+    // Adds resets on each side in cases where the next Logon(A) resets the numbers anyway.
     let mut more = |policy: ResetPolicy| ResetPolicy {
         logout: random.below(3) == 0,
         error: random.below(3) == 0,
@@ -435,7 +437,7 @@ fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> 
     }
 }
 
-/// The switches of the session layer that change what is said, and nothing of what is delivered.
+/// Draws session settings that change the exchanged messages and not the delivered ones.
 fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
     let mut chance = |one_in: usize| random.below(one_in) == 0;
     let resend = ResendConfig {
@@ -488,7 +490,7 @@ fn odds(random: &mut Random, kind: WorldKind) -> Odds {
     }
 }
 
-/// Segments so short that one hardly lasts, or so long that it lasts for a world.
+/// Draws store options. Some segments fill almost at once, others last for the whole world.
 fn options(random: &mut Random) -> Options {
     Options {
         durability: [Durability::Process, Durability::Power][random.below(2)],

@@ -1,23 +1,23 @@
-//! The last events in a world, for a reader.
+//! The last events of a world, for people who debug a failure.
 //!
-//! Invariant: without a trace nothing is written and nothing allocated.
+//! Invariant: without a trace, nothing is written or allocated.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines, the oldest of which make room.
+/// A limited list of lines; a new line replaces the oldest.
 #[derive(Debug)]
 struct Lines {
     max: usize,
     lines: VecDeque<String>,
 }
 
-/// A trace, or none; clones share their lines.
+/// A trace, or no trace; clones share their lines.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Option<Arc<Mutex<Lines>>>);
 
 impl Trace {
-    /// Keeps the last `max` lines.
+    /// Creates a trace that keeps the last `max` lines.
     #[must_use]
     pub fn last(max: usize) -> Self {
         Self(Some(Arc::new(Mutex::new(Lines { max, lines: VecDeque::new() }))))
@@ -37,7 +37,7 @@ impl Trace {
         lines.lines.push_back(format!("{:>6}.{:03} {}", ms / 1_000, ms % 1_000, line()));
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.0.as_ref().map_or_else(Vec::new, |lines| {

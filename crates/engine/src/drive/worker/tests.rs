@@ -266,7 +266,7 @@ fn a_worker_looks_for_a_while_before_it_sleeps() {
     for _ in 0..3 {
         assert_eq!(rounds.next(), (0, 1));
     }
-    // A thread that is woken meanwhile does not sleep.
+    // A thread that is woken in the meantime does not sleep.
     rounds.worker.command_queue().wake();
     assert_eq!(rounds.next(), (0, 1), "the first wait after a sleep");
     rounds.worker.command_queue().wake();

@@ -234,7 +234,7 @@ mod tests {
     use tracing::{Event, Metadata, Subscriber};
     use transfix_session::BeginString;
 
-    /// The error texts of the log.
+    /// Collects the error texts of the log.
     #[derive(Clone, Default)]
     struct Errors(Arc<Mutex<Vec<String>>>);
 
@@ -268,7 +268,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// Fails with a cause, then like a store that has failed before.
+    /// A store that fails with a cause, and then reports that it has failed before.
     struct Full {
         failed: bool,
     }
@@ -298,7 +298,7 @@ mod tests {
         }
     }
 
-    /// Makes batches durable on command, one number each.
+    /// A store that makes batches durable on command, one outbound number each.
     struct Late {
         next_out: u64,
         safe: Arc<AtomicU64>,
