@@ -209,7 +209,8 @@ fn a_wrong_certificate_is_refused_in_words_on_both_sides() {
     let mut firm = Firm::new();
     firm.client.server_name = "other.example".to_owned();
     firm.assert_fails(
-        "is for another host: expected other.example (tls.server_name, or the host of the address), found",
+        "is for another host: expected other.example (tls.server_name, or the host of the \
+         address), found",
         "does not accept our certificate",
     );
     firm.client.checks_name = false;
