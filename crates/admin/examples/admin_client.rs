@@ -1,5 +1,5 @@
-//! A client of the administration over FIX: logs on, asks for the list of sessions by
-//! XMLnonFIX(n), prints the answer, logs out.
+//! A client of the administration over FIX: logs on, requests the list of sessions with
+//! XMLnonFIX(n), prints the answer, and logs out.
 //!
 //! ```text
 //! TRANSFIX_ADMIN_PASSWORD=... cargo run -p transfix-admin --example admin_client \
@@ -18,10 +18,10 @@ use transfix::{
 };
 
 const PATIENCE: Duration = Duration::from_secs(10);
-/// MonitoringRequestId(9207): the answer has it too.
+/// MonitoringRequestId(9207). The answer repeats the value.
 const MONITORING_REQUEST_ID: Tag = Tag(9207);
 
-/// Hands over to the main thread what has happened.
+/// Passes events to the main thread.
 struct Client(Sender<Result<String, String>>);
 
 impl Application for Client {
@@ -59,10 +59,10 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut session = SessionSettings::new(Role::Initiator, &id, &address);
     session.logon.username = Some(user);
     session.logon.password = Some(Secret::new(std::env::var("TRANSFIX_ADMIN_PASSWORD")?));
-    // The numbers of such a session begin at 1 each time.
+    // Sequence numbers of an administration session start at 1 with each logon.
     session.store.durability = Durability::Memory;
     session.protocol.reset_on = ResetPolicy::LOGON;
-    // Tag 9207 is in no dictionary of the standard.
+    // Tag 9207 is not part of any standard dictionary.
     session.validation.validate = false;
     session.socket.reconnect_attempts_max = 1;
     let (sender, news) = channel();

@@ -1,7 +1,7 @@
-//! A venue: takes each NewOrderSingle(D) and answers it with an ExecutionReport(8).
+//! A venue that answers each NewOrderSingle(D) with an ExecutionReport(8).
 //!
-//! It waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
-//! (`cargo run -p transfix --example router`), until a line is entered:
+//! The venue waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
+//! (`cargo run -p transfix --example router`). Press Enter to stop it:
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor [ADDRESS]    default 127.0.0.1:9880
@@ -32,7 +32,8 @@ impl Application for Venue {
         if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
-        // All is read before anything is written: what is missing is rejected by name.
+        // All fields are read before the report is written, so a missing field rejects the order by
+        // name.
         let cl_ord_id = order.required(tag::CL_ORD_ID)?;
         let symbol = order.required(tag::SYMBOL)?;
         let side = order.char(tag::SIDE)?;
@@ -71,12 +72,13 @@ impl Application for Venue {
     }
 }
 
-/// VENUE, listening at `address` for CLIENT and for ROUTER.
+/// Returns the settings of VENUE, which listens at `address` for CLIENT and ROUTER.
 pub(crate) fn settings(address: &str) -> Settings {
     let session = |counterparty| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-        // Nothing is kept: each Logon(A) begins anew, so that the example can be run again.
+        // Messages are kept in memory and each Logon(A) resets the numbers, so the example can run
+        // again.
         session.store.durability = Durability::Memory;
         session.protocol.reset_on = ResetPolicy::LOGON;
         session
@@ -86,7 +88,7 @@ pub(crate) fn settings(address: &str) -> Settings {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;

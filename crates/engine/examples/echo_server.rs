@@ -1,9 +1,9 @@
-//! A server for whoever may come: takes a session with any counterparty, asks for name and password
-//! if it is told to, and sends each message of the application back.
+//! A server for any counterparty: creates a session for each one, optionally checks name and
+//! password, and echoes application messages.
 //!
 //! ```text
 //! cargo run -p transfix --example echo_server [ADDRESS] [USER PASSWORD]    default 127.0.0.1:3000
-//! cargo run --release -- connect crates/cli/examples/client.toml           its address changed
+//! cargo run --release -- connect crates/cli/examples/client.toml           with its address changed
 //! ```
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
@@ -41,10 +41,10 @@ impl Application for Echo {
     }
 }
 
-/// SERVER, listening at `address` for anybody who speaks FIX 4.4; with Username(553) and
-/// Password(554) in the Logon(A), if they are named.
+/// Returns the settings of SERVER, which listens at `address` for any FIX 4.4 counterparty. If
+/// `user` is given, Logon(A) must carry this Username(553) and Password(554).
 pub(crate) fn settings(address: &str, user: Option<(&str, &str)>) -> Settings {
-    // A session of its own is made for each counterparty that comes.
+    // `*` is a template: each counterparty gets its own session.
     let id = SessionId::new(BeginString::Fix44, "SERVER", "*");
     let mut session = SessionSettings::new(Role::Acceptor, &id, address);
     session.store.durability = Durability::Memory;
@@ -56,14 +56,14 @@ pub(crate) fn settings(address: &str, user: Option<(&str, &str)>) -> Settings {
     Settings::of(session)
 }
 
-/// Starts the server: whoever comes is admitted.
+/// Starts the server, which accepts every counterparty.
 pub(crate) fn start(settings: &Settings) -> Result<Engine, EngineError> {
     let admit = |_: &SessionId| Some(Box::new(Echo) as Box<dyn Application>);
     Engine::builder(settings).admit(admit).start(|_| Box::new(Echo))
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let address = args.first().map_or("127.0.0.1:3000", String::as_str);

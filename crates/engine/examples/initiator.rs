@@ -1,7 +1,7 @@
-//! A client: logs on, sends ten orders, prints what is reported of each, logs out.
+//! A client: logs on, sends ten orders, prints the reports, and logs out.
 //!
-//! It speaks to the venue (`cargo run -p transfix --example acceptor`), or through the router
-//! (`cargo run -p transfix --example router`):
+//! The client connects to the venue (`cargo run -p transfix --example acceptor`), or through the
+//! router (`cargo run -p transfix --example router`):
 //!
 //! ```text
 //! cargo run -p transfix --example initiator                            to VENUE
@@ -21,14 +21,14 @@ use transfix::{
 const ORDERS: u64 = 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Hands over to the main thread what has happened, as one line.
+/// Passes events to the main thread, one line each.
 struct Client {
     events: Sender<String>,
 }
 
 impl Client {
     fn tell(&self, event: String) {
-        // The main thread may have given up waiting.
+        // The main thread may have stopped waiting.
         let _ = self.events.send(event);
     }
 }
@@ -49,7 +49,7 @@ impl Application for Client {
                 message.text(tag::SYMBOL)?,
                 message.text(tag::ORDER_ID)?,
             ),
-            // `SessionEvent::Rejected` has told it.
+            // `SessionEvent::Rejected` has already reported the reject.
             msg_type::BUSINESS_MESSAGE_REJECT => return Ok(()),
             _ => return Err(BusinessReject::unsupported()),
         };
@@ -71,7 +71,7 @@ impl Application for Client {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let address = args.next().unwrap_or_else(|| "127.0.0.1:9880".to_owned());

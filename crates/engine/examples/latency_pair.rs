@@ -1,8 +1,8 @@
-//! A pair of programs that measure a round trip: the sender sends the next order as soon as the
-//! report of the one before is there.
+//! A pair of programs that measure a round trip: the sender sends an order as soon as the previous
+//! order is reported.
 //!
-//! First both sides are warmed up by market data that is sent back. Orders and reports are prepared
-//! messages. In two terminals:
+//! Echoed market data first warms up both sides. Orders and reports are prepared messages. In two
+//! terminals:
 //!
 //! ```text
 //! cargo run --release -p transfix --example latency_pair server 127.0.0.1:9890
@@ -26,7 +26,7 @@ use transfix::{
 const CLIENT_ID: Tag = Tag(109);
 const MARKET_DATA: &str = "W";
 
-/// Answers each order by a report, and sends anything else back.
+/// Answers each order with a report, and echoes any other message.
 pub(crate) struct Server {
     report: Template,
     reports: u64,
@@ -68,15 +68,15 @@ impl Application for Server {
     }
 }
 
-/// Sends what is next when the answer to the last one is there.
+/// Sends the next message when the previous one is answered.
 struct Client {
     order: Template,
-    /// Messages that warm up and are still to be sent.
+    /// Number of warm-up messages still to be sent.
     warm_up: usize,
     orders: usize,
-    /// When the last order was sent; none while warming up.
+    /// Time at which the last order was sent; `None` during warm-up.
     sent_at: Option<u64>,
-    /// Each round trip in nanoseconds.
+    /// Round-trip times in nanoseconds.
     times: Vec<u64>,
     done: Sender<Vec<u64>>,
 }
@@ -91,7 +91,7 @@ impl Client {
             return session.send(MARKET_DATA, market_data).map(drop);
         }
         if self.times.len() == self.orders {
-            // Nobody waits for it any more if the program is at its end.
+            // The main thread may have stopped waiting for the times.
             let _ = self.done.send(std::mem::take(&mut self.times));
             return Ok(());
         }
@@ -124,8 +124,8 @@ impl Application for Client {
     }
 }
 
-/// Both sides: stores in memory, no validation, a thread of the session that never sleeps if there
-/// is a CPU for it.
+/// Returns the settings of either side: memory store, no validation, and a dedicated thread that
+/// spins if `spins` is true.
 pub(crate) fn settings(role: Role, address: &str, spins: bool) -> Settings {
     let (sender, target) = match role {
         Role::Acceptor => ("SERVER", "SENDER"),
@@ -140,7 +140,7 @@ pub(crate) fn settings(role: Role, address: &str, spins: bool) -> Settings {
     Settings::of(session)
 }
 
-/// Starts the sender; its round trips come when all orders have been answered.
+/// Starts the sender. The receiver yields all round-trip times after the last answer.
 pub(crate) fn start_sender(
     settings: &Settings,
     warm_up: usize,
@@ -159,7 +159,7 @@ pub(crate) fn start_sender(
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let spins = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);

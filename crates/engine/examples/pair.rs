@@ -30,7 +30,7 @@ impl Application for Venue {
     }
 }
 
-/// Hands on the ClOrdID(11) of each order that the venue has accepted.
+/// Passes on the ClOrdID(11) of each order that the venue accepted.
 struct Client {
     accepted: Sender<String>,
 }
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pair.run();
     println!("accepted: {:?}", accepted.try_iter().collect::<Vec<_>>());
 
-    // The order arrives, and the report to it is lost with the link.
+    // The order arrives. Its report is lost with the link.
     let second = order("second", pair.now().utc);
     pair.initiator.send(pair.now(), msg_type::NEW_ORDER_SINGLE, second)?;
     pair.step();
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pair.connect();
     println!("after the resend: {:?}", accepted.try_iter().collect::<Vec<_>>());
 
-    // A link that loses everything is found out by heartbeats.
+    // Heartbeats detect a link that loses everything.
     pair.silence();
     pair.advance(120_000);
     println!("{}: ended: {:?}", pair.now().utc, pair.initiator.ended());

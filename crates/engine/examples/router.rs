@@ -1,7 +1,7 @@
-//! A router: one session to the client, one to the venue, and all messages passed on both ways.
+//! A router: passes all messages between one session to the client and one to the venue.
 //!
-//! A message that comes while the other side is not logged on is answered with
-//! BusinessMessageReject(j), BusinessRejectReason(380) 4. In three terminals:
+//! If the other side is not logged on, a message is answered with BusinessMessageReject(j),
+//! BusinessRejectReason(380) 4. In three terminals:
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor
@@ -19,7 +19,7 @@ use transfix::{
     Settings,
 };
 
-/// The application of one side: passes everything on to the other.
+/// The application of one side. Each message is passed to the other side.
 pub(crate) struct Passage {
     pub(crate) to: SessionId,
 }
@@ -51,7 +51,7 @@ impl Application for Passage {
     }
 }
 
-/// The sessions with CLIENT, which is listened for, and with VENUE, which is connected to.
+/// Returns the settings of two sessions: an acceptor for CLIENT and an initiator to VENUE.
 pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     let session = |role, counterparty, address| {
         let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
@@ -65,7 +65,7 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     Settings { sessions, ..Settings::default() }
 }
 
-/// Starts the router: each side is told which session is the other.
+/// Starts the router and gives each side the session of the other side.
 pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError> {
     let (client, venue) = (settings.sessions[0].id(), settings.sessions[1].id());
     Engine::start(settings, |id| {
@@ -75,7 +75,7 @@ pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let listen = args.next().unwrap_or_else(|| "127.0.0.1:9881".to_owned());

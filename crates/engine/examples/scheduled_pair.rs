@@ -1,7 +1,7 @@
 //! A server and a client that are connected at certain times only: windows in cron form, the same
 //! on both sides. The client connects when the window opens, and logs out when it closes.
 //!
-//! In two terminals; if nothing is said, the window is open for two minutes of four:
+//! Run both in two terminals. By default the window is open for two minutes of every four:
 //!
 //! ```text
 //! cargo run -p transfix --example scheduled_pair server 127.0.0.1:9895
@@ -10,7 +10,7 @@
 //!     '0 8 * * mon-fri' '30 16 * * mon-fri' Europe/London
 //! ```
 //!
-//! `transfix schedule` shows the times that a settings file with such a table means.
+//! `transfix schedule` prints the resulting times of a settings file.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
@@ -23,10 +23,10 @@ use transfix::{
     SessionEvent, SessionId, SessionNotice, SessionRef, SessionSettings, SessionView, Settings,
 };
 
-/// Opening, closing and time zone, if nothing is said.
+/// Default opening, closing and time zone.
 pub(crate) const HOURS: [&str; 3] = ["*/4 * * * *", "2-58/4 * * * *", "UTC"];
 
-/// Tells when the session is there, and when it has gone.
+/// Reports when the session logs on and when it ends.
 struct Watcher {
     events: Sender<String>,
 }
@@ -43,7 +43,7 @@ impl Application for Watcher {
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         if let SessionEvent::LoggedOn = event {
             let (next_in, next_out) = session.next_numbers();
-            // Nobody listens at the end of the program.
+            // Nobody receives events at the end of the program.
             let _ = self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
         }
     }
@@ -55,7 +55,7 @@ impl Application for Watcher {
     }
 }
 
-/// One side, with a window that opens and closes by these cron texts.
+/// Returns the settings of one side, with a window that opens and closes at these cron times.
 pub(crate) fn settings(role: Role, address: &str, [open, close, zone]: [&str; 3]) -> Settings {
     let (sender, target) = match role {
         Role::Acceptor => ("SERVER", "CLIENT"),
@@ -74,7 +74,7 @@ pub(crate) fn settings(role: Role, address: &str, [open, close, zone]: [&str; 3]
     Settings::of(session)
 }
 
-/// Starts a side; its events come as lines.
+/// Starts a side. Its events arrive as lines.
 pub(crate) fn start(settings: &Settings) -> Result<(Engine, Receiver<String>), EngineError> {
     let (sender, events) = channel();
     let engine = Engine::start(settings, |_| Box::new(Watcher { events: sender.clone() }))?;
@@ -82,7 +82,7 @@ pub(crate) fn start(settings: &Settings) -> Result<(Engine, Receiver<String>), E
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();

@@ -1,5 +1,5 @@
 //! A server with options: several addresses, users with passwords, a time limit for the logon, with
-//! or without validation. It prints what comes, and takes it.
+//! or without validation. The server accepts and prints every message.
 //!
 //! ```text
 //! cargo run -p transfix --example simple_server -- \
@@ -7,7 +7,7 @@
 //!     --user desk:secret --user risk:hidden --logon-timeout-ms 3000 --no-check
 //! ```
 //!
-//! Without `--user` it lets everybody in. A counterparty has one session at each address.
+//! Without `--user` every counterparty is accepted. A counterparty has one session at each address.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::collections::HashMap;
@@ -21,21 +21,21 @@ use transfix::{
     Settings, tag,
 };
 
-/// The arguments of the command line.
+/// Arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: Vec<String>,
-    /// Passwords by Username(553); empty to let everybody in.
+    /// Passwords by Username(553); if empty, every counterparty is accepted.
     pub(crate) users: HashMap<String, String>,
     pub(crate) logon_timeout: Duration,
     pub(crate) checks: bool,
 }
 
 impl Options {
-    /// Reads arguments.
+    /// Reads the arguments.
     ///
     /// # Errors
-    /// Names the argument that is wrong.
+    /// Names the invalid argument.
     pub(crate) fn read(args: impl IntoIterator<Item = String>) -> Result<Self, String> {
         let logon_timeout = Duration::from_secs(10);
         let mut options =
@@ -87,7 +87,7 @@ impl Application for Server {
             return Ok(());
         }
         println!("{} is refused", attempt.id());
-        // The refusal does not say which of the two is wrong.
+        // The refusal does not reveal whether the name or the password is wrong.
         Err(LogonRefusal::new("wrong user or password"))
     }
 
@@ -114,8 +114,8 @@ impl Application for Server {
 pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
     let Options { listen, users, logon_timeout, checks } = options;
     let session = |(n, address): (usize, &String)| {
-        // A template: a session of its own is made for each counterparty that comes. The second
-        // address has another SenderCompID(49), as sessions must differ.
+        // `*` is a template: each counterparty gets its own session. Sessions must differ, so each
+        // further address has another SenderCompID(49).
         let name = if n == 0 { "SERVER".to_owned() } else { format!("SERVER{}", n + 1) };
         let id = SessionId::new(BeginString::Fix44, &name, "*");
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
@@ -134,7 +134,7 @@ pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let engine = start(Options::read(std::env::args().skip(1))?)?;
     println!("listening at {:?}; enter a line to stop", engine.listening());

@@ -1,5 +1,5 @@
 //! The venue of the example `acceptor` with typed messages: fields by name, values by type, and
-//! no report without what FIX requires of one.
+//! every field that FIX requires in a report.
 //!
 //! ```text
 //! cargo run -p transfix --features fix44 --example typed [ADDRESS]    default 127.0.0.1:9880
@@ -75,7 +75,7 @@ impl Application for Venue {
     }
 }
 
-/// VENUE, listening at `address` for CLIENT.
+/// Returns the settings of VENUE, which listens at `address` for CLIENT.
 pub(crate) fn settings(address: &str) -> Settings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut session = SessionSettings::new(Role::Acceptor, &id, address);
@@ -85,7 +85,7 @@ pub(crate) fn settings(address: &str) -> Settings {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = Engine::start(&settings(&address), |_| Box::new(Venue::default()))?;

@@ -1,4 +1,4 @@
-//! The counterparties of the venue: most trade, some are not there, some make trouble.
+//! The counterparties of the venue: most trade, some are absent, some cause trouble.
 
 use std::error::Error;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
@@ -13,16 +13,15 @@ use transfix::{
 use crate::line;
 use crate::venue::name;
 
-/// One of so many is not connected.
+/// Every ninth counterparty is not connected.
 const ABSENT: usize = 9;
-/// Orders are sent this often, by so many sessions in turn.
+/// Pause between two orders. Sessions send them in turn.
 const BEAT: Duration = Duration::from_millis(50);
 const AT_ONCE: usize = 8;
-/// The Text(58) of LEFT in its Logout(5): text of a counterparty that must not become a part of a
-/// page.
+/// Text(58) of LEFT in its Logout(5). The console must not render this text as HTML.
 const FAREWELL: &str = "closing early <img src=x onerror=\"document.title='owned'\">";
 
-/// Takes everything.
+/// Accepts every message.
 struct Taker;
 
 impl Application for Taker {
@@ -43,13 +42,13 @@ fn session(role: Role, name: &str, target: &str, address: &str) -> SessionSettin
     session
 }
 
-/// Where the venue's initiator connects to.
+/// Starts the acceptor to which the venue's initiator connects.
 pub(crate) fn broker() -> Result<Engine, Box<dyn Error>> {
     let settings = Settings::of(session(Role::Acceptor, "BROKER", "VENUE", "127.0.0.1:0"));
     Ok(Engine::start(&settings, |_| Box::new(Taker))?)
 }
 
-/// All of them.
+/// All counterparties of the venue.
 pub(crate) struct Counterparties {
     engine: Engine,
     stop: Sender<()>,
@@ -86,10 +85,10 @@ impl Counterparties {
 
     pub(crate) fn stop(self) {
         drop(self.stop);
-        // A panic of theirs was told.
+        // A panic of the trading thread has already been reported.
         let _ = self.trading.join();
         self.engine.stop(crate::LOGOUT_TIME);
-        // The line ends with the venue.
+        // The connection ends with the venue.
         drop(self.line);
     }
 }
@@ -117,7 +116,8 @@ impl Desk {
         match &*handle.id().sender_comp_id {
             "LEFT" => {
                 if !self.has_left {
-                    // Only once: who logs it on again finds it there.
+                    // LEFT logs out only once. A user who logs LEFT on again finds the session
+                    // connected.
                     self.has_left =
                         handle.operate(&Action::LogOut { text: FAREWELL.to_owned() }).is_ok();
                 }
@@ -132,7 +132,7 @@ impl Desk {
         }
     }
 
-    /// An order, its replacement and its end.
+    /// Sends an order, its replacement and its cancellation.
     fn life(&self, handle: &SessionHandle) {
         let name = format!("o{}", self.order);
         send(handle, "D", &order(&format!("{name}-1"), "for the desk"));
@@ -147,7 +147,7 @@ impl Desk {
 
 const TIME: &str = "20260105-09:30:00.000";
 
-/// The body of an order with two parties.
+/// Returns the body of an order with two parties.
 pub(crate) fn order(id: &str, text: &str) -> String {
     format!(
         "11={id}|453=2|448=DESK7|447=D|452=11|448=FUND|447=D|452=3|55=EUR/USD|54=1|60={TIME}|\
@@ -156,7 +156,7 @@ pub(crate) fn order(id: &str, text: &str) -> String {
 }
 
 fn send(handle: &SessionHandle, msg_type: &str, body: &str) {
-    // A session that is gone gets no order.
+    // A disconnected session gets no order.
     let _ =
         handle.send(msg_type, |message| _ = message.fields(body.replace('|', "\x01").as_bytes()));
 }

@@ -1,5 +1,5 @@
-//! A counterparty by hand, which does what engines do not: it loses messages, sends them again, and
-//! sends what the venue must reject.
+//! A counterparty scripted byte by byte. It does what engines do not: loses messages, resends them,
+//! and sends messages that the venue must reject.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead as _, BufReader, Write as _};
@@ -10,14 +10,14 @@ use transfix::clock;
 
 use crate::counterparties::order;
 
-/// Plays until the venue ends.
+/// Runs the script until the venue ends.
 pub(crate) fn run(address: &str) -> io::Result<()> {
     let socket = TcpStream::connect(address)?;
     let mut line = Line { input: BufReader::new(socket.try_clone()?), output: socket };
     line.send("A", 1, "98=0|108=300|141=Y|")?;
     line.until("35=A")?;
     line.send("D", 2, &order("line2-1", "the first"))?;
-    // 3 to 5 are lost, and asked for.
+    // The venue misses messages 3 to 5 and requests a resend.
     line.send("D", 6, &order("line6-1", "too early"))?;
     line.until("35=2")?;
     for seq in 3..=5 {
@@ -25,7 +25,7 @@ pub(crate) fn run(address: &str) -> io::Result<()> {
         line.send("D", seq, &body)?;
     }
     line.send("D", 6, &format!("43=Y|122={}|{}", now(), order("line6-1", "too early")))?;
-    // A value that Side(54) has not, and a message that the venue does not take.
+    // Side(54) has no such value, and the venue does not accept News(B).
     line.send("D", 7, &order("line7-1", "a bad side").replace("|54=1|", "|54=bad|"))?;
     line.send("B", 8, "148=unwanted news|33=1|58=<b>bold</b>|")?;
     let mut seq = 9;
@@ -39,7 +39,7 @@ pub(crate) fn run(address: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// The time now, as SendingTime(52) has it.
+/// Returns the current time in the format of SendingTime(52).
 fn now() -> String {
     let now = Timestamp::from_nanosecond(clock::now().utc.0.into()).unwrap_or(Timestamp::MAX);
     now.strftime("%Y%m%d-%H:%M:%S%.3f").to_string()
@@ -51,7 +51,7 @@ struct Line {
 }
 
 impl Line {
-    /// `body` may begin with fields of the header, such as PossDupFlag(43).
+    /// Sends a message. `body` may begin with header fields, such as PossDupFlag(43).
     fn send(&mut self, msg_type: &str, seq: u64, body: &str) -> io::Result<()> {
         let head = format!("35={msg_type}|34={seq}|49=LINE|56=VENUE|52={}|", now());
         let body = (head + body).replace('|', "\x01");
@@ -61,7 +61,7 @@ impl Line {
         self.output.write_all(frame.as_bytes())
     }
 
-    /// The next message of the venue; `None` at the end.
+    /// Returns the next message of the venue, or `None` at the end.
     fn next(&mut self) -> io::Result<Option<String>> {
         let mut message = Vec::new();
         loop {

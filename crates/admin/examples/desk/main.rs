@@ -4,8 +4,9 @@
 //! cargo run -p transfix-admin --example desk -- --sessions 40
 //! ```
 //!
-//! It says where the console is and with what password to log in. It ends with its input, or when
-//! the console stops it. `cargo xtask console` drives a browser through it.
+//! The program prints the address of the console and the password. The program ends when its input
+//! ends, or when the console stops it. `cargo xtask console` runs a browser test against this
+//! venue.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 mod counterparties;
@@ -31,7 +32,7 @@ use crate::venue::Venue;
 
 /// The password of all three users.
 const PASSWORD: &str = "correct horse battery";
-/// How long counterparties may take to log out.
+/// Time limit for counterparties to log out.
 const LOGOUT_TIME: Duration = Duration::from_secs(1);
 
 /// Events that the main thread waits for.
@@ -94,7 +95,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn take_requests(venue: &Engine, to: Sender<News>) {
     venue.admin().take_requests(move |request| {
-        // At the end nobody takes them, and whoever asks is told so.
+        // At shutdown nobody receives the request; the console then reports an error.
         let _ = to.send(News::Asked(request));
     });
 }

@@ -1,4 +1,4 @@
-//! The venue: its settings file, and what it does with orders.
+//! The venue: its settings file, and its handling of orders.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -8,18 +8,17 @@ use std::path::{Path, PathBuf};
 use transfix::{Application, BusinessReject, Message, SessionRef, Tag, msg_type, tag};
 use transfix_testkit::certificates::{Authority, Valid};
 
-/// Sessions whose messages are kept in files; the others keep theirs in memory.
+/// Number of sessions that keep messages in files. The other sessions keep messages in memory.
 const IN_FILES: usize = 40;
-/// The password of the counterparty LOCKED, which it does not know.
+/// Password that the venue expects from LOCKED. LOCKED does not know this password.
 const SESAME: &str = "sesame";
 
-/// Name of the n-th counterparty.
+/// Returns the name of the n-th counterparty.
 pub(crate) fn name(n: usize) -> String {
     format!("FIRM{n:04}")
 }
 
-/// Writes the settings file of a venue with so many sessions that do nothing special, and six that
-/// do.
+/// Writes the settings file of a venue with `count` ordinary sessions and six special ones.
 pub(crate) fn settings(dir: &Path, count: usize, broker: &str) -> io::Result<PathBuf> {
     let signed = Authority::new(dir, "authority").sign(&["localhost"], 1, Valid::Now);
     let show = |path: &Path| path.display().to_string();
@@ -71,7 +70,7 @@ pub(crate) fn settings(dir: &Path, count: usize, broker: &str) -> io::Result<Pat
     Ok(file)
 }
 
-/// Takes orders, their replacements and cancellations, and fills nothing.
+/// Accepts orders, replacements and cancellations. Nothing is ever filled.
 #[derive(Default)]
 pub(crate) struct Venue {
     executions: u64,
@@ -92,7 +91,7 @@ impl Application for Venue {
         self.executions += 1;
         let id = order.required(tag::CL_ORD_ID)?;
         let before = order.required(Tag(41)).ok();
-        // The first ClOrdID(11) of an order up to its "-" is also what we call it.
+        // OrderID(37) is the first ClOrdID(11) of the order, up to its "-".
         let first = before.unwrap_or(id).split(|byte| *byte == b'-').next().unwrap_or(id);
         let side = order.char(tag::SIDE)?;
         let (execution, symbol) = (self.executions, order.required(tag::SYMBOL)?);

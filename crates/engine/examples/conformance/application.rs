@@ -1,4 +1,4 @@
-//! The application of a session: sends orders and a few other messages back.
+//! The application of a session: echoes orders and a few other messages.
 
 use std::collections::HashSet;
 
@@ -12,18 +12,18 @@ const MESSAGE_ENCODING: Tag = Tag(347);
 const ENCODED_HEADLINE_LEN: Tag = Tag(358);
 const ENCODED_HEADLINE: Tag = Tag(359);
 
-/// Fields of the standard header and trailer: what we send has its own.
+/// Fields of the standard header and trailer. The echo has its own values for these fields.
 const FRAME: [u32; 26] = [
     50, 57, 89, 90, 91, 93, 97, 115, 116, 128, 129, 142, 143, 144, 145, 212, 213, 347, 369, 370,
     627, 628, 629, 630, 1128, 1129,
 ];
 
-/// Sends back what it gets.
+/// Echoes inbound messages.
 pub(crate) struct Echo {
     begin_string: BeginString,
-    /// The highest DefaultApplVerID(1137) that is taken; 7 is the lowest.
+    /// Highest DefaultApplVerID(1137) that is accepted; 7 is the lowest.
     appl_ver_id_max: u64,
-    /// ClOrdID(11) of all orders since the Logon(A).
+    /// ClOrdID(11) of all orders since the last Logon(A).
     orders: HashSet<Vec<u8>>,
 }
 
@@ -91,7 +91,7 @@ fn send(
     Ok(sent.map(drop)?)
 }
 
-/// The fields of the body byte for byte, under a header of our own.
+/// Copies the fields of the body byte for byte, under a new header.
 fn echo(message: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), BusinessReject> {
     let poss_resend = message.flag(tag::POSS_RESEND)?;
     let msg_type = message.text(tag::MSG_TYPE)?;
@@ -107,7 +107,8 @@ fn echo(message: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), Busin
     })
 }
 
-/// News(B) whose Headline(148) begins with `echo:` is answered by one with the rest of it.
+/// Answers News(B) whose Headline(148) begins with `echo:`. The answer is News(B) with the rest of
+/// the headline.
 fn answer_news(news: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), BusinessReject> {
     let headline = news.required(HEADLINE)?;
     let Some(rest) = headline.strip_prefix(b"echo:") else { return Ok(()) };

@@ -1,4 +1,5 @@
-//! A door for the check that sets numbers: HTTP, `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
+//! An HTTP interface through which the check sets numbers:
+//! `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use transfix::{Action, SessionHandle};
 
-/// Longest request line.
+/// Longest request line, in bytes.
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -75,7 +76,7 @@ fn carry_out(request: &str, sessions: &HashMap<String, SessionHandle>) -> Result
     Ok(format!("{session}: next in {next_in}, next out {next_out}\n"))
 }
 
-/// `text` with `%XX` as the bytes that they stand for.
+/// Returns `text` with each `%XX` decoded to its byte.
 fn decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

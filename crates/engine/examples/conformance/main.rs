@@ -1,7 +1,7 @@
 //! An acceptor for conformance checks of the session layer by outside programs.
 //!
-//! It is ISLD and takes, at one port, a counterparty of each version of FIX. Orders are sent back
-//! as they came; nothing outlives the process, which runs until SIGTERM or Ctrl-C:
+//! The acceptor is ISLD and accepts counterparties of every FIX version at one port. Orders are
+//! echoed unchanged. Nothing is stored on disk. The process runs until SIGTERM or Ctrl-C:
 //!
 //! ```text
 //! cargo run --example conformance -- --port 9880 [--variant base] [--control PORT]
@@ -32,7 +32,7 @@ It is ISLD and takes a counterparty of each version; orders are sent back. Ctrl-
   --variant VARIANT  what the sessions differ in, default base
 
 Exit code: 0 ended by a signal, 1 it could not start, 2 wrong usage";
-/// How long counterparties may take to answer the Logout(5) of the end.
+/// Time limit for counterparties to answer the final Logout(5).
 const STOP_TIME: Duration = Duration::from_secs(1);
 
 /// The options of the command line.

@@ -25,33 +25,33 @@ const SESSIONS: &[(BeginString, &str, Option<u8>)] = &[
     (BeginString::Fixt11, "TW50SP2", Some(9)),
     (BeginString::Fixt11, "TW", None),
 ];
-/// The counterparty that may leave fields without a value.
+/// The counterparty that may send fields without a value.
 const LENIENT: &str = "NO_CHECK_FIELDS_HAVE_VALUES";
 
-/// The difference of a run from the base.
+/// A variant of the base configuration.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
-    /// As the standard has it, numbers beginning at 1 with each connection.
+    /// Standard behavior. Sequence numbers start at 1 with each connection.
     Base,
-    /// A ResendRequest(2) asks for five messages at most.
+    /// A ResendRequest(2) asks for at most five messages.
     ResendChunk,
-    /// LastMsgSeqNumProcessed(369) in each message.
+    /// Each message carries LastMsgSeqNumProcessed(369).
     LastProcessed,
-    /// NextExpectedMsgSeqNum(789) in the Logon(A).
+    /// Logon(A) carries NextExpectedMsgSeqNum(789).
     NextExpected,
-    /// Times that we send have nine digits behind the second.
+    /// Outbound times have nine digits after the second.
     Nanos,
-    /// FIX Latest where the version was the counterparty's choice.
+    /// FIX Latest where the counterparty chooses the version.
     Latest,
-    /// A garbled message is rejected, and counts.
+    /// A garbled message is rejected and consumes a sequence number.
     RejectGarbled,
     /// CheckSum(10) is not verified.
     NoCheckSum,
-    /// Numbers go on from one connection to the next.
+    /// Numbers continue across connections.
     NoReset,
     /// SubIDs and LocationIDs with FIX.4.2/TW.
     SubIds,
-    /// Resends in small closed ranges with FIX.4.4/TW.
+    /// Resends with FIX.4.4/TW use small closed ranges.
     EnhancedResend,
 }
 
@@ -77,13 +77,13 @@ impl Variant {
             .ok_or_else(|| format!("unknown variant {name}; known are {}", Self::names()))
     }
 
-    /// All names.
+    /// Returns the names of all variants.
     pub(crate) fn names() -> String {
         let names: Vec<_> = Self::ALL.iter().map(|(name, _)| *name).collect();
         names.join(", ")
     }
 
-    /// All sessions at this address.
+    /// Returns the settings of all sessions, which share `address`.
     pub(crate) fn settings(self, address: &str) -> Settings {
         let sessions = SESSIONS.iter().map(|(begin_string, theirs, version)| {
             let id = SessionId::new(*begin_string, "ISLD", theirs);

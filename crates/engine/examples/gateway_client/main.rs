@@ -1,5 +1,5 @@
-//! A client of a gateway: everything about the session stands in a settings file; each order waits
-//! for its answer, or all are sent and answered as they come.
+//! A client of a gateway: all session settings come from a file. The client waits for the answer to
+//! each order, or (`async`) sends all orders first and prints the answers as they arrive.
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor
@@ -18,18 +18,18 @@ use transfix::{
     SessionNotice, SessionRef, SessionView, Settings, clock, msg_type, tag,
 };
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
 const ORDERS: u64 = 10;
 
-/// Hands over to the program what has happened, as one line.
+/// Passes events to the program, one line each.
 struct Client {
     events: Sender<String>,
 }
 
 impl Client {
     fn tell(&self, event: String) {
-        // The program may have given up waiting.
+        // The program may have stopped waiting.
         let _ = self.events.send(event);
     }
 }
@@ -46,7 +46,7 @@ impl Application for Client {
                 self.tell(format!("order {id} has OrdStatus(39) {status}"));
                 Ok(())
             }
-            // `SessionEvent::Rejected` has told it.
+            // `SessionEvent::Rejected` has already reported the reject.
             msg_type::BUSINESS_MESSAGE_REJECT => Ok(()),
             _ => Err(BusinessReject::unsupported()),
         }
@@ -79,10 +79,10 @@ pub(crate) struct Gateway {
 }
 
 impl Gateway {
-    /// Connects, and waits for the logon.
+    /// Connects and waits for the logon.
     ///
     /// # Errors
-    /// If the settings name no session, the engine does not start, or nobody answers in time.
+    /// If the settings name no session, the engine does not start, or no answer arrives in time.
     pub(crate) fn log_on(settings: &Settings) -> Result<Self, Box<dyn Error>> {
         let id = settings.sessions.first().ok_or("the settings have no session")?.id();
         let (sender, events) = channel();
@@ -92,13 +92,13 @@ impl Gateway {
         let session = engine.session(&id).ok_or("no such session")?;
         let gateway = Self { engine, session, events };
         while !gateway.session.is_logged_on() {
-            // A connection that is refused is tried again.
+            // A refused connection is retried.
             println!("{}", gateway.events.recv_timeout(PATIENCE)?);
         }
         Ok(gateway)
     }
 
-    /// Sends an order; its answer comes later.
+    /// Sends an order without waiting for the answer.
     pub(crate) fn send(&self, number: u64) -> Result<(), SendError> {
         let sent = self.session.send(msg_type::NEW_ORDER_SINGLE, |order| {
             order.uint(tag::CL_ORD_ID, number).str(tag::SYMBOL, "EUR/USD");
@@ -108,10 +108,10 @@ impl Gateway {
         sent.map(drop)
     }
 
-    /// The next report.
+    /// Returns the next report.
     ///
     /// # Errors
-    /// If nothing is told in time.
+    /// If no report arrives in time.
     pub(crate) fn next(&self) -> Result<String, Box<dyn Error>> {
         Ok(self.events.recv_timeout(PATIENCE)?)
     }
@@ -119,7 +119,7 @@ impl Gateway {
     /// Sends an order and waits for its answer.
     ///
     /// # Errors
-    /// If it cannot be sent, or nobody answers in time.
+    /// If it cannot be sent, or no answer arrives in time.
     pub(crate) fn ask(&self, number: u64) -> Result<String, Box<dyn Error>> {
         self.send(number)?;
         loop {
@@ -131,14 +131,14 @@ impl Gateway {
         }
     }
 
-    /// Logs out, and waits for the answer.
+    /// Logs out and waits for the answer.
     pub(crate) fn log_out(self) {
         self.engine.stop(Duration::from_secs(5));
     }
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let mut args = std::env::args().skip(1);
     let path = args.next().ok_or("usage: gateway_client SETTINGS [async]")?;

@@ -1,7 +1,8 @@
-//! A venue whose store is its own: a plain file to which each commit appends one batch.
+//! A venue with a custom store: a plain file to which each commit appends one batch.
 //!
-//! Two processes may share the file, one after the other: with `refresh_on_logon` each goes on from
-//! what the other has left. A store for production has checksums and syncs as well.
+//! Two processes may share the file, one after the other: with `refresh_on_logon` each process
+//! continues from the state that the other left. A store for production has checksums and syncs as
+//! well.
 //!
 //! ```text
 //! cargo run -p transfix --example own_store [ADDRESS]    default 127.0.0.1:9880
@@ -20,7 +21,7 @@ use transfix::{
     SessionRef, SessionSettings, Settings,
 };
 
-/// Takes orders and says nothing.
+/// Accepts orders without answering.
 struct Venue;
 
 impl Application for Venue {
@@ -48,7 +49,7 @@ fn start(address: &str, dir: &Path) -> Result<Engine, EngineError> {
 }
 
 fn main() -> Result<(), Box<dyn Error>> {
-    // The engine says what happens by `tracing`; without a subscriber nobody sees it.
+    // The engine reports events through `tracing`. Without a subscriber the events are discarded.
     tracing_subscriber::fmt().with_writer(std::io::stderr).init();
     let address = std::env::args().nth(1).unwrap_or_else(|| "127.0.0.1:9880".to_owned());
     let engine = start(&address, Path::new("."))?;

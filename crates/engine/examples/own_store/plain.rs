@@ -1,8 +1,8 @@
-//! A store in a plain file: each commit appends one batch, behind its length.
+//! A store in a plain file. Each commit appends its length and then one batch.
 //!
-//! Invariants: an incomplete batch does not count. A process that writes or truncates the file
-//! holds its lock, so bytes behind the last whole batch are those of a killed process. Memory holds
-//! the numbers and the places of messages; the file holds the messages.
+//! Invariants: an incomplete batch is ignored. A process holds the file lock while writing or
+//! truncating, so bytes after the last whole batch come from a killed process. Memory holds the
+//! numbers and the offsets of messages; the file holds the messages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +12,7 @@ use std::path::Path;
 
 use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
-// The kind of a record. Messages sent stand last in the index, so that its end can be cut off.
+// The kind of a record. Sent messages sort last in the index, so that the index can be truncated.
 const IN: u8 = 0;
 const QUEUED: u8 = 1;
 const OUT: u8 = 2;
@@ -20,7 +20,7 @@ const NEXT_IN: u8 = 3;
 const NEXT_OUT: u8 = 4;
 const RESET: u8 = 5;
 const UNQUEUED: u8 = 6;
-/// Kind, layer, number, time, and the length of the message.
+/// Length of a record head: kind, layer, number, time, and length of the message.
 const HEAD: usize = 22;
 
 #[derive(Clone, Copy)]
@@ -34,7 +34,7 @@ struct Place {
 /// The store of one session.
 pub(crate) struct PlainStore {
     file: File,
-    /// Bytes of whole batches.
+    /// Length of all whole batches, in bytes.
     end: u64,
     numbers: Numbers,
     places: BTreeMap<(u8, u64), Place>,
@@ -44,7 +44,7 @@ pub(crate) struct PlainStore {
 }
 
 impl PlainStore {
-    /// Opens the file, and makes it if it is not there.
+    /// Opens the file, or creates a missing one.
     pub(crate) fn open(path: &Path, now_ns: u64) -> Result<Self, StoreError> {
         let file = File::options().read(true).append(true).create(true).open(path);
         let mut store = Self {
@@ -65,21 +65,21 @@ impl PlainStore {
         Ok(store)
     }
 
-    /// Does this while no other process writes.
+    /// Runs `work` while holding the file lock, so no other process writes.
     fn locked(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<(), StoreError> {
         self.file.lock().map_err(StoreError::Own)?;
         let done = work(self);
         self.file.unlock().and(done).map_err(StoreError::Own)
     }
 
-    /// Writes the batch behind the whole ones.
+    /// Writes the batch after the last whole batch.
     fn append(&mut self) -> io::Result<()> {
         let known = self.end;
         self.read_on()?;
         if self.end > known {
             return Err(io::Error::other("another process has written to the store meanwhile"));
         }
-        // The incomplete batch of a killed process.
+        // Cut off the incomplete batch of a killed process.
         self.file.set_len(self.end)?;
         let len = (self.batch.len() - 4) as u32;
         self.batch[..4].copy_from_slice(&len.to_le_bytes());
@@ -91,7 +91,7 @@ impl PlainStore {
         Ok(())
     }
 
-    /// Takes over the whole batches behind those that are known.
+    /// Reads whole batches that another process appended since the last read.
     fn read_on(&mut self) -> io::Result<()> {
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(self.end))?;
@@ -107,7 +107,7 @@ impl PlainStore {
         Ok(())
     }
 
-    /// Applies the records of a batch, which begins at the end of the file.
+    /// Applies the records of a batch that begins at `end`.
     fn apply(&mut self, mut batch: &[u8]) {
         while let Some((head, rest)) = batch.split_first_chunk::<HEAD>() {
             let number = |at| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));
