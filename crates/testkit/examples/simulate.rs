@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 
 use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
-/// Worlds that a thread takes at a time.
+/// Worlds that a thread claims at a time.
 const CHUNK: u64 = 64;
 /// Lines of a trace that are printed.
 const LINES: usize = 60;
@@ -37,7 +37,7 @@ fn parse() -> Option<Args> {
     Some(parsed)
 }
 
-/// The first world that broke a law, and how.
+/// The first world that broke a law, with the panic message.
 #[derive(Default)]
 struct Found {
     broken: Option<(u64, String)>,
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         eprintln!("usage: simulate [--seed N] [--worlds M] [--kind KIND] [--lines N]");
         return ExitCode::from(2);
     };
-    // A broken law is told once, with its seed.
+    // A broken law is reported once, with its seed.
     panic::set_hook(Box::new(|_| ()));
     let begun_ns = transfix::clock::monotonic_ns();
     let ground = Ground::default();

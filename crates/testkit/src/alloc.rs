@@ -1,5 +1,5 @@
-//! Counts allocations, to prove that a path makes none, and the bytes in use, to prove that memory
-//! comes back.
+//! Counts allocations, to prove that a path makes none. Counts live bytes, to prove that memory is
+//! freed.
 //!
 //! ```
 //! use transfix_testkit::alloc::{Counting, thread_allocations};
@@ -26,65 +26,67 @@ thread_local! {
     static LARGEST: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The system's allocator, counting. Make it a test's `#[global_allocator]`.
+/// The system's allocator with counters. Declare it as the `#[global_allocator]` of a test.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counting;
 
 fn count(bytes: usize) {
     ALL.fetch_add(1, Ordering::Relaxed);
     LIVE.fetch_add(bytes, Ordering::Relaxed);
-    // While a thread ends its counter may be gone; nobody asks for it any more.
+    // The counter may already be destroyed while a thread ends; then no reader needs the count.
     let _ = MINE.try_with(|mine| mine.set(mine.get() + 1));
     let _ = LARGEST.try_with(|largest| largest.set(largest.get().max(bytes)));
 }
 
-// SAFETY: every call goes to the system's allocator as it came; counting never allocates.
+// SAFETY: every call is passed unchanged to the system's allocator; counting never allocates.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller fulfills the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size());
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        // SAFETY: the caller fulfills the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn realloc(&self, ptr: *mut u8, layout: Layout, new_size: usize) -> *mut u8 {
         count(new_size);
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `realloc`.
+        // SAFETY: the caller fulfills the contract of `realloc`.
         unsafe { System.realloc(ptr, layout, new_size) }
     }
 
     unsafe fn dealloc(&self, ptr: *mut u8, layout: Layout) {
         LIVE.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller fulfills the contract of `dealloc`.
         unsafe { System.dealloc(ptr, layout) }
     }
 }
 
-/// Allocations by this thread since it began; growing an allocation counts, freeing doesn't.
+/// Returns the allocations of this thread since the thread began. Growing an allocation counts;
+/// freeing does not.
 #[must_use]
 pub fn thread_allocations() -> u64 {
     MINE.with(Cell::get)
 }
 
-/// Bytes of the largest allocation by this thread since the last call; one that grows counts whole.
+/// Returns the bytes of this thread's largest allocation since the last call. A grown allocation
+/// counts with its full new size.
 #[must_use]
 pub fn thread_largest_allocation() -> usize {
     LARGEST.take()
 }
 
-/// Allocations by all threads since the process began.
+/// Returns the allocations of all threads since the process began.
 #[must_use]
 pub fn all_allocations() -> u64 {
     ALL.load(Ordering::Relaxed)
 }
 
-/// Bytes that are allocated now, by all threads.
+/// Returns the bytes that all threads have allocated now.
 #[must_use]
 pub fn live_bytes() -> usize {
     LIVE.load(Ordering::Relaxed)

@@ -1,4 +1,4 @@
-//! An authority of a test, and the certificates that it signs.
+//! A certificate authority for tests, and the certificates that the authority signs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,47 +10,47 @@ use rcgen::{
     RevokedCertParams, SerialNumber, date_time_ymd,
 };
 
-/// Signs certificates, whose files lie in its directory.
+/// Signs certificates and writes their files to its directory.
 pub struct Authority {
     dir: PathBuf,
     issuer: Issuer<'static, KeyPair>,
-    /// Its own certificate.
+    /// Path of the authority's own certificate.
     pub ca: PathBuf,
 }
 
 /// A certificate and its private key, as files in PEM.
 #[derive(Clone, Debug)]
 pub struct Signed {
-    /// The certificate.
+    /// Path of the certificate.
     pub certificate: PathBuf,
-    /// The private key.
+    /// Path of the private key.
     pub key: PathBuf,
     serial: u64,
 }
 
 impl Signed {
-    /// The same with other files.
+    /// Returns a copy of this authority that uses the given certificate and key files.
     #[must_use]
     pub fn with(&self, certificate: &Path, key: &Path) -> Self {
         Self { certificate: certificate.to_owned(), key: key.to_owned(), ..*self }
     }
 }
 
-/// From when to when a certificate is valid.
+/// The validity period of a certificate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Valid {
-    /// Now.
+    /// Valid now.
     Now,
-    /// It was.
+    /// Expired.
     Before,
-    /// It will be.
+    /// Not yet valid.
     Later,
-    /// Since long, up to this second of Unix time.
+    /// Valid from a past date until this second of Unix time.
     Until(u64),
 }
 
 impl Authority {
-    /// A new one, whose name is `name`.
+    /// Creates an authority with the given `name` in `dir`.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -67,7 +67,7 @@ impl Authority {
         Self { dir: dir.to_owned(), issuer: Issuer::new(params, key), ca }
     }
 
-    /// A certificate for these host names, the first of which is its owner's.
+    /// Signs a certificate for the host names `names`. The first name is the subject.
     ///
     /// # Panics
     /// If a file cannot be written.
@@ -96,7 +96,7 @@ impl Authority {
         Signed { certificate, key: key_file, serial }
     }
 
-    /// The authority's own certificate, and its key: no certificate of a host.
+    /// Returns the authority's own certificate and key, which is not a host certificate.
     ///
     /// # Panics
     /// If the file cannot be written.
@@ -107,7 +107,7 @@ impl Authority {
         Signed { certificate: self.ca.clone(), key, serial: 0 }
     }
 
-    /// A list of certificates that are valid no more.
+    /// Writes a list of revoked certificates and returns its path.
     ///
     /// # Panics
     /// If the file cannot be written.

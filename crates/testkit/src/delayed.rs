@@ -1,4 +1,4 @@
-//! A store whose commits become safe later, when its owner says so.
+//! A store whose commits become safe later, when the test allows them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
-/// How many batches were committed, and how many of them may become safe.
+/// Counts of the committed batches and of the batches that may become safe.
 #[derive(Debug, Default)]
 pub struct Pace {
     committed: AtomicU64,
@@ -21,25 +21,25 @@ impl Pace {
         self.allowed.load(Ordering::SeqCst) < self.committed()
     }
 
-    /// Batches that were committed.
+    /// Returns the number of committed batches.
     #[must_use]
     pub fn committed(&self) -> u64 {
         self.committed.load(Ordering::SeqCst)
     }
 
-    /// Batches that are safe.
+    /// Returns the number of safe batches.
     #[must_use]
     pub fn safe(&self) -> u64 {
         self.safe.load(Ordering::SeqCst)
     }
 
-    /// Lets so many more of the batches that were committed become safe.
+    /// Lets `batches` more committed batches become safe.
     pub fn allow(&self, batches: u64) {
         let allowed = self.allowed.load(Ordering::SeqCst).saturating_add(batches);
         self.allowed.store(allowed.min(self.committed()), Ordering::SeqCst);
     }
 
-    /// A new process has the store: its tickets begin anew.
+    /// Restarts the tickets when a new process opens the store.
     fn begin(&self) {
         for count in [&self.committed, &self.allowed, &self.safe] {
             count.store(0, Ordering::SeqCst);
@@ -126,8 +126,8 @@ impl Visible {
 
 type Batch = Vec<(u64, Owned)>;
 
-/// Keeps in another store what may become safe, and the rest in memory, where it is visible and is
-/// lost with the process.
+/// Keeps safe batches in another store, and later batches in memory. Batches in memory are visible
+/// and are lost with the process.
 #[derive(Debug)]
 pub struct Delayed<S> {
     store: S,
@@ -139,10 +139,10 @@ pub struct Delayed<S> {
 }
 
 impl<S: Store> Delayed<S> {
-    /// Over a store that is open.
+    /// Wraps an open store.
     ///
     /// # Errors
-    /// If it cannot be read.
+    /// If the store cannot be read.
     pub fn new(mut store: S, pace: Arc<Pace>) -> Result<Self, StoreError> {
         pace.begin();
         let visible = Visible::of(&mut store)?;
@@ -150,7 +150,7 @@ impl<S: Store> Delayed<S> {
         Ok(Self { store, visible, batch, waiting, pace, failed: false })
     }
 
-    /// Makes safe what may be.
+    /// Makes all allowed batches safe.
     fn go_on(&mut self) -> Result<(), StoreError> {
         if self.failed {
             return Err(StoreError::Poisoned);
@@ -262,7 +262,7 @@ impl<S: Store> Store for Delayed<S> {
         self.visible = Visible::of(&mut self.store)?;
         self.batch.clear();
         self.waiting.clear();
-        // Tickets ascend: those of the batches that are gone are not given once more.
+        // Tickets ascend: tickets of lost batches are never issued again.
         let committed = self.pace.committed();
         self.pace.allowed.store(committed, Ordering::SeqCst);
         self.pace.safe.store(committed, Ordering::SeqCst);

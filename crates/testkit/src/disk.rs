@@ -3,7 +3,7 @@
 //!
 //! Invariants: written bytes outlive the process, up to a last write that is torn at any byte.
 //! Synced bytes outlive a power cut. Unsynced bytes are kept, lost or torn, sector by sector and
-//! name by name. After its end a process changes nothing any more.
+//! name by name. A process that has ended changes nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -17,39 +17,39 @@ use transfix_store::{Disk, Durability, Map, Syncer};
 
 use crate::random::Random;
 
-/// The bytes that a device writes whole or tears.
+/// Bytes that a device writes completely or tears.
 const SECTOR: usize = 512;
 
-/// How the operation ends at which everything ends.
+/// The effect of the operation at which the process or the power ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
-    /// It does not happen.
+    /// The operation does not happen.
     Before,
-    /// The operation writes only some of its bytes.
+    /// Only some bytes of the operation are written.
     Torn,
-    /// It is the last that happens.
+    /// The operation is the last one that happens.
     After,
 }
 
-/// The part of the machine that a crash ends.
+/// The cause of a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crash {
-    /// The process: what it has written stays.
+    /// The process ends. Written bytes survive.
     Process,
-    /// The power: what is not synced may be lost.
+    /// The power fails. Unsynced bytes may be lost.
     Power,
 }
 
-/// A disk fault that lasts until the disk is mended.
+/// A disk fault that lasts until the disk is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskFault {
-    /// There is no room for another file.
+    /// The disk has no space for another file.
     Full,
-    /// Nothing reaches the device.
+    /// Every sync fails.
     FailingSync,
-    /// Nothing can be made, renamed or removed.
+    /// No file can be created, renamed or removed.
     ReadOnly,
-    /// The device is gone: nothing can be opened either.
+    /// The device is missing: opening a file fails too.
     Gone,
 }
 
@@ -59,11 +59,11 @@ struct Inode {
     device: Vec<u8>,
 }
 
-/// A change of names that is not synced.
+/// A change of file names that is not synced.
 #[derive(Clone, Debug)]
 enum Naming {
     Made(PathBuf, u64),
-    /// The inode is this file's, even if another file had the name before.
+    /// The inode belongs to this file, even if another file had the name before.
     Renamed(PathBuf, PathBuf, u64),
     Removed(PathBuf),
 }
@@ -78,19 +78,20 @@ struct State {
     locks: BTreeSet<PathBuf>,
     /// Random numbers that stores have drawn.
     drawn: u64,
-    /// The generation of the process that has the disk now.
+    /// The generation of the process that currently has the disk.
     generation: u64,
     events: u64,
     fuse: Option<(u64, End)>,
     ended: bool,
     disk_fault: Option<DiskFault>,
     failed: bool,
-    /// How many syncs may take place; `None` for any, each in the thread that commits.
+    /// Number of syncs that may still take place. With `None` every sync takes place, in the thread
+    /// that commits.
     syncs: Option<u64>,
     on_end: Box<dyn Fn() + Send>,
 }
 
-/// A disk; clones are the same disk.
+/// A simulated disk. Clones share the same disk.
 #[derive(Clone)]
 pub struct SimDisk(Arc<(Mutex<State>, Condvar)>);
 
@@ -101,7 +102,7 @@ impl fmt::Debug for SimDisk {
 }
 
 impl SimDisk {
-    /// An empty disk; `on_end` is called when a fuse ends the process.
+    /// Creates an empty disk. `on_end` is called when a fuse ends the process.
     #[must_use]
     pub fn new(random: Random, on_end: Box<dyn Fn() + Send>) -> Self {
         let state = Mutex::new(State {
@@ -135,7 +136,7 @@ impl SimDisk {
         state.fuse = Some((state.events + events, end));
     }
 
-    /// Operations so far.
+    /// Returns the number of operations.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.lock_state().events
@@ -158,14 +159,14 @@ impl SimDisk {
         self.lock_state().disk_fault.is_some()
     }
 
-    /// Makes stores that are opened from now on sync their commits in a thread of their own.
-    /// `syncs` of their syncs take place; the others hang until another number is set.
+    /// Makes stores that are opened later sync their commits in a separate thread. `syncs` syncs
+    /// take place; further syncs hang until the number is raised.
     pub fn allow_syncs(&self, syncs: u64) {
         self.lock_state().syncs = Some(syncs);
         self.0.1.notify_all();
     }
 
-    /// Lets so many more syncs take place.
+    /// Lets `syncs` more syncs take place.
     pub fn allow_more_syncs(&self, syncs: u64) {
         let mut state = self.lock_state();
         state.syncs = state.syncs.map(|allowed| allowed.saturating_add(syncs));
@@ -178,7 +179,7 @@ impl SimDisk {
         self.lock_state().failed
     }
 
-    /// A new process has the disk from here on, after a crash of this kind.
+    /// Gives the disk to a new process, after a crash of kind `crash`.
     pub fn restart(&self, crash: Crash) {
         let mut state = self.lock_state();
         if crash == Crash::Power {
@@ -201,7 +202,7 @@ enum Takes {
 }
 
 impl State {
-    /// Counts one operation, at which the process may end.
+    /// Counts one operation. The process may end at this operation.
     fn event(&mut self) -> Takes {
         if self.ended {
             return Takes::Nothing;
@@ -246,7 +247,7 @@ impl State {
         self.unsynced.push(naming);
     }
 
-    /// Bytes that a map holds are in the file now, all from `start` on or only some.
+    /// Writes the bytes of a map to the file: all bytes from `start` on, or only some.
     fn write(&mut self, inode: u64, start: usize, bytes: &[u8], takes: Takes) {
         let Some(inode) = self.inodes.get_mut(&inode) else { return };
         let end = match takes {
@@ -289,7 +290,7 @@ impl State {
     }
 }
 
-/// A lock, held until it is dropped or its process ends.
+/// A lock that is held until it is dropped or its process ends.
 #[derive(Debug)]
 pub struct SimLock {
     disk: SimDisk,
@@ -306,7 +307,7 @@ impl Drop for SimLock {
     }
 }
 
-/// A file as its process sees it.
+/// A file as seen by its process.
 pub struct SimMap {
     disk: SimDisk,
     inode: u64,
@@ -340,13 +341,13 @@ impl DerefMut for SimMap {
     }
 }
 
-/// Syncs a file as its process has written it.
+/// Syncs the bytes that a process has written to a file.
 #[derive(Debug)]
 pub struct SimSyncer {
     disk: SimDisk,
     inode: u64,
     generation: u64,
-    /// The thread of a store that syncs behind its session calls it.
+    /// True if the sync thread of a store calls this syncer.
     is_behind: bool,
 }
 
@@ -382,7 +383,7 @@ impl Map for SimMap {
 
     fn publish(&mut self, at: usize, len: u32) {
         let takes = self.state().map_or(Takes::Nothing, |mut state| state.event());
-        // Torn, the word is not there yet: it comes last.
+        // A torn append leaves the length word out, because the length is written last.
         if takes == Takes::All {
             self.bytes[at..at + 4].copy_from_slice(&len.to_le_bytes());
         }
@@ -413,7 +414,7 @@ impl Disk for SimDisk {
     type Map = SimMap;
     type Lock = SimLock;
 
-    /// Another thread's moment is chosen by nobody's seed.
+    /// The seed cannot control when another thread runs.
     fn makes_ahead(&self) -> bool {
         false
     }
@@ -443,8 +444,7 @@ impl Disk for SimDisk {
         Ok(self.lock_state().inode(path)? == map.inode)
     }
 
-    /// Draws from a separate stream, so that the other random choices of a disk with this seed stay
-    /// the same.
+    /// Draws from a separate stream, so that the other random choices for this seed stay the same.
     fn random(&self) -> u64 {
         let mut state = self.lock_state();
         state.drawn += 1;

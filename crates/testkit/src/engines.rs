@@ -1,11 +1,11 @@
-//! Whole engines in a simulated world: their threads, their acceptor and connectors, sessions of
-//! templates, handles of other threads, stops, kills, restarts and reloads, from a seed.
+//! Simulates whole engines from a seed: threads, acceptor, connectors, template sessions, handles
+//! in other threads, stops, kills, restarts and reloads.
 //!
-//! Two engines speak to each other over a simulated network; side 0 connects, side 1 accepts. Laws:
-//! those about messages (`ledger`). The threads never stand while something is to be done, and
-//! never run for nothing. After the faults have ceased, all sessions are logged on and all messages
-//! arrive within a bound. While nothing happens, nobody is disconnected. A stop keeps to its time
-//! limit and logs out in good order. A connection without a Logon(A) is closed in time.
+//! Two engines are connected by a simulated network; side 0 connects, side 1 accepts. Laws: those
+//! about messages (`ledger`). No thread stops while work is pending, and no thread runs without
+//! work. After the faults have ceased, all sessions log on and all messages arrive within a bound.
+//! An idle session is never disconnected. A stop keeps its time limit and logs out in order. A
+//! connection without a Logon(A) is closed in time.
 
 mod app;
 mod io;
@@ -40,26 +40,26 @@ use machine::{MS, Machine, SECOND};
 use net::Weather;
 
 const ADDRESS: &str = "10.0.0.1:5001";
-/// Reloads after which all sessions of the start are there again.
+/// Highest number of reloads. After the last reload all initial sessions exist again.
 const RELOADS_MAX: usize = 5;
-/// Where no store can be opened.
+/// A path at which no store can be opened.
 const NO_DISK: &str = "/nowhere";
-/// Threads that send, for each side.
+/// Sending threads for each side.
 const SENDERS: u64 = 2;
-/// Messages of a thread that sends without a pause.
+/// Messages that a thread sends in one burst without a pause.
 const GREEDY: usize = 60;
-/// How long a stop may take.
+/// Time limit of a stop.
 const STOP_TIME: Duration = Duration::from_secs(5);
-/// How long after its deadline a stop or a reload is over.
+/// Tolerance for a stop or reload after its deadline.
 const LATE_MAX: Duration = Duration::from_secs(1);
-/// Time after which all is well once the faults have ceased.
+/// Time limit for full recovery after the faults have ceased.
 const REST_MAX: u64 = 300 * SECOND;
 
-/// The longest time of an action that counts as immediate: two looks of a thread that spins, and
-/// some more.
+/// Time limit of an immediate action: two clock reads of a spinning thread, plus a margin.
 const AT_ONCE: u64 = 500 * MS;
 
-/// After which silence is found: an interval of 30 s with its margin, and a TestRequest(1).
+/// Time limit for detecting silence: a heartbeat interval of 30 s with its margin, and a
+/// TestRequest(1).
 const SILENCE_MAX: u64 = 70 * SECOND;
 
 /// Runs the world of this seed to its end.
@@ -83,7 +83,7 @@ pub(crate) fn run(seed: u64, trace: &Trace) -> Summary {
     world.end()
 }
 
-/// A running engine and what belongs to it.
+/// A running engine with its threads and handles.
 struct Running {
     engine: Engine,
     handles: Arc<Mutex<Vec<SessionHandle>>>,
@@ -93,24 +93,25 @@ struct Running {
 }
 
 impl Running {
-    /// Nobody waits for the lock while another thread of the world goes on.
+    /// Returns the handles. No other thread holds this lock across a switch, so the caller never
+    /// waits.
     fn handles(&self) -> Vec<SessionHandle> {
         lock(&self.handles).clone()
     }
 }
 
-/// Two engines and what lies between them.
+/// Two engines and the network between them.
 struct World {
     random: Random,
     machine: Arc<Machine>,
     board: Arc<Board>,
     settings: [Settings; 2],
-    /// The sessions of the start: a reload may take some away for a while.
+    /// Sessions at the start. A reload may remove some sessions temporarily.
     all: [Vec<SessionSettings>; 2],
     ids: [Arc<Vec<SessionId>>; 2],
     disks: Disks,
     running: [Option<Running>; 2],
-    /// Engines that were killed: their threads end with the world.
+    /// Killed engines. Their threads end with the world.
     killed: Vec<Running>,
     processes: usize,
     actions: usize,
@@ -168,7 +169,7 @@ impl World {
             short_one_in: [0, 3][random.below(2)],
         };
         machine.state().net.weather = weather;
-        // Apart from what is drawn, so that the other worlds are as before.
+        // Derived from the seed without a draw, so that other seeds give the same worlds as before.
         machine.state().net.has_records = seed % 2 == 1;
         machine.say(|| format!("{sessions} sessions, {created} of a template, {weather:?}"));
         Self {
@@ -196,7 +197,7 @@ impl World {
         }
     }
 
-    /// All threads end.
+    /// Ends all threads.
     fn tear_down(&mut self) {
         self.machine.set_free();
         self.strangers.clear();
@@ -245,7 +246,7 @@ impl World {
         }
     }
 
-    /// Threads that send through handles, and one that answers Logons which wait for it.
+    /// Starts threads that send through handles, and one thread that answers pending Logon(A)s.
     fn start_senders(
         &mut self,
         side: usize,
@@ -266,7 +267,7 @@ impl World {
                         return;
                     };
                     let session = ids.iter().position(|id| id == handle.id()).unwrap_or(0);
-                    // Some never pause, as long as a burst is.
+                    // Some threads send a whole burst without a pause.
                     let burst = if machine.below(8) == 0 { GREEDY } else { 1 + machine.below(4) };
                     for _ in 0..burst {
                         app::send(&board, (side, session), handle, source);
@@ -282,7 +283,7 @@ impl World {
                 let question = &board.questions[side];
                 let question = lock(question).pop();
                 if let Some(question) = question {
-                    // Some are forgotten, which is a refusal.
+                    // A dropped question refuses the Logon(A).
                     if machine.below(6) > 0 { question.accept() } else { drop(question) }
                 }
             }
@@ -317,7 +318,7 @@ impl World {
         }
     }
 
-    /// The process ends at once, and is started again.
+    /// Kills the process and starts it again.
     fn kill(&mut self, side: usize) {
         let Some(running) = self.running[side].take() else { return };
         self.machine.say(|| format!("side {side} is killed"));
@@ -334,7 +335,7 @@ impl World {
         self.start(side);
     }
 
-    /// Drops the state that a session has in memory only, and heals its disk.
+    /// Drops the in-memory state of a session and repairs its disk.
     fn lose_process(&self, side: usize, session: usize) {
         let id = &self.ids[side][session];
         self.disks.of(side, id).set_fault(None);
@@ -344,7 +345,7 @@ impl World {
         self.board.undo((side, session), numbers, Lost::Process);
     }
 
-    /// An orderly stop, and a start.
+    /// Stops the engine in order and starts it again.
     fn restart(&mut self, side: usize) {
         let is_healed = self.random.below(3) > 0;
         let mut faulty = Vec::new();
@@ -367,7 +368,8 @@ impl World {
         let Some(running) = self.running[side].take() else { return Vec::new() };
         let begun_ns = self.machine.now_ns();
         self.machine.say(|| format!("side {side} stops"));
-        // Far later than the law has it, which tells how long it took.
+        // The deadline is far beyond the law's limit, so that the law can report the actual
+        // duration.
         self.machine.must_be_over_by(begun_ns + REST_MAX);
         let outcomes = running.engine.stop(STOP_TIME);
         self.machine.must_be_over_by(u64::MAX);
@@ -382,8 +384,8 @@ impl World {
         outcomes.into_iter().map(|outcome| outcome.outcome).collect()
     }
 
-    /// Some sessions begin anew with other settings, some go, and some come back. Those of an
-    /// acceptor that have gone are made from its template.
+    /// Reloads: some sessions restart with other settings, some are removed, and some return.
+    /// Removed acceptor sessions are created from the template.
     fn reload(&mut self, side: usize) {
         let mut to = self.settings[side].clone();
         for session in &mut to.sessions {
@@ -406,7 +408,7 @@ impl World {
         self.reload_to(side, &to, deadline);
     }
 
-    /// Sessions of the start that the engine does not have now.
+    /// Returns the initial sessions that the engine does not have now.
     fn absent(&self, side: usize) -> Vec<SessionSettings> {
         let now = &self.settings[side].sessions;
         let is_there = |one: &&SessionSettings| now.iter().any(|other| other.id() == one.id());
@@ -420,7 +422,7 @@ impl World {
         let begun_ns = self.machine.now_ns();
         self.machine.must_be_over_by(begun_ns + REST_MAX);
         let done = running.engine.reload(&self.settings[side], to, deadline, |id| {
-            // That of a template is never called.
+            // The factory is never called for the template itself.
             let made = application(id).or_else(|| application(&self.ids[side][0]));
             made.unwrap_or_else(|| panic!("nobody knows {id}"))
         });
@@ -430,7 +432,7 @@ impl World {
             Ok(done) => {
                 self.machine.say(|| format!("side {side} in {took:?}: {done:?}"));
                 self.settings[side] = done.settings;
-                // The Logon(A) of an added one may just be judged for the template.
+                // The template may be judging the Logon(A) of an added session at this moment.
                 let is_lost = |id: &SessionId| {
                     let mut now = self.settings[side].sessions.iter();
                     !done.changes.added.contains(id) && now.all(|session| session.id() != *id)
@@ -452,7 +454,7 @@ impl World {
         self.check();
     }
 
-    /// Does by hand what operators do.
+    /// Performs a random operator action.
     fn operate(&mut self, side: usize) {
         let what = self.random.below(8);
         let Some(running) = &self.running[side] else { return };
@@ -462,7 +464,7 @@ impl World {
         }
         let handle = &handles[self.random.below(handles.len())];
         self.machine.say(|| format!("side {side}: operator {what} at {}", handle.id()));
-        // The state decides if the session accepts the action.
+        // The session's state decides whether the action is accepted.
         let action = match what {
             0 => Action::LogOut { text: "for a while".to_owned() },
             1 => Action::Disconnect {},
@@ -484,7 +486,7 @@ impl World {
         self.disks.of(side, &self.ids[side][session]).set_fault(disk_fault);
     }
 
-    /// Somebody connects who has nothing to say, or says nonsense.
+    /// Opens a connection that sends nothing, or nonsense.
     fn send_stranger(&mut self) {
         let stranger = Process { machine: Arc::clone(&self.machine), number: 0 };
         let address = ADDRESS.parse().unwrap_or_else(|_| panic!("{ADDRESS} is an address"));
@@ -502,7 +504,7 @@ impl World {
         self.strangers.push(stream);
     }
 
-    /// The faults cease: all is well within a bound.
+    /// Ends all faults. Both sides must recover within a bound.
     fn rest(&mut self) {
         self.machine.say(|| "the faults cease".to_owned());
         *lock(&self.board.odds) = Odds::default();
@@ -528,7 +530,7 @@ impl World {
             running.is_over.store(true, Ordering::Release);
         }
         self.wait_until_well();
-        // A connection that is dead without a word is found by its silence alone.
+        // Only a timeout detects a connection that died silently.
         self.machine.sleep(SILENCE_MAX);
         self.check();
         self.wait_until_well();
@@ -567,7 +569,7 @@ impl World {
         up(0) && up(1) && self.board.missing().is_empty()
     }
 
-    /// Nothing happens: nobody is disconnected, and the threads sleep.
+    /// Checks that an idle world disconnects no session and lets its threads sleep.
     fn stand_idle(&mut self) {
         // The sleep lets the last notifications from the start of sessions reach the applications.
         self.machine.sleep(2 * SECOND);
@@ -582,7 +584,7 @@ impl World {
         let spins = self.settings.iter().flat_map(|settings| &settings.sessions);
         let spins = spins.filter(|session| session.threads.mode == Mode::Spin).count();
         let passes = self.machine.passes() - passes;
-        // Heartbeats every second, both ways, with some looks at the clock each.
+        // Each direction has a Heartbeat(0) every second, with several clock reads each.
         let bound = 60 * 200 * self.ids[0].len() as u64;
         if spins == 0 && passes > bound {
             self.machine.breaks(|| format!("{passes} steps while nothing happens"));
@@ -603,8 +605,7 @@ impl World {
         self.check();
     }
 
-    /// A thread's message is delivered at once while nothing else happens: no heartbeat need come
-    /// first.
+    /// Checks that a message from a thread is delivered at once, without waiting for a heartbeat.
     fn send_at_rest(&mut self) {
         for (side, running) in self.running.iter().enumerate() {
             let Some(running) = running else { continue };
@@ -624,8 +625,7 @@ impl World {
     fn end(mut self) -> Summary {
         let first = self.random.below(2);
         let outcomes = self.stop(first);
-        // An answered counterparty may write once more to an end that is already closed: TCP then
-        // drops the answer.
+        // A counterparty may write once more to a closed connection: TCP then drops the answer.
         let fair = |outcome: &Outcome| {
             use Disconnect::{LinkLost, LoggedOut};
             matches!(outcome, Outcome::Ended(LoggedOut | LinkLost))
@@ -652,7 +652,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The settings of both engines; sessions beyond `fixed` come by a template.
+/// Returns the settings of both engines. Sessions after the first `fixed` come from a template.
 fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -> [Settings; 2] {
     let heart_bt_int = Duration::from_secs([1, 5, 30][random.below(3)]);
     [0, 1].map(|side| {
@@ -662,7 +662,7 @@ fn settings(random: &mut Random, ids: &[Arc<Vec<SessionId>>; 2], fixed: usize) -
             all.push(SessionId::new(BeginString::Fix44, "VENUE", "*"));
         }
         let role = [Role::Initiator, Role::Acceptor][side];
-        // Sessions that share workers go from one to another.
+        // Sessions that share workers move between workers.
         let all_share = random.below(2) == 0;
         let sessions = all.iter().map(|id| {
             let mut settings = SessionSettings::new(role, id, ADDRESS);

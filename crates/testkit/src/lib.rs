@@ -1,9 +1,12 @@
-//! Tools for tests: laws that every implementation of a trait obeys, counted allocations, and
-//! directories that clean up after themselves. Disks that crash, repeatable random numbers, and
-//! sample messages of any dictionary. A second parser, scenarios of the session layer, and a
-//! simulated world. Proxies and TLS as counterparties.
+//! Tools for tests:
 //!
-//! **Invariant:** a dev-dependency only; nothing here is part of the product.
+//! - laws that every implementation of a trait obeys;
+//! - counted allocations, and directories that are removed on drop;
+//! - disks that crash, repeatable random numbers, and sample messages of any dictionary;
+//! - a second parser, scenarios of the session layer, and a simulated world;
+//! - proxies and TLS counterparties.
+//!
+//! **Invariant:** a dev-dependency only; no product code depends on this crate.
 
 #![deny(unsafe_code)]
 

@@ -1,15 +1,15 @@
-//! A second parser, written plainly from the standard: what the codec's is compared with.
+//! A second, plain parser written from the standard, against which the codec is compared.
 //!
-//! It looks at one byte after the other, copies what it finds, and shares no code with the codec
-//! but the list of data fields.
+//! The parser reads byte by byte and copies every field. Its only code shared with the codec is the
+//! list of data fields.
 
 use transfix_codec::{Tag, data};
 
-/// One field: its tag, 0 if it is no valid one; the text before the `=`; its value.
+/// One field: tag (0 if invalid), the text before `=`, and the value.
 pub type PlainField = (u32, Vec<u8>, Vec<u8>);
 
-/// The fields of a whole message, and whether CheckSum(10) holds; `None` if MsgType(35) is not the
-/// third field, or the last one is not a CheckSum(10) of three bytes.
+/// Returns the fields of a whole message, and true if CheckSum(10) is correct. Returns `None` if
+/// MsgType(35) is not the third field, or if the last field is not a CheckSum(10) of three bytes.
 #[must_use]
 pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
     let mut fields: Vec<PlainField> = Vec::new();
@@ -29,7 +29,7 @@ pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
         let tag = tag_of(text);
         let value = at + equals + 1;
         if let Some(length) = length_before(&fields, tag) {
-            // The value may hold delimiters, but not the end of the message.
+            // The value may contain delimiters, but must end before the end of the message.
             let until = value.saturating_add(length);
             if until < frame.len() - 1 && frame[until] == 1 {
                 end = until;
@@ -49,14 +49,14 @@ pub fn parse(frame: &[u8]) -> Option<(Vec<PlainField>, bool)> {
     Some((fields, holds))
 }
 
-/// A tag is a number without leading zeros; more than nine digits are no tag.
+/// Parses a tag. Leading zeros or more than nine digits make the tag invalid.
 fn tag_of(text: &[u8]) -> u32 {
     let text = String::from_utf8_lossy(text);
     let number: u32 = text.parse().unwrap_or(0);
     if number.to_string() == text && text.len() <= 9 { number } else { 0 }
 }
 
-/// Returns the length of the data field `tag` that the field before states.
+/// Returns the length of data field `tag` as stated by the field before.
 fn length_before(fields: &[PlainField], tag: u32) -> Option<usize> {
     let (before, _, value) = fields.last()?;
     if data::length_of(Tag(tag)) != Some(Tag(*before)) {

@@ -1,4 +1,4 @@
-//! A program of somebody else beside a test.
+//! External programs that run beside a test.
 
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -12,10 +12,10 @@ use crate::temp::TempDir;
 pub struct Program(Child);
 
 impl Program {
-    /// Starts it; what it writes goes nowhere. `package`: what has it in Debian.
+    /// Starts the program and discards its output. `package` is the Debian package of the program.
     ///
     /// # Panics
-    /// If it is not there.
+    /// If the program is missing.
     #[must_use]
     pub fn start(name: &str, package: &str, args: &[&str]) -> Self {
         let mut command = Command::new(name);
@@ -33,7 +33,7 @@ impl Drop for Program {
     }
 }
 
-/// haproxy, which passes all on and sends a header of the PROXY protocol first.
+/// An haproxy that forwards all bytes and sends a PROXY protocol header first.
 #[derive(Debug)]
 pub struct Haproxy {
     address: SocketAddr,
@@ -42,7 +42,7 @@ pub struct Haproxy {
 }
 
 impl Haproxy {
-    /// Starts one that listens at `ip` and connects from there to `to`, and waits until it listens.
+    /// Starts haproxy at `ip` with backend `to`, and waits until haproxy listens.
     ///
     /// # Panics
     /// If the program is missing.
@@ -71,7 +71,7 @@ impl Haproxy {
         Self { address, _program: program, _dir: dir }
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address

@@ -1,8 +1,8 @@
-//! Proxies beside a test: CONNECT of HTTP, SOCKS5, and one that names its client by the PROXY
-//! protocol.
+//! Proxies for tests: HTTP CONNECT, SOCKS5, and a proxy that sends the client's address by the
+//! PROXY protocol.
 //!
-//! They refuse what the standards forbid, so that a test which passes with them passes with the
-//! programs that people run.
+//! The proxies refuse everything that the standards forbid. A test that passes here therefore
+//! passes with real proxies.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -20,31 +20,31 @@ pub type Login = (String, String);
 /// The version of the PROXY protocol's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Header {
-    /// A line of text.
+    /// Version 1: a line of text.
     V1,
-    /// Binary.
+    /// Version 2: binary.
     V2,
 }
 
 /// The protocol of a proxy.
 #[derive(Clone, Debug)]
 pub enum Kind {
-    /// CONNECT of HTTP (RFC 9110 section 9.3.6), with Basic credentials if it has a login.
+    /// HTTP CONNECT (RFC 9110 section 9.3.6), with Basic credentials if a login is given.
     Http(Option<Login>),
-    /// SOCKS5 (RFC 1928), with the credentials of RFC 1929 if it has a login.
+    /// SOCKS5 (RFC 1928), with RFC 1929 credentials if a login is given.
     Socks5(Option<Login>),
-    /// Connects to `to` from the address `from`, and sends the header before all else.
+    /// Connects to `to` from the address `from`, and sends a PROXY header first.
     Announcing {
-        /// Its own address.
+        /// Source address of the proxy.
         from: Ipv4Addr,
-        /// Where it connects to.
+        /// Destination of the proxy.
         to: SocketAddr,
-        /// How it names its client.
+        /// Version of the header.
         header: Header,
     },
 }
 
-/// A proxy that ends with the test. Connections that it has put through end with their sides.
+/// A proxy that ends with the test. A forwarded connection ends when either side ends.
 #[derive(Debug)]
 pub struct Proxy {
     address: SocketAddr,
@@ -52,7 +52,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at `at`.
+    /// Starts a proxy that listens at `at`.
     ///
     /// # Panics
     /// If the address is taken.
@@ -68,14 +68,14 @@ impl Proxy {
                     break;
                 }
                 let kind = kind.clone();
-                // A client that breaks the rules is closed; its test says what it misses.
+                // A client that breaks the rules is disconnected; its test then fails.
                 thread::spawn(move || kind.serve(client));
             }
         });
         Self { address, is_over }
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub const fn address(&self) -> SocketAddr {
         self.address
@@ -85,7 +85,7 @@ impl Proxy {
 impl Drop for Proxy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Release);
-        // Wakes the thread that listens.
+        // Wakes the thread that accepts.
         drop(TcpStream::connect(self.address));
     }
 }
@@ -113,7 +113,7 @@ impl Kind {
     }
 }
 
-/// Copies to the end, and ends the other side then.
+/// Copies all bytes, then closes the other side.
 fn pass_on(mut from: &TcpStream, mut to: &TcpStream) {
     let _ = io::copy(&mut from, &mut to);
     let _ = to.shutdown(Shutdown::Write);

@@ -1,19 +1,19 @@
 //! Random numbers that a seed repeats on every machine.
 
-/// SplitMix64: small, fast, good enough to choose test cases.
+/// SplitMix64: small, fast, and good enough to choose test cases.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,
 }
 
 impl Random {
-    /// The same seed gives the same numbers.
+    /// Creates a generator. The same seed gives the same numbers.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self { state: seed }
     }
 
-    /// Any number.
+    /// Returns the next number, from the full range of `u64`.
     pub const fn next(&mut self) -> u64 {
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.state;
@@ -22,7 +22,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number from 0 up to, but not including, `end`.
+    /// Returns a number from 0 up to, but not including, `end`.
     ///
     /// # Panics
     /// If `end` is 0.

@@ -1,4 +1,4 @@
-//! Sample messages made from a dictionary: sound ones of every type, as small or as full as wanted.
+//! Valid sample messages of every type in a dictionary, from minimal to complete.
 //!
 //! ```
 //! use transfix_testkit::random::Random;
@@ -15,18 +15,18 @@ use transfix_dictionary::{DataType, Dictionary, Field, Flat, FlatMember, Member,
 
 use crate::random::Random;
 
-/// How much of what the dictionary lists is written.
+/// Selects which members of the dictionary are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Extent {
     /// The required fields and groups, and the first field of each entry.
     Required,
-    /// Every field and group, two entries each outside and one within.
+    /// Every field and group. Outer groups have two entries, nested groups have one.
     Everything,
-    /// The required fields and groups, and some others by chance.
+    /// The required fields and groups, and random optional ones.
     Some,
 }
 
-/// Makes messages.
+/// Generates sample messages.
 #[derive(Debug)]
 pub struct Sample<'d> {
     session: &'d Dictionary,
@@ -34,34 +34,35 @@ pub struct Sample<'d> {
     random: Random,
 }
 
-/// Fields being written, and the tags of the level at hand.
+/// Fields written so far, and the tags of the current level.
 struct Level<'l> {
     out: &'l mut Vec<u8>,
     tags: Vec<u32>,
     extent: Extent,
     depth: usize,
-    /// True if the members are those of the session's dictionary.
+    /// True if the members come from the session's dictionary.
     is_session: bool,
 }
 
 impl<'d> Sample<'d> {
-    /// Messages of `application` in the frame of `session`; the same dictionary up to FIX 4.4.
+    /// Creates messages of `application` with the header and trailer of `session`. Up to FIX 4.4
+    /// both are the same dictionary.
     #[must_use]
     pub const fn new(session: &'d Dictionary, application: &'d Dictionary, random: Random) -> Self {
         Self { session, application, random }
     }
 
-    /// All messages that the two dictionaries have, those of the session layer once.
+    /// Returns all messages of the two dictionaries. Session layer messages appear once.
     pub fn messages(&self) -> impl Iterator<Item = &'d Message> + use<'d> {
         let session = self.session;
         let is_own = move |message: &&Message| session.message(&message.msg_type).is_none();
         session.messages().iter().chain(self.application.messages().iter().filter(is_own))
     }
 
-    /// A sound message of that type.
+    /// Returns a valid message of this type.
     ///
     /// # Panics
-    /// If the dictionary names its message by what no MsgType(35) can be.
+    /// If the dictionary has a message type that MsgType(35) cannot carry.
     pub fn message(&mut self, message: &Message, extent: Extent) -> Vec<u8> {
         let mut fields = Vec::new();
         let is_session = self.session.message(&message.msg_type).is_some();
@@ -82,7 +83,7 @@ impl<'d> Sample<'d> {
         }
     }
 
-    /// The members of one level, in their order.
+    /// Writes the members of one level, in order.
     fn level(&mut self, members: &[Member], level: &mut Level<'_>) {
         let flat: Vec<FlatMember<'_>> = Flat::of(members).collect();
         let is_entry = level.depth > 0;
@@ -93,7 +94,7 @@ impl<'d> Sample<'d> {
             let is_pair = next.and_then(data::length_of) == Some(Tag(member.tag));
             let is_wanted = member.required || is_entry && n == 0 || self.wants(level.extent);
             n += 1 + usize::from(is_pair);
-            // Some dictionaries publish a field twice in one message.
+            // Some dictionaries list a field twice in one message.
             if !is_wanted || level.tags.contains(&member.tag) {
                 continue;
             }
@@ -129,7 +130,7 @@ impl<'d> Sample<'d> {
     }
 
     fn field(&mut self, number: u32, level: &mut Level<'_>) {
-        // As validation does: the dictionary that the members are from speaks first.
+        // As in validation, the dictionary of the members takes precedence.
         let [first, second] = if level.is_session {
             [self.session, self.application]
         } else {
@@ -145,7 +146,7 @@ impl<'d> Sample<'d> {
         }
     }
 
-    /// A code, or two where there may be several.
+    /// Returns a code, or two codes if the field allows several.
     fn code(&mut self, field: &Field) -> String {
         let code = |random: &mut Random| field.codes[random.below(field.codes.len())].value.clone();
         let mut value = code(&mut self.random);
@@ -163,7 +164,7 @@ fn put(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     out.push(1);
 }
 
-/// Values of that type.
+/// Returns valid values of this data type.
 const fn texts(data_type: DataType) -> &'static [&'static str] {
     use DataType as T;
     match data_type {

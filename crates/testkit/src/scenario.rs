@@ -1,8 +1,7 @@
 //! Scenarios of the session layer: one exchange each, in plain text, played in several worlds.
 //!
-//! The format is described in `testdata/scenarios/README.md`. **Invariant:** a scenario says what
-//! the counterparty does and what it must see; how the bytes get there is the business of a
-//! [`World`].
+//! `testdata/scenarios/README.md` describes the format. **Invariant:** a scenario lists the
+//! counterparty's actions and the expected answers; the [`World`] transports the bytes.
 
 mod line;
 mod parse;
@@ -26,95 +25,96 @@ pub enum Side {
     Initiator,
 }
 
-/// One file.
+/// The contents of one scenario file.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The path below the folder of scenarios, without its ending.
+    /// Path below the folder of scenarios, without the extension.
     pub name: String,
-    /// The behaviour that the scenario shows, in one line.
+    /// The behavior that the scenario shows, in one line.
     pub title: String,
-    /// The rule of the standard, or the decision.
+    /// The rule of the standard, or the project's decision.
     pub why: String,
-    /// The versions that it holds for.
+    /// Versions for which the scenario is valid.
     pub versions: Vec<Version>,
-    /// The role of the session under test; the first of several.
+    /// Role of the session under test; the first role if there are several.
     pub side: Side,
-    /// It holds for both roles alike.
+    /// True if the scenario is valid for both roles.
     pub both_sides: bool,
-    /// Settings of the session, as lines of TOML.
+    /// Session settings, as lines of TOML.
     pub settings: String,
-    /// Settings of the engine, as lines of TOML.
+    /// Engine settings, as lines of TOML.
     pub engine: String,
-    /// Settings that every session has here, but this one has not.
+    /// Default settings of scenarios that this scenario leaves out.
     pub unset: Vec<String>,
-    /// Worlds that cannot play it, each with the reason.
+    /// Worlds that cannot play this scenario, each with the reason.
     pub not_in: Vec<(String, String)>,
     steps: Vec<Line>,
 }
 
-/// One step and where it stands.
+/// One step and its line number.
 #[derive(Clone, Debug)]
 struct Line {
     number: usize,
     text: String,
-    /// Only in these versions.
+    /// The step applies to these versions only.
     versions: Option<Vec<Version>>,
     step: Step,
 }
 
-/// An action, or an event that must have happened.
+/// An action of the scenario, or an event that it expects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Step {
     Connect,
-    /// Connects and exchanges Logon(A), with these fields of the initiator's in place of the usual.
+    /// Connects and exchanges Logon(A). These fields replace the initiator's defaults.
     Logon(String),
     /// The counterparty sends this message.
     In(String),
     /// The counterparty sends these bytes.
     Raw(String),
-    /// The next message that we send is so.
+    /// We send a message with these fields next.
     Out(String),
-    /// The next message that we send is a Reject(3) with these fields.
+    /// We send a Reject(3) with these fields next.
     Rejects(String),
-    /// The next message that the application gets is so.
+    /// The application receives a message with these fields next.
     App(String),
-    /// The application gets this message back, which was not sent.
+    /// The application gets this unsent message back.
     Returned(String),
-    /// Nothing more has come, and the connection is up.
+    /// No further message has arrived, and the connection is open.
     Silence,
-    /// We have closed the connection, and the reason contains these words.
+    /// We have closed the connection. The reason contains these words.
     Closed(String),
     /// The counterparty closes the connection.
     Close,
-    /// Another connection sends this message, and is closed without one.
+    /// Another connection sends this message and is closed without an answer.
     Intrude(String),
-    /// Time passes.
+    /// This much time passes.
     Wait(Duration),
-    /// The application sends this message; it is refused with these words if there are any.
+    /// The application sends this message. If words are given, the message is refused with these
+    /// words.
     Send(String, Option<String>),
-    /// The operator of our side does this.
+    /// The operator of our side performs this action.
     Operate(Operation),
-    /// The next numbers in and out.
+    /// The next inbound and outbound numbers are these.
     Numbers(u64, u64),
 }
 
 impl Scenario {
-    /// Reads one file; `name` stands for it in reports.
+    /// Parses one file; `name` appears in reports.
     ///
     /// # Errors
-    /// The line and what is wrong with it.
+    /// Names the line and the fault.
     pub fn parse(name: &str, text: &str) -> Result<Self, String> {
         parse::scenario(name, text)
     }
 
-    /// The scenario for each role that it holds for.
+    /// Returns the scenario once for each role that it is valid for.
     #[must_use]
     pub fn sides(&self) -> Vec<Self> {
         let other = Self { side: Side::Initiator, ..self.clone() };
         if self.both_sides { vec![self.clone(), other] } else { vec![self.clone()] }
     }
 
-    /// How long it takes where time cannot be simulated.
+    /// Returns the total waiting time if the clock is real.
     #[must_use]
     pub fn waits(&self) -> Duration {
         let wait = |line: &Line| match line.step {
@@ -124,21 +124,21 @@ impl Scenario {
         self.steps.iter().map(wait).sum()
     }
 
-    /// Returns true if our side is restarted from its store, which must outlive it therefore.
+    /// Returns true if the scenario restarts our side, which then needs a store on disk.
     #[must_use]
     pub fn restarts(&self) -> bool {
         self.steps.iter().any(|line| line.step == Step::Operate(Operation::Restart))
     }
 
-    /// Why `world` cannot play it, if so.
+    /// Returns the reason why `world` cannot play this scenario, if any.
     #[must_use]
     pub fn excuse(&self, world: &str) -> Option<&str> {
         let found = self.not_in.iter().find(|(name, _)| name == world);
         found.map(|(_, reason)| reason.as_str())
     }
 
-    /// The whole file of settings of the session under test in this version. `address` is where it
-    /// listens or connects to.
+    /// Returns the settings file of the session under test for this version. `address` is the
+    /// address to listen at or to connect to.
     #[must_use]
     pub fn settings(&self, version: Version, address: &str) -> String {
         let role = match self.side {
@@ -167,18 +167,18 @@ impl Scenario {
     }
 }
 
-/// Where a scenario went wrong.
+/// The point at which a scenario failed.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// The line of the file.
+    /// Line number in the file.
     pub line: usize,
     /// The line's text.
     pub text: String,
     /// The expected event and the actual one.
     pub what: String,
-    /// The messages that went over the connection before.
+    /// The messages exchanged on the connection before.
     pub transcript: Vec<String>,
-    /// How long the file has waited before.
+    /// Time that the scenario had waited before.
     pub waited: Duration,
 }
 

@@ -1,20 +1,20 @@
-//! A directory for one test.
+//! A temporary directory for one test.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::{env, fs, process};
 
-/// A new, empty directory; removed with all it holds when dropped.
+/// A new, empty directory that is removed with its contents on drop.
 #[derive(Debug)]
 pub struct TempDir {
     path: PathBuf,
 }
 
 impl TempDir {
-    /// Makes one under the system's directory for temporary files.
+    /// Creates a directory in the system's directory for temporary files.
     ///
     /// # Panics
-    /// If it can't be made.
+    /// If the directory cannot be created.
     #[must_use]
     pub fn new() -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
@@ -23,14 +23,14 @@ impl TempDir {
             let path = env::temp_dir().join(format!("transfix-{}-{count}", process::id()));
             match fs::create_dir(&path) {
                 Ok(()) => return Self { path },
-                // Left by a killed process that had the same id.
+                // A killed process with the same process id left this directory.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => panic!("temporary directory {}: {error}", path.display()),
             }
         }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

@@ -1,4 +1,4 @@
-//! TLS as another program speaks it: blocking, with the files of [`crate::certificates`].
+//! Blocking TLS counterparties, with the files of [`crate::certificates`].
 
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
@@ -16,17 +16,17 @@ use rustls::{
 
 use crate::certificates::Signed;
 
-/// A client's end of a connection.
+/// The client's end of a connection.
 pub type ClientStream = StreamOwned<ClientConnection, TcpStream>;
-/// A server's end of a connection.
+/// The server's end of a connection.
 pub type ServerStream = StreamOwned<ServerConnection, TcpStream>;
-/// Versions of TLS.
+/// A set of TLS versions.
 pub type Versions = &'static [&'static SupportedProtocolVersion];
-/// TLS 1.2 alone.
+/// TLS 1.2 only.
 pub static TLS12: Versions = &[&rustls::version::TLS12];
-/// TLS 1.3 alone.
+/// TLS 1.3 only.
 pub static TLS13: Versions = &[&rustls::version::TLS13];
-/// Both.
+/// TLS 1.2 and TLS 1.3.
 pub static TLS12_AND_13: Versions = &[&rustls::version::TLS12, &rustls::version::TLS13];
 
 fn roots(ca: &Path) -> RootCertStore {
@@ -43,10 +43,11 @@ fn pair(own: &Signed) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) 
     (chain, PrivateKeyDer::from_pem_file(&own.key).expect("a key"))
 }
 
-/// A client that trusts `ca` and shows `own`; its connections resume each other.
+/// Returns a client that trusts `ca` and presents `own`. Its connections resume earlier TLS
+/// sessions.
 ///
 /// # Panics
-/// If a file is no PEM.
+/// If a file is not PEM.
 #[must_use]
 pub fn client(ca: &Path, own: Option<&Signed>, versions: Versions) -> Arc<ClientConfig> {
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -59,10 +60,10 @@ pub fn client(ca: &Path, own: Option<&Signed>, versions: Versions) -> Arc<Client
     })
 }
 
-/// Connects to the host of this name. The handshake is made by the first write or read.
+/// Connects to `to` with server name `name`. The first write or read performs the handshake.
 ///
 /// # Panics
-/// If nobody listens, or the name is none.
+/// If the connection is refused, or `name` is invalid.
 #[must_use]
 pub fn connect(client: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> ClientStream {
     let name = ServerName::try_from(name.to_owned()).expect("a name");
@@ -70,10 +71,11 @@ pub fn connect(client: &Arc<ClientConfig>, to: SocketAddr, name: &str) -> Client
     StreamOwned::new(tls, TcpStream::connect(to).expect("a connection"))
 }
 
-/// A server that shows `own`; with `ca` each client must show a certificate of that authority.
+/// Returns a server that presents `own`. If `ca` is given, each client must present a certificate
+/// of that authority.
 ///
 /// # Panics
-/// If a file is no PEM.
+/// If a file is not PEM.
 #[must_use]
 pub fn server(own: &Signed, ca: Option<&Path>, versions: Versions) -> Arc<ServerConfig> {
     let provider = Arc::new(aws_lc_rs::default_provider());
@@ -91,10 +93,10 @@ pub fn server(own: &Signed, ca: Option<&Path>, versions: Versions) -> Arc<Server
     Arc::new(builder.with_single_cert(chain, key).expect("a pair"))
 }
 
-/// The server's end of a connection that was accepted.
+/// Returns the server's end of an accepted connection.
 ///
 /// # Panics
-/// If the settings do not fit.
+/// If the settings are inconsistent.
 #[must_use]
 pub fn accept(server: &Arc<ServerConfig>, socket: TcpStream) -> ServerStream {
     let tls = ServerConnection::new(Arc::clone(server)).expect("a server");

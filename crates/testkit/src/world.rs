@@ -1,11 +1,13 @@
-//! A simulated world: two sessions of the engine, each with its store and its application, a
-//! connection between them, and clocks. A seed gives the same world on every machine.
+//! A simulated world: two sessions, each with its store and its application, a connection between
+//! them, and clocks. A seed gives the same world on every machine.
 //!
-//! Laws, checked at every step: those of the wire (`observer`), of crashes (`side`), and these.
-//! Each application message that one session accepted is delivered by the other once and in order,
-//! or given up by a reset. A counterparty that answers is never disconnected, and silence is found
-//! in time. The expected number of a session whose counterparty writes moves on. Nothing spins, and
-//! queues are bounded. After the faults have ceased, all is well within a bound.
+//! Laws, checked at every step, beside those of the wire (`observer`) and of crashes (`side`):
+//!
+//! - Each accepted application message is delivered once and in order, or given up by a reset.
+//! - A responsive counterparty is never disconnected, and silence is detected in time.
+//! - The expected number of a session advances while its counterparty writes.
+//! - Nothing spins, and queues are bounded.
+//! - After the faults have ceased, both sides recover within a bound.
 
 mod app;
 mod disk;
@@ -38,25 +40,25 @@ pub use plan::WorldKind;
 pub use trace::Trace;
 
 const SECOND: u64 = 1_000 * MS;
-/// Steps without the clock moving on: beyond it somebody spins.
+/// Steps without an advance of the clock. Beyond this limit a session is spinning.
 const STEPS_PER_MOMENT_MAX: u32 = 1_000_000;
 
-/// The number of events in a world, which shows how much the seeds try.
+/// Counts of events in a world. They show how much the seeds cover.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Application messages delivered, both ways.
+    /// Application messages delivered, in both directions.
     pub delivered: u64,
-    /// Frames written, both ways.
+    /// Frames written, in both directions.
     pub frames: u64,
-    /// ResendRequests(2) written, both ways.
+    /// ResendRequest(2)s written, in both directions.
     pub requests: u64,
     /// Connections made.
     pub connections: u64,
-    /// Sessions ended by a verdict, a timeout among them.
+    /// Sessions ended by a verdict, including timeouts.
     pub verdicts: u64,
-    /// Processes that have ended in the middle of something.
+    /// Processes that ended during an operation.
     pub crashes: u64,
-    /// Virtual time until all was well, in nanoseconds.
+    /// Virtual time until full recovery, in nanoseconds.
     pub ended_ns: u64,
 }
 
@@ -73,7 +75,7 @@ impl Summary {
     }
 }
 
-/// The data that worlds share: the rules of each version, which take long to compile.
+/// Data that worlds share: the compiled rules of each version.
 #[derive(Clone, Default)]
 pub struct Ground {
     rules: Rules,
@@ -104,7 +106,7 @@ fn run_honest(ground: &Ground, seed: u64, kind: WorldKind, trace: &Trace) -> Sum
     world.summarize()
 }
 
-/// Two sessions and what lies between them; side 0 is the initiator.
+/// Two sessions and the network between them; side 0 is the initiator.
 struct World {
     random: Random,
     plan: Plan,
@@ -113,12 +115,12 @@ struct World {
     sides: [Side; 2],
     net: net::Shared,
     connects_at: u64,
-    /// When the application answers the Logon(A) that waits for it.
+    /// Time at which the application answers its pending Logon(A).
     answers_at: [Option<u64>; 2],
-    /// When a disk has made safe what was committed.
+    /// Time at which the disk makes committed batches safe.
     safe_at: [Option<u64>; 2],
     acts_at: u64,
-    /// Faults have ceased.
+    /// True after the faults have ceased.
     resting: bool,
     summary: Summary,
 }
@@ -197,7 +199,7 @@ impl World {
         self.trace.add(self.now, what);
     }
 
-    /// Draws an action of the applications, of operators, or of the world, and carries it out.
+    /// Draws an action of the applications, of operators, or of the world, and performs it.
     fn act(&mut self) {
         let side = self.random.below(2);
         let odds = self.plan.odds;
@@ -248,11 +250,11 @@ impl World {
         }
     }
 
-    /// Somebody writes to a side in the name of the other.
+    /// Injects a message to one side in the name of the other.
     fn forge(&mut self, side: usize) {
         let seen = self.sides[side].rig.look();
         let live = matches!(seen.state, State::Active | State::LogoutSent);
-        // Only between two messages would it be one.
+        // A forged message is valid only between two messages.
         if !live || !self.net.lock().is_between_messages(1 - side) {
             return;
         }
@@ -266,7 +268,7 @@ impl World {
         self.net.lock().inject(1 - side, &message);
     }
 
-    /// An operator does by hand what operators do.
+    /// Performs a random operator action.
     fn operate(&mut self, side: usize) {
         let kinds = match (self.plan.odds.operator_resets, self.plan.odds.in_session_resets) {
             (true, true) => &[0, 1, 2, 3, 4][..],
@@ -287,7 +289,7 @@ impl World {
             match what {
                 0 => _ = session.test_request(now, &format!("T{number}"), out),
                 1 => _ = session.request_resend(now, begin, 0, out),
-                // FIX 4.0 has no word for it: both sides would have to be told.
+                // FIX 4.0 has no ResetSeqNumFlag(141): the operator would have to reset both sides.
                 2 if old => {}
                 2 => session.reset_at_next_logon(),
                 4 => _ = session.reset_in_session(now, out),
@@ -303,7 +305,7 @@ impl World {
         self.go_on(side, outcome);
     }
 
-    /// The wall clock of a side jumps; the other clock never does.
+    /// Makes the wall clock of a side jump. The monotonic clock never jumps.
     fn jump(&mut self, side: usize) {
         let most = self.plan.jump_s_max;
         let ahead_s = self.random.below(2 * most + 1) as i64 - most as i64;
@@ -311,7 +313,7 @@ impl World {
         self.sides[side].ahead_ns = ahead_s * SECOND as i64;
     }
 
-    /// The connection breaks: what is under way is lost, and each side learns of it some time.
+    /// Breaks the connection. Bytes in transit are lost, and each side notices after some time.
     fn cut(&mut self) {
         let most = self.plan.odds.unnoticed_ms_max + 1;
         let notices_at = [0, 1].map(|_| self.now + self.random.below(most) as u64 * MS);
@@ -319,7 +321,7 @@ impl World {
         self.net.lock().cut(notices_at);
     }
 
-    /// All that happens next, at one moment.
+    /// Processes all events at the next moment.
     fn step(&mut self) {
         self.now = self.next_at().max(self.now);
         self.net.lock().now = self.now;
@@ -350,7 +352,7 @@ impl World {
         next
     }
 
-    /// One thing that is due; returns whether there was one.
+    /// Processes one due event. Returns false if none was due.
     fn step_now(&mut self) -> bool {
         if !self.sides[0].rig.look().is_up && self.now >= self.connects_at {
             self.connect();
@@ -383,15 +385,14 @@ impl World {
         false
     }
 
-    /// The application answers a Logon(A) some time after it was asked. Returns whether it does so
-    /// now.
+    /// Answers a pending Logon(A) after a delay. Returns true if the application answers now.
     fn answers_later(&mut self, side: usize) -> bool {
         if self.sides[side].app.lock().answer.is_none() {
             self.answers_at[side] = None;
             return false;
         }
         let at = *self.answers_at[side].get_or_insert_with(|| {
-            // The last one is too late.
+            // The longest delay exceeds the time limit.
             self.now + [0, 1, 50, 3_000, 30_000][self.random.below(5)] * MS
         });
         if self.now < at {
@@ -407,7 +408,7 @@ impl World {
         true
     }
 
-    /// A disk makes safe what was committed some time before. Returns whether it does so now.
+    /// Makes committed batches safe after a delay. Returns true if the disk does so now.
     fn makes_safe(&mut self, side: usize) -> bool {
         let Some(pace) = self.sides[side].disk.pace.clone().filter(|pace| pace.waits()) else {
             self.safe_at[side] = None;
@@ -425,7 +426,7 @@ impl World {
         true
     }
 
-    /// The initiator connects. An acceptor that still has a connection does not take another one.
+    /// Connects the initiator. An acceptor that still has a connection does not accept another one.
     fn connect(&mut self) {
         self.summary.connections += 1;
         let refused = self.sides[1].rig.look().is_up;
@@ -444,7 +445,7 @@ impl World {
             self.go_on(side, outcome);
         }
         if !self.sides[0].rig.look().is_up && self.connects_at <= self.now {
-            // Closed by its schedule.
+            // The schedule has closed the session.
             self.reconnect_later(0);
         }
     }
@@ -480,7 +481,7 @@ impl World {
         }
     }
 
-    /// The faults cease; all must be well within a bound, without many words.
+    /// Ends the faults. Both sides must recover within a bound and without excess messages.
     fn rest(&mut self) {
         self.resting = true;
         self.say(|| "the faults cease".to_owned());
@@ -499,7 +500,7 @@ impl World {
                 panic!("nothing moves any more: {}", self.stand());
             }
             self.check_words(begun, written);
-            // Without heartbeats nobody would find out that the last message was lost.
+            // Without heartbeats neither side would notice that the last message was lost.
             self.acts_at = sends_at.max(self.now);
             self.step();
             if self.now >= sends_at {

@@ -1,4 +1,4 @@
-//! The applications of the engines of a world.
+//! The applications of the simulated engines.
 
 use std::panic::resume_unwind;
 use std::sync::{Arc, PoisonError};
@@ -12,7 +12,7 @@ use transfix::{
 use super::ledger::{Board, CALLBACK, Lost};
 use super::machine::MS;
 
-/// First source of messages that come from the callbacks of other sessions.
+/// First source number of messages from callbacks of other sessions.
 const ROUTED: u64 = 8;
 
 /// The application of one side of one session.
@@ -20,11 +20,12 @@ pub(super) struct App {
     pub(super) board: Arc<Board>,
     pub(super) side: usize,
     pub(super) session: usize,
-    /// Identities of all sessions of this side.
+    /// Ids of all sessions of this side.
     pub(super) others: Arc<Vec<SessionId>>,
-    /// It is called in a thread of its own: to be told of each frame too would change the world.
+    /// True if the application runs in a separate thread. Such an application gets no frame
+    /// callbacks, because they would change the world.
     pub(super) is_pooled: bool,
-    /// The state that it was told of last.
+    /// The last state reported to the application.
     pub(super) state: State,
 }
 
@@ -59,7 +60,7 @@ impl App {
 /// Sends the next message of this source.
 pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, source: u64) {
     let id = board.with(at, |ledger| ledger.draw(source));
-    // The thread may write the body slowly; the engine may stop meanwhile.
+    // The thread may write the body slowly. The engine may stop during this time.
     let machine = &board.machine;
     let pause_ms = if machine.below(8) == 0 { machine.below(300) as u64 } else { 0 };
     let sent = handle.send("D", |body| {
@@ -72,7 +73,7 @@ pub(super) fn send(board: &Board, at: (usize, usize), handle: &SessionHandle, so
     board.with(at, |ledger| match sent {
         Ok(Sent::Direct(seq) | Sent::Stored(seq)) => ledger.accept(id, Some(seq)),
         Ok(_) => ledger.accept(id, None),
-        // It may be in the store, or not.
+        // The store may or may not contain the message.
         Err(SendError::Failed) => {}
         Err(_) => ledger.refuse(id),
     });
@@ -82,7 +83,7 @@ fn fill(body: &mut Body<'_>, id: u64) {
     body.uint(tag::CL_ORD_ID, id);
 }
 
-/// The id in the body of a message.
+/// Returns the id in the body of a message.
 fn id_of(body: &[u8]) -> u64 {
     let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
     digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))
@@ -100,7 +101,8 @@ impl Application for App {
         let id = message.uint(tag::CL_ORD_ID)?;
         let seq = message.uint(tag::MSG_SEQ_NUM)?;
         if self.is_pooled && self.board.chance(self.board.odds().pause) {
-            // Whatever happens meanwhile, it has not had the message yet.
+            // Other threads may run during this sleep. The application does not have the message
+            // yet.
             self.board.machine.sleep(self.board.machine.below(200) as u64 * MS);
         }
         self.board
@@ -116,7 +118,7 @@ impl Application for App {
         }
         if self.board.chance(odds.panic) {
             self.board.machine.say(|| format!("side {} panics at {id}", self.side));
-            // Without the words of a panic, which nobody is to read.
+            // The panic carries no message, to keep the output clean.
             resume_unwind(Box::new(()));
         }
         Ok(())
@@ -135,7 +137,7 @@ impl Application for App {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // No application may send a Logon(A).
+        // An application must not be able to send a Logon(A).
         if session.send("A", |_| ()).is_ok() {
             self.board.machine.breaks(|| format!("a Logon(A) is sent at {event:?}"));
         }
@@ -146,7 +148,7 @@ impl Application for App {
             SessionNotice::RolledBack(undone) => {
                 let mut numbers = session.next_numbers();
                 if self.is_pooled {
-                    // The session has gone on meanwhile, and may have taken note of more messages.
+                    // The session may have recorded more messages since the report.
                     let nothing = undone.received.is_empty();
                     numbers.0 = if nothing { u64::MAX } else { undone.received.start };
                 }
@@ -174,7 +176,7 @@ impl Application for App {
                 self.board.give_back(self.mine(), id);
                 let machine = &self.board.machine;
                 if machine.below(16) == 0 {
-                    // Others go on meanwhile, and find the session's lock taken.
+                    // Other threads run during this sleep and find the session's lock taken.
                     machine.sleep(machine.below(20) as u64 * MS);
                 }
                 if self.board.chance(self.board.odds().panic) {

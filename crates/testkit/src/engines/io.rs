@@ -1,4 +1,4 @@
-//! The world as an engine sees it: one process on the machine.
+//! The operating system as an engine sees it: one process on the machine.
 
 use std::io;
 use std::net::SocketAddr;
@@ -164,7 +164,7 @@ pub(super) struct SimStream {
 }
 
 impl SimStream {
-    /// As the engine gets it.
+    /// Returns the stream in the form that the engine uses.
     fn shown(self) -> Box<dyn Stream> {
         let has_records = self.process.machine.state().net.has_records;
         if has_records { Box::new(Records::new(self)) } else { Box::new(self) }

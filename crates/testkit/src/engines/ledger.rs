@@ -1,9 +1,9 @@
 //! The messages sent and their outcome: the laws about messages.
 //!
-//! Invariants: a message that a session has accepted is delivered once, and in the order of its
-//! source, or given back; one that was refused never arrives. Two kinds of messages may arrive or
-//! be lost. One was in the memory of a process that was killed, or stopped without its store. The
-//! other was sent by callbacks in a turn that was undone.
+//! Invariants: an accepted message is delivered once and in the order of its source, or is
+//! returned. A refused message never arrives. Two kinds of messages may arrive or be lost: messages
+//! in the memory of a killed process, and messages from callbacks in a turn that was rolled back. A
+//! process that stops without its store counts as killed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,17 +12,17 @@ use transfix::LogonAnswer;
 
 use super::machine::Machine;
 
-/// Sources of messages; each has its own order.
+/// Number of message sources. Messages of one source keep their order.
 pub(super) const SOURCES: u64 = 32;
-/// Those that are sent inside a callback of their own session.
+/// The source of messages that are sent in a callback of their own session.
 pub(super) const CALLBACK: u64 = 0;
 
-/// The state that a session has lost.
+/// The state that a session lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Lost {
-    /// The actions of callbacks in a turn.
+    /// The actions of callbacks in one turn.
     Turn,
-    /// All that the process had in its memory.
+    /// The whole memory of the process.
     Process,
 }
 
@@ -30,18 +30,18 @@ pub(super) enum Lost {
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
     next: u64,
-    /// Their MsgSeqNum(34), if it is known.
+    /// Ids of accepted messages, each with its MsgSeqNum(34) if known.
     accepted: BTreeMap<u64, Option<u64>>,
-    /// Those that may arrive, or not.
+    /// Ids of messages that may or may not arrive.
     maybe: BTreeSet<u64>,
     refused: BTreeSet<u64>,
     returned: BTreeSet<u64>,
-    /// In the order of their delivery, with MsgSeqNum(34).
+    /// Ids and MsgSeqNum(34) of delivered messages, in the order of delivery.
     delivered: Vec<(u64, u64)>,
 }
 
 impl Ledger {
-    /// The id of the next message of this source, which is being sent.
+    /// Returns the id of the next message of `source`.
     pub(super) fn draw(&mut self, source: u64) -> u64 {
         self.next += 1;
         let id = self.next * SOURCES + source;
@@ -49,9 +49,9 @@ impl Ledger {
         id
     }
 
-    /// The session has taken it, and may have given it a number.
+    /// Records that the session accepted a message, and its number if the message has one.
     pub(super) fn accept(&mut self, id: u64, seq: Option<u64>) {
-        // It may have been given back meanwhile.
+        // The message may have been returned in the meantime.
         if self.maybe.remove(&id) {
             self.accepted.insert(id, seq);
         }
@@ -74,7 +74,7 @@ impl Ledger {
         }
     }
 
-    /// The other side's application has it.
+    /// Records that the other side's application received the message.
     fn deliver(&mut self, id: u64, seq: u64) -> Result<(), String> {
         if self.delivered.iter().any(|(other, _)| *other == id) {
             return Err(format!("{id} is delivered twice, with number {seq}"));
@@ -91,7 +91,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Its sender goes on with this number.
+    /// Rolls back the sender to the next outbound number `next_out`.
     fn undo_sent(&mut self, next_out: u64, lost: Lost) -> Result<(), String> {
         for (id, seq) in std::mem::take(&mut self.accepted) {
             let is_undone = seq.is_some_and(|seq| seq >= next_out);
@@ -109,30 +109,30 @@ impl Ledger {
         Ok(())
     }
 
-    /// Its receiver expects this number.
+    /// Rolls back the receiver to the next inbound number `next_in`.
     fn undo_delivered(&mut self, next_in: u64) {
         self.delivered.retain(|(_, seq)| *seq < next_in);
     }
 
-    /// Those that were accepted and have not arrived.
+    /// Returns the ids of messages that were accepted and have not arrived.
     fn missing(&self) -> Vec<u64> {
         let delivered: BTreeSet<u64> = self.delivered.iter().map(|(id, _)| *id).collect();
         self.accepted.keys().filter(|id| !delivered.contains(id)).copied().collect()
     }
 }
 
-/// The ledgers of all sessions, both sides of each.
+/// The ledgers of all sessions, one for each side.
 pub(super) struct Board {
     pub(super) machine: Arc<Machine>,
     ledgers: Mutex<Vec<[Ledger; 2]>>,
-    /// Questions about Logons that wait for an answer.
+    /// Logon(A) questions that wait for an answer.
     pub(super) questions: [Mutex<Vec<LogonAnswer>>; 2],
     pub(super) odds: Mutex<Odds>,
-    /// Ends of connections that applications were told of.
+    /// Number of disconnects reported to applications.
     pub(super) ends: Mutex<u64>,
 }
 
-/// How often applications do something, one in so many; 0 for never.
+/// Frequencies of application actions: an action happens once in this many cases; 0 means never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odds {
     pub(super) answer: usize,
@@ -159,7 +159,7 @@ impl Board {
         self.ledgers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at the messages that this side of a session sends.
+    /// Passes the ledger of one side of a session to `look`.
     pub(super) fn with<T>(
         &self,
         (side, session): (usize, usize),
@@ -182,20 +182,20 @@ impl Board {
         }
     }
 
-    /// The application of this side has got message `id`.
+    /// Records that the application of this side received message `id`.
     pub(super) fn deliver(&self, (side, session): (usize, usize), id: u64, seq: u64) {
         let sender = (1 - side, session);
         let judged = self.with(sender, |ledger| ledger.deliver(id, seq));
         self.judge(sender, judged);
     }
 
-    /// The application of this side got a message of its own back.
+    /// Records that the application of this side got its own message back.
     pub(super) fn give_back(&self, at: (usize, usize), id: u64) {
         let judged = self.with(at, |ledger| ledger.give_back(id));
         self.judge(at, judged);
     }
 
-    /// This side of a session goes on with these numbers, in and out.
+    /// Records that one side of a session continues with these inbound and outbound numbers.
     pub(super) fn undo(
         &self,
         (side, session): (usize, usize),
@@ -207,12 +207,12 @@ impl Board {
         self.judge((side, session), judged);
     }
 
-    /// How many messages have arrived.
+    /// Returns the number of messages that have arrived.
     pub(super) fn delivered(&self) -> u64 {
         self.ledgers().iter().flatten().map(|ledger| ledger.delivered.len() as u64).sum()
     }
 
-    /// Messages that have not arrived, by session and sender.
+    /// Returns the messages that have not arrived, by session and sender.
     pub(super) fn missing(&self) -> Vec<(usize, usize, Vec<u64>)> {
         let ledgers = self.ledgers();
         let all = ledgers.iter().enumerate().flat_map(|(session, sides)| {

@@ -1,13 +1,12 @@
-//! The threads and the time of a world: one thread runs at a time, and a seed chooses which one
-//! goes on where it may be interrupted.
+//! The threads and the time of a world. One thread runs at a time, and a seed chooses the next
+//! thread at each switch point.
 //!
-//! The threads are real ones, so that the code of an engine runs as it stands; each but one waits
-//! for its turn. Another one may go on at each look at a clock, each read and write, each wait,
-//! and each lock that somebody else has. Time stands still but for a microsecond or two at each of
-//! these; when all wait, it jumps to what happens next.
+//! The threads are real, so the engine's code runs unchanged; all threads but one wait for their
+//! turn. Switch points are clock reads, reads, writes, waits, and contended locks. Time advances by
+//! a microsecond or two at each switch point. When all threads wait, time jumps to the next event.
 //!
-//! Invariants: between two such places nobody else runs; a world that is over sets all free, so
-//! that its threads end.
+//! Invariants: between two switch points no other thread runs. A finished world releases all
+//! threads, so that they end.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,25 +24,25 @@ use crate::world::Trace;
 
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
-/// Looks in a row, at the clock or for bytes, which led to nothing: then a thread is taken to spin.
+/// Fruitless reads of the clock or of a stream in a row, after which a thread counts as spinning.
 const LOOKS_MAX: u32 = 200;
-/// Time that passes at most between two looks of a spinning thread.
+/// Longest time between two reads of a spinning thread.
 const SPIN_NS: u64 = 200 * MS;
-/// Places where another thread may go on: beyond so many the world stands.
+/// Switch points after which the world counts as stuck.
 const PASSES_MAX: u64 = 20_000_000;
 
 thread_local! {
-    /// Which thread of its world this is.
+    /// The index of this thread in its world.
     static ME: Cell<usize> = const { Cell::new(0) };
 }
 
-/// The state of a thread: the event for which the thread waits.
+/// The state of a thread, with the event for which the thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Status {
     Runs,
-    /// Something at this place, until this moment.
+    /// An event at this place, or this moment.
     Waits(u64, Option<usize>),
-    /// The end of this thread.
+    /// The end of another thread.
     Joins(usize),
     Ended,
 }
@@ -56,7 +55,7 @@ struct Task {
     looks: u32,
 }
 
-/// A thread's turn.
+/// Wakes a thread for its turn.
 #[derive(Default)]
 struct Baton {
     is_here: AtomicBool,
@@ -78,41 +77,41 @@ impl Baton {
     }
 }
 
-/// The poller of a thread: events that are ready and not taken yet.
+/// The poller of a thread, with events that are ready and not yet taken.
 #[derive(Default)]
 struct Poller {
     pending: Vec<Ready>,
 }
 
-/// All that a world knows of its threads, and the network between them.
+/// The threads of a world and the network between its engines.
 pub(super) struct State {
     pub(super) random: Random,
     pub(super) now_ns: u64,
     pub(super) net: Net,
     tasks: Vec<Task>,
     places: Vec<Poller>,
-    /// Processes that were killed.
+    /// Killed processes.
     killed: Vec<usize>,
     current: usize,
     switch_one_in: usize,
     passes: u64,
-    /// When what is under way must be over.
+    /// The deadline of the current action.
     over_by_ns: u64,
     broken: Option<String>,
 }
 
-/// The machine that all processes of a world run on.
+/// The machine on which all processes of a world run.
 pub(super) struct Machine {
     state: Mutex<State>,
     is_free: AtomicBool,
     trace: Trace,
-    /// Where the first thread may run before and behind the world.
+    /// CPUs on which the first thread may run outside the world.
     cpus: Option<CpuSet>,
 }
 
 impl Machine {
-    /// The thread that calls is the first one of the world. All of them stay on its CPU: only one
-    /// runs at a time, and another CPU would have to be woken for each change.
+    /// Creates a machine; the calling thread becomes the first thread. All threads are pinned to
+    /// its CPU: only one runs at a time, and switching to another CPU would need a wake-up.
     pub(super) fn new(seed: u64, switch_one_in: usize, trace: Trace) -> Arc<Self> {
         let mut random = Random::new(seed);
         let net = Net::new(Random::new(random.next()));
@@ -142,7 +141,7 @@ impl Machine {
         Arc::new(Self { state, is_free, trace, cpus })
     }
 
-    /// A number below `end`, by the seed.
+    /// Draws a number below `end` from the seed.
     pub(super) fn below(&self, end: usize) -> usize {
         self.state().random.below(end)
     }
@@ -159,7 +158,7 @@ impl Machine {
         self.trace.add(now_ns, what);
     }
 
-    /// Returns true if somebody reads what is said.
+    /// Returns true if the trace is recorded.
     pub(super) const fn is_traced(&self) -> bool {
         self.trace.is_kept()
     }
@@ -168,7 +167,8 @@ impl Machine {
         self.state().now_ns
     }
 
-    /// Sets the moment by which a new action must end, or the world stands; `u64::MAX` for never.
+    /// Sets the deadline of the current action. After the deadline the world counts as stuck;
+    /// `u64::MAX` means no deadline.
     pub(super) fn must_be_over_by(&self, at_ns: u64) {
         self.state().over_by_ns = at_ns;
     }
@@ -177,7 +177,7 @@ impl Machine {
         self.state().passes
     }
 
-    /// A law is broken: the first one counts.
+    /// Reports a broken law. Only the first report counts.
     pub(super) fn breaks(&self, law: impl FnOnce() -> String) {
         if !self.is_free() {
             self.state().broken.get_or_insert_with(law);
@@ -188,7 +188,7 @@ impl Machine {
         self.state().broken.clone()
     }
 
-    /// The world is over, and judged: its threads run as they like.
+    /// Ends the world after its verdict: its threads run freely.
     pub(super) fn set_free(&self) {
         self.is_free.store(true, Ordering::Release);
         let batons: Vec<_> =
@@ -205,7 +205,7 @@ impl Machine {
         self.is_free.load(Ordering::Acquire)
     }
 
-    /// A look at the clock, at which another thread may go on.
+    /// Reads the clock. Another thread may run here.
     pub(super) fn clock(&self) -> u64 {
         self.pass();
         let mut state = self.state();
@@ -216,7 +216,7 @@ impl Machine {
         state.now_ns
     }
 
-    /// Another thread may go on here.
+    /// Marks a switch point: another thread may run here.
     pub(super) fn pass(&self) {
         if self.is_free() {
             return std::thread::yield_now();
@@ -234,7 +234,7 @@ impl Machine {
         }
     }
 
-    /// Another thread goes on here, if one can.
+    /// Switches to another thread, if one can run.
     pub(super) fn give_way(&self) -> bool {
         if self.is_free() {
             return false;
@@ -248,12 +248,12 @@ impl Machine {
         true
     }
 
-    /// This thread has done something: it does not spin.
+    /// Records that this thread did something and is not spinning.
     pub(super) fn has_acted(&self) {
         self.state().tasks[ME.get()].looks = 0;
     }
 
-    /// Waits until this moment, or until something is ready at this place.
+    /// Waits until this moment, or until `place` is ready.
     pub(super) fn wait(&self, until_ns: u64, place: Option<usize>) {
         if self.is_free() {
             std::thread::park_timeout(Duration::from_micros(100));
@@ -265,7 +265,7 @@ impl Machine {
         let me = ME.get();
         state.tasks[me].looks = 0;
         let is_ready = place.is_some_and(|place| !state.places[place].pending.is_empty());
-        // Now and then a wait ends without a reason.
+        // Some waits end spuriously.
         let ends = until_ns <= state.now_ns || is_ready || state.random.below(200) == 0;
         if !ends {
             state.tasks[me].status = Status::Waits(until_ns, place);
@@ -280,7 +280,7 @@ impl Machine {
         }
     }
 
-    /// Gives the turn to somebody, and comes back when it is this thread's again.
+    /// Passes the turn to a thread, and returns when this thread has the turn again.
     fn switch(&self, mut state: MutexGuard<'_, State>) {
         let me = ME.get();
         let next = state.pick();
@@ -363,7 +363,7 @@ impl Machine {
         ready.append(&mut self.state().places[place].pending);
     }
 
-    /// Ends a process: its threads never go on, its connections break.
+    /// Kills a process: its threads never continue, and its connections break.
     pub(super) fn kill(&self, process: usize) {
         let mut state = self.state();
         state.killed.push(process);
@@ -373,7 +373,7 @@ impl Machine {
 }
 
 impl State {
-    /// Time goes by, and what comes by then happens.
+    /// Advances the time and triggers all events up to then.
     fn move_on(&mut self, ns: u64) {
         self.now_ns += ns;
         for (place, ready) in self.net.advance(self.now_ns) {
@@ -381,7 +381,7 @@ impl State {
         }
     }
 
-    /// Something is ready there: whoever waits for it can go on.
+    /// Reports readiness at `place` and wakes the threads that wait there.
     pub(super) fn notify(&mut self, place: usize, ready: Ready) {
         let pending = &mut self.places[place].pending;
         match pending.iter_mut().find(|known| known.token == ready.token) {
@@ -408,7 +408,7 @@ impl State {
                 self.broken.get_or_insert_with(|| format!("the threads run and run: {stand}"));
             }
             if self.broken.is_some() {
-                // The thread of the world says so.
+                // The first thread reports the deadlock.
                 self.tasks[0].status = Status::Runs;
                 return 0;
             }
@@ -438,7 +438,7 @@ impl State {
             let next_ns = waits.chain(self.net.next_ns()).min();
             let spins: Vec<usize> = all().filter(|(_, task)| runs(task)).map(|(i, _)| i).collect();
             match next_ns.filter(|at| *at < u64::MAX) {
-                // A spinning thread reads the clock too: time must not jump far.
+                // A spinning thread reads the clock too, so time must not jump far.
                 Some(at) if !spins.is_empty() => {
                     self.move_on(at.saturating_sub(now_ns).min(SPIN_NS))
                 }
@@ -449,7 +449,7 @@ impl State {
                     self.broken.get_or_insert(format!("nothing will ever happen: {stand}"));
                 }
             }
-            // Those that spin look again.
+            // Spinning threads read again.
             spins.iter().for_each(|&i| self.tasks[i].looks = 0);
         }
     }
@@ -463,7 +463,7 @@ impl State {
     }
 }
 
-/// Says that a thread has ended, also by a panic.
+/// Reports the end of a thread, including an end by panic.
 struct End<'m> {
     machine: &'m Machine,
     task: usize,
@@ -488,7 +488,8 @@ fn baton_of(thread: Thread) -> Arc<Baton> {
     Arc::new(Baton { is_here: AtomicBool::new(false), thread: Mutex::new(Some(thread)) })
 }
 
-/// Returns where the thread could run before. Where it is not allowed, worlds take longer.
+/// Pins the calling thread to its CPU and returns the previous CPU set. Without permission to do
+/// so, worlds run slower.
 fn stay_on_one_cpu() -> Option<CpuSet> {
     let before = sched_getaffinity(None).ok()?;
     let mut one = CpuSet::new();

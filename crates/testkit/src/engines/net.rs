@@ -1,8 +1,8 @@
-//! The network of a world: listeners, connections, bytes under way.
+//! The network of a world: listeners, connections, and bytes in transit.
 //!
-//! Readiness is reported as by epoll, edge-triggered: once for each change, and at the registration
-//! for what is there already. Invariant: bytes of one direction arrive in order, without loss, up
-//! to the end of the connection.
+//! Readiness is edge-triggered as with epoll: reported once for each change, and at registration
+//! for the current state. Invariant: bytes of one direction arrive in order and without loss, up to
+//! the end of the connection.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
@@ -15,13 +15,13 @@ use transfix_transport::{Interest, Token};
 use super::machine::MS;
 use crate::random::Random;
 
-/// The data that a reader gets.
+/// The data that a reader receives.
 #[derive(Debug)]
 enum Packet {
     Bytes(Vec<u8>),
-    /// The other end sends nothing more.
+    /// The other end has finished sending.
     Fin,
-    /// The connection is broken: what has not been read is gone.
+    /// The connection is broken: unread bytes are lost.
     Reset,
 }
 
@@ -32,7 +32,7 @@ enum Event {
     Connects(SocketAddr),
 }
 
-/// How far a connection is.
+/// The state of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connecting,
@@ -40,7 +40,7 @@ enum Phase {
     Refused,
 }
 
-/// One end of a connection; the other one is its neighbour.
+/// One end of a connection. The other end is adjacent in the list.
 struct End {
     process: usize,
     phase: Phase,
@@ -48,26 +48,26 @@ struct End {
     inbox: VecDeque<u8>,
     has_fin: bool,
     is_reset: bool,
-    /// The process has it still.
+    /// True while the process has the connection open.
     is_open: bool,
     has_shut_down: bool,
     wants_room: bool,
     registered: Option<(usize, Token, Interest)>,
 }
 
-/// A place where connections come in.
+/// A listening address.
 struct Listening {
     process: usize,
     waiting: VecDeque<usize>,
     registered: Option<(usize, Token)>,
 }
 
-/// How the network is.
+/// The network conditions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     pub(super) delay_ms_max: usize,
     pub(super) capacity: usize,
-    /// One read or write in so many is short.
+    /// One in this many reads or writes is short.
     pub(super) short_one_in: usize,
 }
 
@@ -75,20 +75,20 @@ pub(super) struct Weather {
 pub(super) struct Net {
     random: Random,
     pub(super) weather: Weather,
-    /// Bytes come in records, as over TLS.
+    /// Bytes come in records, as with TLS.
     pub(super) has_records: bool,
     ends: Vec<End>,
     listeners: BTreeMap<SocketAddr, Listening>,
     events: BinaryHeap<Reverse<(u64, u64)>>,
     what: BTreeMap<u64, (usize, Event)>,
     next_event: u64,
-    /// Connections over which nothing comes any more.
+    /// Connections that deliver nothing more.
     dead: Vec<usize>,
-    /// The events that are reported at the next look.
+    /// Events to report at the next poll.
     told: Told,
 }
 
-/// The ends of connections that get a report, each with its event.
+/// Ends of connections with an event to report.
 type Told = Vec<(usize, Ready)>;
 
 impl Net {
@@ -122,7 +122,8 @@ impl Net {
         self.events.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// Carries out all events up to `now_ns`; returns the events that are ready, and where.
+    /// Processes all network events up to `now_ns`. Returns the places that became ready, with
+    /// their events.
     pub(super) fn advance(&mut self, now_ns: u64) -> Vec<(usize, Ready)> {
         let mut told = std::mem::take(&mut self.told);
         while self.next_ns().is_some_and(|at_ns| at_ns <= now_ns) {
@@ -178,7 +179,7 @@ impl Net {
         end
     }
 
-    /// Returns true if a connection is there.
+    /// Returns true if the connection is established.
     pub(super) fn is_up(&self, end: usize) -> io::Result<bool> {
         match self.ends[end].phase {
             Phase::Connecting => Ok(false),
@@ -275,14 +276,14 @@ impl Net {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// Sends to the other end, behind what is under way.
+    /// Sends to the other end, after the packets in transit.
     fn send(&mut self, now_ns: u64, from: usize, packet: Packet) {
         let to = from ^ 1;
         if self.dead.contains(&(to / 2)) {
             return;
         }
         if !self.ends[to].is_open {
-            // TCP answers bytes that nobody reads with a reset.
+            // TCP answers bytes to a closed end with a reset.
             if matches!(packet, Packet::Bytes(_)) {
                 self.reset(now_ns, from);
             }
@@ -294,7 +295,7 @@ impl Net {
         self.after(at_ns, to, Event::Arrives);
     }
 
-    /// This end learns that its connection is broken.
+    /// Marks this end's connection as broken.
     fn reset(&mut self, now_ns: u64, end: usize) {
         let at_ns = now_ns + self.delay_ns();
         self.ends[end].flight.clear();
@@ -312,8 +313,8 @@ impl Net {
         Ok(())
     }
 
-    /// The process gives the connection up. As with TCP, what it has not read breaks it, and what
-    /// it wrote last is lost.
+    /// Closes the connection. As with TCP, unread bytes reset the connection, and the last written
+    /// bytes are lost.
     pub(super) fn close(&mut self, now_ns: u64, end: usize) {
         if !std::mem::replace(&mut self.ends[end].is_open, false) {
             return;
@@ -331,13 +332,13 @@ impl Net {
         }
     }
 
-    /// One connection in so many breaks, or stays without a byte arriving. Returns how many.
+    /// Breaks one in `one_in` connections, or makes them silent. Returns how many.
     pub(super) fn cut(&mut self, now_ns: u64, one_in: usize, is_silent: bool) -> usize {
         let mut cut = 0;
         for connection in 0..self.ends.len() / 2 {
             let ends = [2 * connection, 2 * connection + 1];
             let is_up = ends.iter().all(|end| self.ends[*end].is_open && !self.ends[*end].is_reset);
-            // Strangers belong to no process: their connections are to be ended by others.
+            // Connections of strangers belong to no process: the engine must close them.
             let is_stranger = self.ends[ends[0]].process == 0;
             if !is_up || is_stranger || self.random.below(one_in) > 0 {
                 continue;
@@ -354,7 +355,7 @@ impl Net {
         cut
     }
 
-    /// A process has ended, and with it what it had.
+    /// Ends a process and closes its sockets.
     pub(super) fn kill(&mut self, now_ns: u64, process: usize) {
         self.listeners.retain(|_, listener| listener.process != process);
         for end in 0..self.ends.len() {
@@ -364,7 +365,7 @@ impl Net {
         }
     }
 
-    /// Connections that were made.
+    /// Returns the number of connections made.
     pub(super) const fn connections(&self) -> u64 {
         self.ends.len() as u64 / 2
     }
@@ -394,7 +395,7 @@ impl End {
         self.inbox.len() + flight.sum::<usize>()
     }
 
-    /// An event for whoever waits for this end, if it is of interest.
+    /// Returns the event for the poller of this end, if the poller is interested.
     fn ready(&self, is_wanted: impl Fn(Interest) -> bool) -> Option<(usize, Ready)> {
         let (place, token, interest) = self.registered?;
         let is_read_closed = self.has_fin || self.is_reset;

@@ -1,9 +1,8 @@
-//! A stream of records over a connection of the world, as TLS is a stream over a socket. A read may
-//! give part of a record, a record without a byte for the reader, or a record that ends the
-//! connection.
+//! A stream of records over a simulated connection, similar to TLS over a socket. A read may return
+//! part of a record, a record without application bytes, or a record that ends the connection.
 //!
-//! Invariant: it keeps the laws of every stream; nothing is encrypted, so that a seed repeats its
-//! world.
+//! Invariant: the stream obeys the laws of every stream. Nothing is encrypted, so that a seed
+//! repeats its world.
 
 use std::collections::VecDeque;
 use std::io;
@@ -11,16 +10,16 @@ use std::net::SocketAddr;
 
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-/// Bytes of a record before what it holds: its kind and its length.
+/// Length of a record head: kind and length.
 const HEAD: usize = 3;
 const BYTES: u8 = 1;
-/// For the other end's own use, as a ticket of TLS is.
+/// A record for the other end's own use, such as a TLS ticket.
 const TICKET: u8 = 2;
-/// The other end sends nothing more.
+/// The other end has finished sending.
 const END: u8 = 3;
-/// Bytes of the application in one record.
+/// Application bytes in one record.
 const RECORD_BYTES: usize = 120;
-/// Reads that bring all there is: see `TlsStream`.
+/// Short reads in a row after which no more bytes are expected: see `TlsStream`.
 const SHORT_READS: usize = 2;
 
 /// Records over another stream.
@@ -28,11 +27,11 @@ pub(super) struct Records<S> {
     inner: S,
     /// Received bytes that are not yet a whole record.
     raw: VecDeque<u8>,
-    /// Bytes that the reader has not had yet.
+    /// Decoded bytes that the reader has not taken yet.
     plain: VecDeque<u8>,
-    /// Bytes that the connection has not taken yet.
+    /// Encoded bytes that the connection has not accepted yet.
     out: Vec<u8>,
-    /// Bytes that are in a record and that the caller was not told of.
+    /// Bytes that are already in a record but not yet reported to the caller as written.
     owed: usize,
     has_ended: bool,
     has_more: bool,
@@ -40,7 +39,7 @@ pub(super) struct Records<S> {
 }
 
 impl<S: Stream> Records<S> {
-    /// Begins with a ticket.
+    /// Creates the stream, which sends a ticket first.
     pub(super) fn new(inner: S) -> Self {
         let mut stream = Self {
             inner,
@@ -53,7 +52,7 @@ impl<S: Stream> Records<S> {
             is_shut: false,
         };
         stream.record(TICKET, &[0; 40]);
-        // The first read or write goes on with it.
+        // The first read or write continues this flush.
         let _ = stream.flush();
         stream
     }
@@ -72,7 +71,7 @@ impl<S: Stream> Records<S> {
         Ok(())
     }
 
-    /// Reads once. Returns whether there may be more.
+    /// Reads once. Returns true if more bytes may be available.
     fn take(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 512];
         let read = self.inner.read(&mut bytes)?;
@@ -179,7 +178,7 @@ impl<S: Stream> Stream for Records<S> {
     fn shutdown(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.record(END, &[]);
-            // Where there is no room, the end of the connection says it alone.
+            // Without room for the END record, the close alone signals the end.
             let _ = self.flush();
         }
         self.inner.shutdown()

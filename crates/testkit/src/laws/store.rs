@@ -1,4 +1,4 @@
-//! The laws of [`Store`], for those of this project and for those of its users.
+//! The laws of [`Store`], for the stores of this project and of its users.
 
 use std::collections::BTreeMap;
 
@@ -8,8 +8,8 @@ use crate::random::Random;
 
 const KINDS: [Kind; 2] = [Kind::Admin, Kind::Application];
 
-/// Checks every law. `open` gives a new, empty store, created at `created_ns`, that holds at least
-/// 64 KiB.
+/// Checks every law. `open` returns a new, empty store, created at `created_ns`, with room for at
+/// least 64 KiB.
 ///
 /// # Panics
 /// If a law is broken.
@@ -31,9 +31,9 @@ pub fn store_laws(created_ns: u64, mut open: impl FnMut() -> Box<dyn Store>) {
     }
 }
 
-/// Checks what holds of a store that outlives its process. Each call of `place` names a new, empty
-/// one, created at `created_ns`, and answers with the way to open it: again and again, the one
-/// before always being dropped.
+/// Checks the laws of a store that outlives its process. Each call of `place` returns a function
+/// that opens one new, empty store, created at `created_ns`. The function is called repeatedly; the
+/// previous store is always dropped first.
 ///
 /// # Panics
 /// If a law is broken.
@@ -53,7 +53,7 @@ where
     }
 }
 
-/// A store that is waited for: what it has to fetch is there when a method returns.
+/// A store that waits for its fetches: a fetched message is present when a method returns.
 #[derive(Debug)]
 pub struct Patient<S>(pub S);
 
@@ -131,7 +131,7 @@ fn commit_all(store: &mut dyn Store, records: &[Record<'_>]) {
     store.commit().expect("commit");
 }
 
-/// Ends the process that has the store, once all that was committed is safe.
+/// Ends the process that has the store, after all commits are safe.
 fn end(mut store: Box<dyn Store>) {
     let Committed::Pending(ticket) = store.commit().expect("commit") else { return };
     while store.safe().expect("safe") < ticket {
@@ -238,7 +238,7 @@ fn a_batch_may_reset_and_go_on(store: &mut dyn Store) {
     assert_eq!(store.numbers(), Numbers { next_in: 1, next_out: 2, created_ns: 101 });
 }
 
-/// The expected state of a store, kept the simplest way.
+/// The expected state of a store, kept in the simplest way.
 #[derive(Clone)]
 struct Model {
     numbers: Numbers,
@@ -255,7 +255,7 @@ impl Model {
         Self { numbers, outbound, inbound, queue, waiting: BTreeMap::new() }
     }
 
-    /// Some records and their commit, in the store and here.
+    /// Writes some records and commits them, both to the store and to the model.
     fn turn(&mut self, store: &mut dyn Store, turn: u64, random: &mut Random) {
         for _ in 0..random.below(4) {
             let bytes = vec![random.next() as u8; random.below(120)];
@@ -356,14 +356,14 @@ fn what_is_not_committed_is_gone(open: &mut dyn FnMut() -> Box<dyn Store>) {
     assert_eq!(found(&mut *store, 2), Some(b"again".to_vec()));
 }
 
-/// The store's support for messages that wait to be sent.
+/// Support of a store for queued messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Queue {
     None,
     Kept,
 }
 
-/// Returns the messages that wait in a store, in order.
+/// Returns the queued messages of a store, in order.
 fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(stored) = store.queued(next).expect("queued") {

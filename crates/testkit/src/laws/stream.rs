@@ -9,7 +9,7 @@ use crate::random::Random;
 
 type Pair = (Box<dyn Stream>, Box<dyn Stream>);
 
-/// Checks every law. `connect` gives the two ends of a new connection.
+/// Checks every law. `connect` returns the two ends of a new connection.
 ///
 /// # Panics
 /// If a law is broken.
@@ -21,33 +21,33 @@ pub fn stream_laws(mut connect: impl FnMut() -> Pair) {
     dropping_ends_both_directions(connect());
 }
 
-/// A connection whose far end has said its last words, which are still on the wire.
+/// A connection whose far end has closed, with its last bytes still in transit.
 pub struct LastWords {
     /// The stream under test.
     pub stream: Box<dyn Stream>,
-    /// The bytes written here arrive below the stream.
+    /// The transport below the stream, where the test writes bytes.
     pub wire: MemoryStream,
-    /// The bytes that are to arrive.
+    /// Bytes in transit.
     pub raw: Vec<u8>,
-    /// The bytes that a reader of the stream gets from `raw`.
+    /// Bytes that a reader of the stream decodes from `raw`.
     pub text: Vec<u8>,
-    /// The bytes end the connection by themselves, as an alert of TLS does.
+    /// True if the bytes themselves end the connection, as a TLS alert does.
     pub are_end: bool,
 }
 
-/// The kind of a report of readiness: bytes may follow, or nothing follows.
+/// The kind of a readiness report: more bytes may follow, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Report {
     Bytes,
     Closed,
 }
 
-/// Checks that a reader who acts once on each report of readiness misses no end of a connection.
-/// The last words arrive cut at every byte. The end comes in the same report as their first part or
-/// their second part, or the last words are the only end.
+/// Checks that a reader who acts once per readiness report detects every end of a connection. The
+/// last bytes arrive cut at every position. The end comes with the first part, with the second
+/// part, or alone.
 ///
 /// # Panics
-/// If an end is missed, or a byte before it.
+/// If an end or a byte before the end is missed.
 pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     let mut cut = 0;
     loop {
@@ -82,7 +82,7 @@ pub fn stream_end_laws(mut connect: impl FnMut() -> LastWords) {
     }
 }
 
-/// Does a worker's work for one report of readiness. Returns the bytes read, and whether the
+/// Does a worker's work for one readiness report. Returns the bytes read, and true if the
 /// connection has ended.
 fn act_on(stream: &mut dyn Stream, report: Report) -> (Vec<u8>, bool) {
     let (mut got, mut buf) = (Vec::new(), [0; 64]);
@@ -107,7 +107,7 @@ fn write_all(wire: &mut MemoryStream, bytes: &[u8]) {
     }
 }
 
-/// Reads until something comes; loopback delivers in the kernel, without a network to wait for.
+/// Reads until bytes or an error arrive. Loopback delivers within the kernel, so the wait is short.
 fn read(stream: &mut dyn Stream, buf: &mut [u8]) -> io::Result<usize> {
     loop {
         match stream.read(buf) {
@@ -192,7 +192,7 @@ fn shutdown_ends_one_direction((mut a, mut b): Pair) {
 fn dropping_ends_both_directions((mut a, b): Pair) {
     drop(b);
     assert_eq!(read(&mut *a, &mut [0; 8]).expect("closed"), 0);
-    // The first write may still find room; the refusal comes back at once on loopback.
+    // The first write may still succeed; on loopback the reset follows at once.
     let error = loop {
         match a.write(b"more") {
             Ok(_) => std::thread::yield_now(),

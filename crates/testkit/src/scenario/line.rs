@@ -1,4 +1,5 @@
-//! Lines of fields, `35=D|11=a`: what the counterparty sends, and what a message must be like.
+//! Lines of fields such as `35=D|11=a`: messages of the counterparty, and patterns for expected
+//! messages.
 
 use std::collections::BTreeMap;
 
@@ -8,26 +9,26 @@ use super::Version;
 
 /// SenderCompID(49) of the session under test.
 pub(super) const OURS: &str = "US";
-/// Its counterparty's.
+/// SenderCompID(49) of the counterparty.
 pub(super) const THEIRS: &str = "THEM";
 
 const SOH: u8 = 1;
-/// `YYYYMMDD-HH:MM:SS`, and with `.sss`.
+/// Length of `YYYYMMDD-HH:MM:SS`, and with `.sss`.
 const SECONDS_LEN: usize = 17;
 const MILLIS_LEN: usize = 21;
 
-/// The values that the player writes in place of words in braces.
+/// The values that replace words in braces.
 pub(super) struct Words<'a> {
     pub(super) version: Version,
     pub(super) now: Timestamp,
     /// The counterparty's next MsgSeqNum(34).
     pub(super) next: u64,
-    /// SendingTime(52) of what we sent for the first time, by MsgSeqNum(34).
+    /// SendingTime(52) of our original messages, by MsgSeqNum(34).
     pub(super) sent: &'a BTreeMap<u64, String>,
 }
 
 impl Words<'_> {
-    /// `text` with what stands in braces replaced.
+    /// Returns `text` with all words in braces replaced.
     pub(super) fn expand(&self, text: &str) -> Result<String, String> {
         let mut out = String::new();
         let mut rest = text;
@@ -55,7 +56,7 @@ impl Words<'_> {
             },
             "order" if self.version.is_old() => "21=1|55=EUR/USD|54=1|38=100|40=1".to_owned(),
             "order" => format!("21=1|55=EUR/USD|54=1|60={}|38=100|40=1", self.time(0)),
-            // These two are known when the frame is complete.
+            // These two are computed when the frame is complete.
             "length" | "sum" => format!("{{{word}}}"),
             _ => match (word.strip_prefix("time"), word.strip_prefix("sent ")) {
                 (Some(""), _) => self.time(0),
@@ -80,7 +81,7 @@ impl Words<'_> {
     }
 }
 
-/// `+121s`, `-2h`.
+/// Parses an offset such as `+121s` or `-2h` to seconds.
 fn seconds(text: &str) -> Result<i64, String> {
     let units = [("s", 1), ("h", 3_600), ("d", 86_400)];
     let found = units.iter().find_map(|(unit, s)| Some((text.strip_suffix(unit)?, s)));
@@ -88,15 +89,15 @@ fn seconds(text: &str) -> Result<i64, String> {
     number.ok_or_else(|| format!("{text:?} is no time; write +5s, -2h or -1d"))
 }
 
-/// A message of the counterparty, whose header and trailer are filled in unless the line has them.
+/// A message of the counterparty. Missing header and trailer fields are filled in.
 pub(super) struct Outgoing {
-    /// MsgSeqNum(34) that it has, if it has any that is a number.
+    /// The message's MsgSeqNum(34), if present and numeric.
     pub(super) number: Option<u64>,
     pub(super) bytes: Vec<u8>,
 }
 
-/// Builds the frame of an expanded line. `9=+3` and `10=+1` are off by so much, `-34` leaves a
-/// field out.
+/// Builds the frame of an expanded line. `9=+3` and `10=+1` add an error to the correct value;
+/// `-34` omits a field.
 pub(super) fn frame(line: &str, words: &Words<'_>) -> Outgoing {
     let mut fields: Vec<(&str, &str)> = Vec::new();
     let mut omitted = Vec::new();
@@ -104,7 +105,7 @@ pub(super) fn frame(line: &str, words: &Words<'_>) -> Outgoing {
         match (item.split_once('='), item.strip_prefix('-')) {
             (None, Some(tag)) => omitted.push(tag),
             (Some(field), _) => fields.push(field),
-            // No `=` at all: as it stands.
+            // An item without `=` is written unchanged.
             (None, None) => fields.push((item, "\0")),
         }
     }
@@ -166,8 +167,8 @@ fn check_sum(bytes: &[u8]) -> u8 {
     bytes.iter().fold(0, |sum, byte| sum.wrapping_add(*byte))
 }
 
-/// The bytes of a raw line: `|` is the delimiter, `\r`, `\n` and `\0` are those bytes, `{length}`
-/// and `{sum}` are what they should be.
+/// Returns the bytes of a raw line. `|` is the delimiter; `\r`, `\n` and `\0` are those bytes;
+/// `{length}` and `{sum}` are the correct values.
 pub(super) fn raw(line: &str) -> Vec<u8> {
     let text = line.replace('|', "\x01").replace("\\r", "\r").replace("\\n", "\n");
     let text = text.replace("\\0", "\0");
@@ -217,8 +218,8 @@ pub(super) fn mismatch(line: &str, message: &Message<'_>) -> Option<String> {
     None
 }
 
-/// A Reject(3) as the version has it: up to FIX 4.1 it names neither tag nor type nor reason, and
-/// no version gives a reason that it does not know.
+/// Returns the Reject(3) pattern of a version. Up to FIX 4.1 a Reject(3) names no tag, type or
+/// reason. Reasons unknown to the version are left out.
 pub(super) fn reject(line: &str, version: Version) -> String {
     let mut out = String::from("35=3");
     for item in line.split('|').filter(|item| !item.is_empty()) {
@@ -239,7 +240,7 @@ pub(super) fn reject(line: &str, version: Version) -> String {
     out
 }
 
-/// A frame for a person: `|` for the delimiter.
+/// Returns a printable frame, with `|` for the delimiter.
 pub(super) fn shown(bytes: &[u8]) -> String {
     let text: Vec<u8> = bytes.iter().map(|b| if *b == SOH { b'|' } else { *b }).collect();
     text.escape_ascii().to_string()

@@ -1,4 +1,4 @@
-//! Reads the text of a scenario.
+//! Parses the text of a scenario.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
     if scenario.versions.is_empty() {
         return Err("the line `versions:` is missing".to_owned());
     }
-    // A scenario without an expected event shows nothing.
+    // A scenario without an expected event proves nothing.
     let shows = |line: &Line| !matches!(line.step, Step::In(_) | Step::Connect | Step::Wait(_));
     if !scenario.steps.iter().any(shows) {
         return Err("it expects nothing".to_owned());
@@ -48,7 +48,7 @@ pub(super) fn scenario(name: &str, text: &str) -> Result<Scenario, String> {
     Ok(scenario)
 }
 
-/// Takes a line of the head; answers whether it was one.
+/// Parses a line of the head. Returns false if the line is not part of the head.
 fn head(scenario: &mut Scenario, line: &str) -> Result<bool, String> {
     let Some((key, value)) = line.split_once(':') else { return Ok(false) };
     let value = value.trim();

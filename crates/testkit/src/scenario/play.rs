@@ -1,7 +1,7 @@
 //! Plays a scenario in a world, as the counterparty of the session under test.
 //!
-//! Laws that hold in every scenario without being said: our frames are sound, and CompIDs are ours.
-//! New messages have ascending numbers without a hole. Every event that comes is expected.
+//! Implicit laws of every scenario: our frames are valid, and carry our CompIDs. New messages have
+//! ascending numbers without a gap. Every event is expected.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,19 +11,19 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Timestamp, tag};
 use super::line::{self, OURS, THEIRS, Words};
 use super::{Failure, Line, Scenario, Side, Step, Version};
 
-/// Entries of the transcript that a failure shows.
+/// Entries of the transcript in a failure report.
 const SHOWN: usize = 12;
-/// SequenceReset(4) to numbers beyond is hostile: nobody goes on from there.
+/// A SequenceReset(4) beyond this number is hostile: the session cannot continue from there.
 const NUMBER_MAX: u64 = 1_000_000_000_000;
 
-/// The event that the counterparty sees next.
+/// The next event that the counterparty sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// A whole message.
     Message(Vec<u8>),
-    /// The session has closed the connection.
+    /// The session closed the connection.
     Closed,
-    /// Nothing within the time that the world waits.
+    /// No event within the world's waiting time.
     Nothing,
 }
 
@@ -32,7 +32,7 @@ pub enum Answer {
 pub enum Operation {
     /// Logs out with this Text(58).
     Logout(String),
-    /// Drops the connection without a word.
+    /// Drops the connection without a Logout(5).
     Disconnect,
     /// Sends a TestRequest(1) with this TestReqID(112).
     TestRequest(String),
@@ -40,81 +40,81 @@ pub enum Operation {
     ResendRequest(u64, u64),
     /// Sends SequenceReset-Reset(4) to this number.
     SequenceReset(u64),
-    /// Makes the next Logon(A) of ours reset the numbers.
+    /// Makes our next Logon(A) reset the numbers.
     ResetAtLogon,
-    /// Resets the numbers in mid-session.
+    /// Resets the numbers of a session that is logged on.
     ResetInSession,
-    /// Sets the number expected next.
+    /// Sets the next expected inbound number.
     NextIn(u64),
-    /// Sets the number of our next message.
+    /// Sets the next outbound number.
     NextOut(u64),
-    /// Ends our side without a word and starts it again from its store.
+    /// Ends our side without a Logout(5) and restarts it from its store.
     Restart,
 }
 
-/// Where the session under test lives.
+/// The environment of the session under test.
 pub trait World {
-    /// The wall clock.
+    /// Returns the wall clock time.
     fn now(&self) -> Timestamp;
 
-    /// A connection comes up: made by the counterparty, or by an initiator under test.
+    /// Establishes a connection, from the counterparty or from an initiator under test.
     ///
     /// # Errors
-    /// If none does.
+    /// If no connection is established.
     fn connect(&mut self) -> Result<(), String>;
 
-    /// The counterparty closes the connection.
+    /// Closes the connection on the counterparty's side.
     fn close(&mut self);
 
-    /// The counterparty sends bytes.
+    /// Sends bytes from the counterparty.
     ///
     /// # Errors
     /// If the connection is closed.
     fn send(&mut self, bytes: &[u8]) -> Result<(), String>;
 
-    /// Returns the next event that another connection sees after it sends these bytes, while the
-    /// first connection stays.
+    /// Opens a second connection and sends these bytes. Returns the next event on the second
+    /// connection; the first connection stays open.
     ///
     /// # Errors
-    /// If this world has one connection only.
+    /// If this world supports one connection only.
     fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String>;
 
-    /// Returns the next event that the counterparty sees; `hopes` is true if an event is expected.
+    /// Returns the next event that the counterparty sees. `hopes` is true if an event is expected.
     fn next(&mut self, hopes: bool) -> Answer;
 
     /// Lets time pass.
     fn wait(&mut self, time: Duration);
 
-    /// The application of our side sends `35=D|11=a`.
+    /// Sends a message such as `35=D|11=a` from our application.
     ///
     /// # Errors
-    /// Why it was refused.
+    /// The reason for the refusal.
     fn order(&mut self, fields: &str) -> Result<(), String>;
 
-    /// The operator of our side does something.
+    /// Performs an operator's action on our side.
     ///
     /// # Errors
-    /// If this world cannot.
+    /// If this world does not support the action.
     fn operate(&mut self, operation: &Operation) -> Result<(), String>;
 
-    /// The next message that our application got; `hopes` as for [`World::next`].
+    /// Returns the next message that our application received; `hopes` as in [`World::next`].
     fn delivered(&mut self, hopes: bool) -> Option<Vec<u8>>;
 
-    /// MsgType(35) and fields of the next message that our application got back unsent, if this
-    /// world can know.
+    /// Returns MsgType(35) and fields of the next unsent message that our application got back, if
+    /// this world can know.
     fn returned(&mut self) -> Option<Vec<u8>>;
 
-    /// Why the session closed the last connection, if this world can know.
+    /// Returns the reason why the session closed the last connection, if this world can know.
     fn reason(&mut self) -> Option<String>;
 
-    /// The next numbers in and out, if this world can know.
+    /// Returns the next inbound and outbound numbers, if this world can know.
     fn numbers(&mut self) -> Option<(u64, u64)>;
 }
 
 /// Plays `scenario` in one version.
 ///
 /// # Errors
-/// The first step that went otherwise.
+/// The first step with a different outcome.
 pub fn play(scenario: &Scenario, version: Version, world: &mut dyn World) -> Result<(), Failure> {
     let mut player = Player {
         side: scenario.side,
@@ -139,16 +139,16 @@ struct Player<'w> {
     side: Side,
     version: Version,
     world: &'w mut dyn World,
-    /// How long the file has waited, in milliseconds.
+    /// Time that the scenario has waited.
     waited: Duration,
     /// The counterparty's next MsgSeqNum(34).
     next: u64,
-    /// The next new number that we must use, unless somebody has set it.
+    /// The number that our next new message must use. `None` after an operator changed the number.
     next_out: Option<u64>,
-    /// SendingTime(52) of what was sent for the first time, by MsgSeqNum(34).
+    /// SendingTime(52) of original messages, by MsgSeqNum(34).
     sent: BTreeMap<u64, String>,
     transcript: Vec<String>,
-    /// Seen already, and not expected yet.
+    /// An event that has arrived but is not expected yet.
     unread: Option<Answer>,
 }
 
@@ -230,7 +230,7 @@ impl Player<'_> {
         self.world.connect()
     }
 
-    /// The usual terms, but for those that `fields` has.
+    /// Logs on with the default fields, replaced by those in `fields`.
     fn logon(&mut self, fields: &str) -> Result<(), String> {
         let given = |tag: &str| fields.split('|').any(|f| f.split('=').next() == Some(tag));
         let usual = self.expand("{logon}")?;
@@ -264,7 +264,7 @@ impl Player<'_> {
         self.put(&outgoing.bytes)
     }
 
-    /// Its number is not the counterparty's.
+    /// The second connection does not consume a number of the counterparty.
     fn intrude(&mut self, text: &str) -> Result<(), String> {
         let line = self.expand(text)?;
         let bytes = line::frame(&line, &self.words()).bytes;
@@ -276,7 +276,7 @@ impl Player<'_> {
         }
     }
 
-    /// The counterparty goes on from the highest number that it has used or announced.
+    /// Continues the counterparty's numbers after the highest number used or announced.
     fn count(&mut self, line: &str, number: Option<u64>) {
         let Some(number) = number.filter(|number| *number < NUMBER_MAX) else { return };
         let field = |tag: &str| {
@@ -407,7 +407,7 @@ impl Player<'_> {
         }
     }
 
-    /// At the end nothing is left over, whether the connection is up or not.
+    /// Checks at the end that no unexpected event is left, on an open or closed connection.
     fn nothing_more(&mut self) -> Result<(), String> {
         match self.answer(false) {
             Answer::Message(bytes) => Err(format!("there came {}", line::shown(&bytes))),

@@ -1,4 +1,4 @@
-//! The player sees what goes otherwise: each law and each step fails in a world that breaks it.
+//! Tests of the player: each law and each step fails in a world that breaks it.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use super::{Answer, Operation, Scenario, Version, World, play};
 const HEAD: &str = "Title\nWhy.\n\nversions: 4.4\n\n";
 const LOGON: &str = "35=A|34=1|49=US|56=THEM|52=20261121-12:00:00|98=0|108=30";
 
-/// A session that says what it was told to say, whatever comes.
+/// A session that sends scripted answers, regardless of its input.
 #[derive(Default)]
 struct Script {
     answers: VecDeque<Answer>,
@@ -80,7 +80,8 @@ impl World for Script {
     }
 }
 
-/// Returns the fault of these steps with a session that answers so; empty without a fault.
+/// Returns the failure of these steps against a session with these answers; empty without a
+/// failure.
 fn fault(steps: &str, world: &mut Script) -> String {
     let scenario = Scenario::parse("test", &format!("{HEAD}{steps}")).unwrap();
     let played = play(&scenario, scenario.versions[0], world);

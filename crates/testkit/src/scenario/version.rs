@@ -1,12 +1,12 @@
-//! The versions that a scenario can hold for, and what differs between them on the wire.
+//! The FIX versions of scenarios, and their differences on the wire.
 
 use std::fmt;
 
-/// A version of FIX: of the session layer, and with FIXT of the application.
+/// A FIX version: of the session layer and, with FIXT, of the application layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(usize);
 
-/// Name in the files, BeginString(8), DefaultApplVerID(1137).
+/// Name in scenario files, BeginString(8), DefaultApplVerID(1137).
 const VERSIONS: [(&str, &str, Option<u8>); 9] = [
     ("4.0", "FIX.4.0", None),
     ("4.1", "FIX.4.1", None),
@@ -20,15 +20,15 @@ const VERSIONS: [(&str, &str, Option<u8>); 9] = [
 ];
 
 impl Version {
-    /// All versions, oldest first.
+    /// Returns all versions, oldest first.
     pub fn all() -> impl Iterator<Item = Self> {
         (0..VERSIONS.len()).map(Self)
     }
 
-    /// Reads `all`, or versions such as `4.0 4.2-4.4 5.0+`.
+    /// Parses `all`, or versions such as `4.0 4.2-4.4 5.0+`.
     ///
     /// # Errors
-    /// The word that is none.
+    /// The word that is not a version.
     pub fn list(text: &str) -> Result<Vec<Self>, String> {
         let named = |name: &str| {
             let found = VERSIONS.iter().position(|(known, ..)| *known == name);
@@ -47,19 +47,20 @@ impl Version {
         if versions.is_empty() { Err("no version".to_owned()) } else { Ok(versions) }
     }
 
-    /// BeginString(8).
+    /// Returns BeginString(8).
     #[must_use]
     pub fn begin_string(self) -> &'static str {
         VERSIONS[self.0].1
     }
 
-    /// DefaultApplVerID(1137) of a FIXT session.
+    /// Returns DefaultApplVerID(1137) of a FIXT session.
     #[must_use]
     pub fn appl_ver_id(self) -> Option<u8> {
         VERSIONS[self.0].2
     }
 
-    /// Up to FIX 4.1 a Reject(3) has no reason, times have no fractions, and 999999 is an open end.
+    /// Returns true up to FIX 4.1: Reject(3) has no reason, times have no fractions, and 999999 is
+    /// an open end.
     pub(super) fn is_old(self) -> bool {
         self.0 < 2
     }

@@ -1,4 +1,4 @@
-//! The application of one side: numbers its messages, and keeps what it has sent and received.
+//! The application of one side: numbers its messages, and records the messages sent and received.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,51 +13,51 @@ use crate::random::Random;
 /// Password(554) of both sides.
 pub(super) const PASSWORD: &str = "open sesame";
 
-/// A message that the session has accepted.
+/// A message that the session accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) id: u64,
     seq: u64,
-    /// Grows with each reset of the numbers, and with each number given up by hand: what was sent
-    /// before may be lost then.
+    /// Grows with each reset of the numbers, and with each number that an operator gives up.
+    /// Messages of earlier epochs may be lost.
     pub(super) epoch: u64,
 }
 
-/// The actions and the knowledge of the application.
+/// The actions and records of the application.
 #[derive(Debug)]
 pub(super) struct Log {
     pub(super) sent: Vec<Sent>,
     pub(super) delivered: Vec<u64>,
-    /// Numbers of messages of ours that the counterparty's application was not available for, or
-    /// that were too many: a BusinessMessageReject(j) has said so.
+    /// Numbers of our messages that the counterparty rejected with BusinessMessageReject(j),
+    /// because its application was unavailable or overloaded.
     pub(super) rejected: BTreeSet<u64>,
-    /// Messages of ours that we got back before they had a number.
+    /// Our messages that came back before they had a number.
     pub(super) returned: Vec<u64>,
-    /// Messages of ours that were in the queue of a process that is no more.
+    /// Our messages that were in the queue of a process that ended.
     pub(super) forgotten: BTreeSet<u64>,
-    /// Messages of theirs for which we were not available when they were offered last.
+    /// Inbound messages for which our application was unavailable when they were last offered.
     pub(super) declined: BTreeSet<u64>,
     next_id: u64,
     pub(super) epoch: u64,
     random: Random,
-    /// Each delivered message is answered by another one with this chance, one in so many.
+    /// One in this many delivered messages is answered by another message.
     pub(super) answer_one_in: usize,
-    /// Each is refused with this chance.
+    /// One in this many messages is refused.
     pub(super) refuse_one_in: usize,
-    /// For each we are not available with this chance.
+    /// For one in this many messages the application is unavailable.
     pub(super) decline_one_in: usize,
-    /// Each Logon(A) is refused with this chance.
+    /// One in this many Logon(A)s is refused.
     pub(super) deny_one_in: usize,
-    /// Each is answered later with this chance.
+    /// One in this many Logon(A)s is answered later.
     pub(super) later_one_in: usize,
-    /// The answer to a Logon(A) that waits for it, and whether it is accepted.
+    /// The pending Logon(A) answer, and true if the logon will be accepted.
     pub(super) answer: Option<(LogonAnswer, bool)>,
-    /// The last one was accepted.
+    /// True if the last Logon(A) was accepted.
     admitted: bool,
     pub(super) text_bytes_max: usize,
 }
 
-/// The log as the application and the world hold it.
+/// The log, shared between the application and the world.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Log>>);
 
@@ -94,14 +94,14 @@ impl Log {
         one_in > 0 && self.random.below(one_in) == 0
     }
 
-    /// The id of the next message, and how long its Text(58) is.
+    /// Returns the id of the next message, and the length of its Text(58).
     pub(super) fn draw(&mut self, source: Source) -> (u64, usize) {
         let id = self.next_id + u64::from(self.next_id % 2 != source as u64);
         self.next_id = id + 1;
         (id, self.random.below(self.text_bytes_max + 1))
     }
 
-    /// The session has accepted it.
+    /// Records that the session accepted the message.
     pub(super) fn accepted(&mut self, id: u64, seq: u64) {
         if self.sent.last().is_some_and(|last| seq <= last.seq) {
             self.epoch += 1;
@@ -109,24 +109,24 @@ impl Log {
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// It waits in the queue, and has no number yet.
+    /// Records that the message waits in the queue without a number.
     pub(super) fn queued(&mut self, id: u64) {
         let seq = self.sent.last().map_or(0, |last| last.seq);
         self.sent.push(Sent { id, seq, epoch: self.epoch });
     }
 
-    /// The process has ended while it gave back these: whether it has done so nobody knows.
+    /// Marks returned messages as uncertain: the process ended while returning them.
     pub(super) fn undo_returns(&mut self, before: usize) {
         let undone = self.returned.split_off(before);
         self.forgotten.extend(undone);
     }
 
-    /// The process has ended with these bodies in its queue: they may be lost, or just sent.
+    /// Marks the queued messages as uncertain: the process ended, so they may be lost or just sent.
     pub(super) fn forget(&mut self, bodies: &[Vec<u8>]) {
         self.forgotten.extend(bodies.iter().map(|body| id_of(body)));
     }
 
-    /// Answers the Logon(A) that waits for it. Some answers are lost: that is a refusal.
+    /// Answers the pending Logon(A). A lost answer is a refusal.
     pub(super) fn give_answer(&mut self) {
         let Some((answer, admitted)) = self.answer.take() else { return };
         let is_lost = self.chance(6);
@@ -138,7 +138,7 @@ impl Log {
         }
     }
 
-    /// A reject of our message with this number, for one of the reasons that are judged.
+    /// Records a reject of our message, for one of the reasons that the laws check.
     fn note_reject(&mut self, message: &Message<'_>) -> Result<(), BusinessReject> {
         let seq = message.uint(tag::REF_SEQ_NUM)?;
         if matches!(message.raw(tag::BUSINESS_REJECT_REASON), Some(b"0" | b"4")) {
@@ -148,16 +148,16 @@ impl Log {
     }
 }
 
-/// Where a message comes from; the messages of one keep their order.
+/// The origin of a message. Messages of one source keep their order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// It was handed over from outside.
+    /// The message was sent from outside the callbacks.
     Outside,
-    /// It answers another one, inside a callback.
+    /// The message answers another message, inside a callback.
     Callback,
 }
 
-/// The id in the body of a message.
+/// Returns the id in the body of a message.
 fn id_of(body: &[u8]) -> u64 {
     let digits = body.iter().skip(3).take_while(|byte| **byte != 1);
     digits.fold(0, |id, digit| 10 * id + u64::from(digit - b'0'))

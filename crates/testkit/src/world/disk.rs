@@ -1,6 +1,6 @@
-//! The disk of one side, and the store on it.
+//! The disk of one side, and its store.
 //!
-//! Invariant: a disk suffers only the crashes that its store's durability promises to outlive.
+//! Invariant: a disk suffers only the crashes that the durability of its store promises to survive.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,32 +15,32 @@ use super::side::START_UTC_NS;
 use crate::delayed::{Delayed, Pace};
 use crate::disk::{Crash, DiskFault, End, SimDisk};
 
-/// When the process ends.
+/// Decides when the process ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Fuse {
-    /// Operations on the disk until then.
+    /// Disk operations until the end.
     pub(super) events: u64,
-    /// How the last of them ends.
+    /// How the last operation ends.
     pub(super) end: End,
 }
 
-/// The state that a process finds if this commit is the last safe one when the process ends.
+/// The state after a crash if this commit is the last safe commit.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Commit {
-    /// The ticket of a store whose commits are safe later; else 0.
+    /// The ticket, if commits become safe later; otherwise 0.
     pub(super) ticket: u64,
     /// The next numbers, inbound and outbound.
     pub(super) kept: (u64, u64),
-    /// Messages that the application had sent.
+    /// Number of messages that the application had sent.
     pub(super) sent: usize,
-    /// Messages that the application had taken.
+    /// Number of messages that the application had received.
     pub(super) delivered: usize,
-    /// The process has ended within it: perhaps it is there.
+    /// True if the process ended within this commit; the commit may or may not be stored.
     pub(super) is_last: bool,
 }
 
 impl Commit {
-    /// The application stands where it stands now.
+    /// Captures the application's current state.
     pub(super) fn now(ticket: u64, kept: (u64, u64), app: &App) -> Self {
         let log = app.lock();
         let (sent, delivered) = (log.sent.len(), log.delivered.len());
@@ -48,7 +48,7 @@ impl Commit {
     }
 }
 
-/// Commits that nobody has looked at yet.
+/// Commits that the world has not examined yet.
 type Commits = Arc<Mutex<Vec<Commit>>>;
 
 /// The disk of one side.
@@ -59,11 +59,11 @@ pub(super) struct Disk {
     commits: Commits,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// Commits are safe later, as this says.
+    /// Set if commits become safe later.
     pub(super) pace: Option<Arc<Pace>>,
 }
 
-/// Called when a session's numbers start again.
+/// Called when a session's numbers reset.
 type OnReset = Arc<dyn Fn() + Send + Sync>;
 
 impl Disk {
@@ -79,12 +79,12 @@ impl Disk {
         Self { disk, options, app, commits, resets, on_reset, pace }
     }
 
-    /// The commits since the last look, oldest first.
+    /// Returns the commits since the last call, oldest first.
     pub(super) fn take_commits(&self) -> Vec<Commit> {
         std::mem::take(&mut self.commits.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Ends the process then.
+    /// Arms the disk: the process ends as `fuse` says.
     pub(super) fn arm(&self, fuse: Fuse) {
         self.disk.arm(fuse.events, fuse.end);
     }
@@ -93,18 +93,17 @@ impl Disk {
         self.disk.set_fault(disk_fault);
     }
 
-    /// Returns true if the process has ended, or has met an error from which only a new one
-    /// recovers.
+    /// Returns true if the process has ended, or has an error that only a restart fixes.
     pub(super) fn is_lost(&self) -> bool {
         self.disk.has_ended() || self.disk.has_failed()
     }
 
-    /// How often the numbers have started again.
+    /// Returns how often the numbers were reset.
     pub(super) fn resets(&self) -> u64 {
         self.resets.load(Ordering::Relaxed)
     }
 
-    /// Returns the worst crash that the store promises to outlive.
+    /// Returns the worst crash that the store promises to survive.
     pub(super) fn worst(&self) -> Crash {
         match self.options.durability {
             Durability::Power => Crash::Power,
@@ -112,7 +111,7 @@ impl Disk {
         }
     }
 
-    /// A new process opens the store after a crash of this kind.
+    /// Opens the store in a new process, after a crash of this kind.
     pub(super) fn open(&self, crash: Crash) -> Box<dyn Store> {
         self.disk.restart(crash);
         let (path, begun_ns) = (Path::new("/store"), START_UTC_NS.unsigned_abs());
@@ -141,7 +140,7 @@ impl Disk {
     }
 }
 
-/// A store whose commits are noted, and whose resets are counted.
+/// A store whose commits are recorded and whose resets are counted.
 struct Watched {
     store: Box<dyn Store>,
     disk: SimDisk,
@@ -150,13 +149,13 @@ struct Watched {
     pace: Option<Arc<Pace>>,
     resets: Arc<AtomicU64>,
     on_reset: OnReset,
-    /// The number that was asked for last, and how often in a row.
+    /// The last requested number, and how often it was requested in a row.
     asked: (u64, u64),
 }
 
 impl Watched {
-    /// Every third message of a store whose commits are safe later has to be fetched: it is there
-    /// when it is asked for the third time.
+    /// Simulates a fetch: every third message of a delayed store becomes available only on the
+    /// third request.
     fn fetch(&mut self, seq: u64) -> Result<(), StoreError> {
         let times = if self.asked.0 == seq { self.asked.1 + 1 } else { 1 };
         self.asked = (seq, times);

@@ -1,5 +1,5 @@
-//! A hostile counterparty's frames: mostly sound ones, mostly with the expected number, and values
-//! that no honest counterparty would send.
+//! Frames of a hostile counterparty: mostly valid and mostly with the expected number, but with
+//! hostile values.
 
 use transfix::simulated::rig::Seen;
 use transfix::{BeginString, Now, SessionSettings};
@@ -8,7 +8,7 @@ use transfix_codec::FrameWriter;
 use super::app::PASSWORD;
 use crate::random::Random;
 
-/// Numbers that break what counts.
+/// Numbers that break counters.
 const NUMBERS: &[&str] = &[
     "0",
     "1",
@@ -54,7 +54,7 @@ impl Mallory {
         self.random.below(n) == 0
     }
 
-    /// A Logon(A) that is mostly good.
+    /// Returns a Logon(A) that is mostly valid.
     pub(super) fn logon(&mut self, now: Now, seen: &Seen) -> Vec<u8> {
         let mut body = self.logon_body();
         if self.begin_string == BeginString::Fixt11 {
@@ -74,12 +74,12 @@ impl Mallory {
         body
     }
 
-    /// Returns a Heartbeat(0), which costs nothing.
+    /// Returns a Heartbeat(0), which has no lasting effect.
     pub(super) fn heartbeat(&mut self, now: Now, seen: &Seen) -> Vec<u8> {
         self.sealed(now, &seen.next_num_in.to_string(), "0", "")
     }
 
-    /// A message between those of an honest counterparty that must not pass for one of them.
+    /// Returns a forged message, which the session must not accept as the counterparty's.
     pub(super) fn forge(&mut self, now: Now, next_num_in: u64) -> Vec<u8> {
         let low = 1 + self.random.below(next_num_in.saturating_sub(1).max(1) as usize) as u64;
         let low = low.min(next_num_in - 1).max(1);
@@ -112,12 +112,12 @@ impl Mallory {
         });
         frame.header_timestamp(transfix::tag::SENDING_TIME, now.utc, self.begin_string.precision());
         frame.raw(fields.as_bytes());
-        // As above: what a writer does not take is sent as it is.
+        // As above: if the writer refuses a value, the frame is sent unfinished.
         drop(frame.finish());
         out
     }
 
-    /// Any message.
+    /// Returns a random message of any kind.
     pub(super) fn craft(&mut self, now: Now, seen: &Seen) -> Vec<u8> {
         match self.random.below(12) {
             0 => self.message(now, seen, "0", ""),
@@ -175,7 +175,7 @@ impl Mallory {
         }
     }
 
-    /// A message whose header is mostly right.
+    /// Returns a message whose header is mostly valid.
     fn message(&mut self, now: Now, seen: &Seen, msg_type: &str, body: &str) -> Vec<u8> {
         let near = seen.next_num_in.saturating_add(self.random.below(5) as u64);
         let below = seen.next_num_in.saturating_sub(1 + self.random.below(5) as u64);
@@ -218,12 +218,12 @@ impl Mallory {
             frame.raw(b"122=20200101-00:00:00\x01");
         }
         frame.raw(body.as_bytes());
-        // An empty or misplaced value is nothing that a writer takes; then it is sent as it is.
+        // The writer refuses an empty or misplaced value; then the frame is sent unfinished.
         drop(frame.finish());
         out
     }
 
-    /// Makes sure that it is no message.
+    /// Damages a frame so that it is certainly no valid message.
     pub(super) fn garble(&mut self, mut message: Vec<u8>) -> Vec<u8> {
         match self.random.below(4) {
             0 => (0..self.random.below(400)).map(|_| b'a' + self.random.below(20) as u8).collect(),

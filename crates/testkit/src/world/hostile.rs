@@ -1,8 +1,8 @@
-//! Worlds whose counterparty follows no rule: garbage, sound messages with evil values, floods, and
-//! silence; then an honest one takes its place.
+//! Worlds with a counterparty that follows no rule: garbage, valid messages with hostile values,
+//! floods, and silence. Afterwards an honest counterparty takes its place.
 //!
-//! Laws: nothing panics; garbled input is not answered; what is written and kept is in proportion
-//! to what came in; and with an honest counterparty the session works again.
+//! Laws: nothing panics. Garbled input is not answered. Output and memory stay in proportion to the
+//! input. The session works again with an honest counterparty.
 
 use transfix::simulated::rig::{Ended, Rig};
 use transfix::{BeginString, Disconnect, MSG_SEQ_NUM_MAX, State};
@@ -15,14 +15,14 @@ use super::side::Outcome;
 use super::{Ground, SECOND, Summary, Trace, World};
 use crate::random::Random;
 
-/// Frames that one message of the counterparty may draw, but for what it asks to be sent again.
+/// Frames with which the session may answer one message, excluding requested resends.
 const ANSWERS_MAX: u64 = 4;
 
 pub(super) fn run(ground: &Ground, seed: u64, trace: &Trace) -> Summary {
     let mut random = Random::new(seed);
     let mut plan = Plan::draw(&mut random, WorldKind::Hostile);
     plan.odds.operator_resets = true;
-    // The victim reads bytes at once, so that each answer has its cause.
+    // The victim reads bytes at once, so that each answer has a known cause.
     plan.weather.stall_ms_max = 0;
     let actions = plan.actions * 2;
     let victim = random.below(2);
@@ -53,7 +53,7 @@ struct Attack {
     world: World,
     victim: usize,
     mallory: Mallory,
-    /// Frames that the victim may still write.
+    /// Number of frames that the victim may still write.
     owed: u64,
 }
 
@@ -84,7 +84,7 @@ impl Attack {
                 self.go_on(outcome);
             }
             3 => {
-                // As large as it may get, many times over.
+                // Repeats one message many times, to fill the victim's limits.
                 let message = self.craft();
                 for _ in 0..40 {
                     self.give(&message, ANSWERS_MAX);
@@ -109,7 +109,7 @@ impl Attack {
         message
     }
 
-    /// A moment, or so long that timers run out.
+    /// Lets a moment pass, or enough time for timers to expire.
     fn pass_time(&mut self) {
         let ms = [1, 1, 20, 1_000, 30_000][self.world.random.below(5)];
         let until = self.world.now + ms * MS;
@@ -149,7 +149,7 @@ impl Attack {
         }
     }
 
-    /// Garbage draws no answer, and changes no number.
+    /// Sends garbage and checks that it draws no answer and changes no number.
     fn garbage(&mut self) {
         self.turn();
         let before = self.rig().look();
@@ -158,7 +158,7 @@ impl Attack {
         }
         let frames = self.world.frames();
         let message = self.craft();
-        // The rest of the garbled message must not hold a whole message.
+        // The rest of the garbled message must not contain a whole message.
         let message = match message.windows(3).any(|part| part == b"\x018=") {
             true => Vec::new(),
             false => message,
@@ -170,17 +170,18 @@ impl Attack {
         assert_eq!(numbers(&before), numbers(&after), "garbage has changed a number");
         assert_eq!(self.world.frames(), frames, "garbage was answered");
         assert!(after.is_up == before.is_up, "garbage has ended the session");
-        // Whatever it was the beginning of is over with the next message.
+        // The next message ends whatever the garbage began.
         let end =
             self.mallory.heartbeat(self.world.sides[self.victim].moment(self.world.now), &after);
         self.give(&end, ANSWERS_MAX);
     }
 
-    /// Gives bytes to the victim, which may write `answers` frames, and all that is asked for.
+    /// Sends bytes to the victim, which may write `answers` frames and all requested resends.
     fn give(&mut self, bytes: &[u8], answers: u64) {
         let again = self.rig().look().next_num_out.min(1_000_000);
         let asks = bytes.windows(6).any(|part| part == b"\x0135=2\x01");
-        // Messages freed above a gap may ask too: only `held` messages are kept.
+        // Messages freed above a gap may also request resends; the session keeps only `held` of
+        // them.
         let kept = self.rig().look().held.0 as u64;
         self.owed += answers + if asks || kept > 0 { (1 + kept) * (again + 2) } else { 0 };
         self.owed += kept * answers;
@@ -193,7 +194,8 @@ impl Attack {
         let at = self.world.now + 25 * MS;
         self.set_now(at);
         self.turn();
-        // FIX Session: a rejected message counts, but for SequenceReset-Reset, which has no number.
+        // FIX Session: a rejected message consumes its number, except SequenceReset-Reset, which
+        // has none.
         let rejected = self.world.net.lock().observer.sides[self.victim].rejected;
         let reset = bytes.windows(6).any(|part| part == b"\x0135=4\x01");
         if rejected == Some(before.next_num_in) && !reset && !before.waits {
@@ -202,7 +204,7 @@ impl Attack {
         }
     }
 
-    /// Lets the victim read and write all there is.
+    /// Lets the victim read and write until idle.
     fn turn(&mut self) {
         for _ in 0..200_000 {
             let seen = self.rig().look();
@@ -221,7 +223,7 @@ impl Attack {
         panic!("the session spins");
     }
 
-    /// Mallory reads whatever was written, mostly.
+    /// Lets the hostile counterparty read what the victim wrote, most of the time.
     fn drain(&mut self) {
         if self.world.random.below(50) > 0 {
             self.world.net.lock().drain(self.victim);
@@ -252,7 +254,8 @@ impl Attack {
         assert!(frames <= self.owed, "{frames} frames written, {} are enough", self.owed);
     }
 
-    /// Mallory is gone; an honest counterparty comes, and the operators agree on the numbers.
+    /// Replaces the hostile counterparty by an honest one, with numbers that the operators agree
+    /// on.
     fn make_peace(&mut self) {
         self.world.say(|| "peace".to_owned());
         let (victim, honest) = (self.victim, 1 - self.victim);

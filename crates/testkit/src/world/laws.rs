@@ -1,4 +1,4 @@
-//! The laws of a world between honest sessions, but for those of the wire and of crashes.
+//! The laws of a world between honest sessions, except those of the wire and of crashes.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use transfix_session::nanos;
 
 /// Longest wait for an answer to a TestRequest(1).
 const TEST_REQUEST_WAIT_MAX: u64 = 20 * SECOND;
-/// After which a ResendRequest(2) without an effect is repeated.
+/// Time after which a ResendRequest(2) without effect is repeated.
 const REQUEST_WAIT: u64 = 20 * SECOND;
 const SLACK: u64 = SECOND;
 
@@ -20,7 +20,7 @@ impl World {
         nanos(self.plan.settings[0].protocol.heart_bt_int)
     }
 
-    /// After this without a word the counterparty is asked.
+    /// Returns the time of silence after which a session sends a TestRequest(1).
     fn patience(&self) -> u64 {
         let timing = &self.plan.settings[0].timing;
         self.heart_bt_int()
@@ -30,7 +30,7 @@ impl World {
             }
     }
 
-    /// Checked at each moment.
+    /// Checks the laws of every moment.
     pub(super) fn check(&self) {
         for side in [0, 1].into_iter().filter(|&side| self.sides[side].rig.look().is_up) {
             self.check_times(side);
@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    /// Silence is found within its bound, and nobody is silent.
+    /// Checks that silence is detected in time, and that no side is silent.
     fn check_times(&self, side: usize) {
         let ours = &self.sides[side];
         let waits = |what: &str, since: u64, max: u64| {
@@ -48,11 +48,11 @@ impl World {
             assert!(waited <= max, "side {side} waits {} ms for {what}", waited / MS);
         };
         let (seen, (state, since)) = (ours.rig.look(), ours.since);
-        // The last word of a connection may wait for the store.
+        // The last message of a connection may wait for the store.
         let store = if self.plan.is_delayed[side] { 10 * SECOND } else { 0 };
         match state {
             State::LogonAwaited | State::LogonSent => {
-                // Then the application may take as long again.
+                // Then the application may take the same time again.
                 let answer = if self.plan.later_one_in > 0 { 10 * SECOND } else { 0 };
                 waits("a logon", since, 10 * SECOND + answer + store + SLACK);
             }
@@ -74,7 +74,7 @@ impl World {
         assert!(open, "side {side} is logged on outside of all windows");
     }
 
-    /// Where the counterparty writes, the expected number moves.
+    /// Checks that the expected number advances while the counterparty writes.
     fn check_progress(&self, side: usize) {
         let (state, since) = self.sides[side].since;
         let joined = self.net.lock().is_joined();
@@ -83,7 +83,7 @@ impl World {
         }
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let once = REQUEST_WAIT + 2 * self.heart_bt_int() + 2 * stall + 5 * SECOND;
-        // A message that is sent again may be damaged again, and small windows make a resend slow.
+        // A resent message may be damaged again, and small ranges make a resend slow.
         let often = if self.plan.weather.damage_one_in > 0 { 6 } else { 2 };
         let from = self.sides[side].moved.0.max(since);
         let stands = self.now.saturating_sub(from);
@@ -91,7 +91,7 @@ impl World {
         assert!(stands <= often * once, "side {side} expects {next} for {} ms", stands / MS);
     }
 
-    /// A TestRequest(1) that was taken is answered at once.
+    /// Checks that each received TestRequest(1) is answered at once.
     fn check_answers(&self, side: usize) {
         let ours = &self.sides[side];
         let plain = self.plan.weather.damage_one_in == 0 && self.plan.held.messages_max > 100;
@@ -120,7 +120,7 @@ impl World {
         assert!(!stuck || paused, "{} bytes wait in the queue of side {side}", seen.queued_bytes);
     }
 
-    /// Why a session may end between honest ones.
+    /// Checks that an honest session may end for this reason.
     pub(super) fn check_reason(&mut self, side: usize, reason: Disconnect) {
         self.summary.verdicts += u64::from(reason != Disconnect::LinkLost);
         let fair = matches!(
@@ -153,15 +153,15 @@ impl World {
         }
     }
 
-    /// How long all may take once the faults have ceased: a silent link, a logon, a request that
-    /// was lost and its repetition.
+    /// Returns the time limit of recovery: a silent link, a logon, and a lost request with its
+    /// repetition.
     pub(super) fn rest_max(&self) -> u64 {
         let stall = self.plan.weather.stall_ms_max as u64 * MS;
         let closed = if self.plan.settings[0].schedule.is_some() { 400 * SECOND } else { 0 };
         200 * SECOND + closed + 2 * stall + 10 * self.heart_bt_int()
     }
 
-    /// No endless exchange: what is written while nothing goes wrong is in proportion.
+    /// Checks for endless exchanges: without faults, the written frames stay in proportion.
     pub(super) fn check_words(&self, begun: u64, written: u64) {
         let sent: usize = self.sides.iter().map(|side| side.app.lock().sent.len()).sum();
         let beats = match self.heart_bt_int() {
@@ -173,7 +173,7 @@ impl World {
         assert!(frames <= max, "{frames} frames written while at rest, {max} are enough");
     }
 
-    /// Returns true if everything has been delivered and nobody waits for anything.
+    /// Returns true if everything is delivered and nothing is pending.
     pub(super) fn is_well(&self) -> bool {
         let [a, b] = &self.sides;
         let (numbers_a, numbers_b) = (a.numbers(), b.numbers());
@@ -191,7 +191,8 @@ impl World {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
             let excuses = self.excuses(side, &ours, &theirs);
             let resets = self.plan.resets();
-            // All since the last reset; what came before is judged by its order.
+            // Counts all messages since the last reset. Earlier messages are checked by their
+            // order.
             let counts = |sent: &&Sent| !resets || sent.epoch == ours.epoch;
             let mut counting = ours.sent.iter().filter(counts);
             counting.all(|sent| {
@@ -202,8 +203,8 @@ impl World {
         })
     }
 
-    /// Which messages may remain undelivered: somebody was told, or they were in the memory of a
-    /// process that is no more.
+    /// Returns the messages that may remain undelivered: the sender was notified, or they were in
+    /// the memory of an ended process.
     fn excuses(&self, side: usize, ours: &Log, theirs: &Log) -> BTreeSet<u64> {
         let mut excuses = self.given_back(side, ours);
         excuses.extend(&ours.forgotten);
@@ -213,7 +214,7 @@ impl World {
         excuses
     }
 
-    /// Which messages of this side were rejected, or returned.
+    /// Returns this side's messages that were rejected or returned.
     fn given_back(&self, side: usize, ours: &Log) -> BTreeSet<u64> {
         let net = self.net.lock();
         let orders = &net.observer.sides[side].orders;
@@ -221,8 +222,8 @@ impl World {
         rejected.chain(&ours.returned).copied().collect()
     }
 
-    /// Checks that every delivered message was sent, in that order, each once, and that none was
-    /// left out.
+    /// Checks that delivered messages were sent, arrive in order and once, and that none is
+    /// missing.
     pub(super) fn check_order(&self) {
         for side in [0, 1] {
             let (ours, theirs) = (self.sides[side].app.lock(), self.sides[1 - side].app.lock());
@@ -260,7 +261,7 @@ impl World {
         }
     }
 
-    /// Where both sides stand, for a law that is broken.
+    /// Returns a description of both sides, for the report of a broken law.
     pub(super) fn stand(&self) -> String {
         let sides = [0, 1].map(|side| {
             let ours = &self.sides[side];

@@ -1,7 +1,7 @@
-//! The simulated connection: both directions, with pieces under way, and what each end knows of it.
+//! The simulated connection: both directions with pieces in transit, and the state of each end.
 //!
-//! Invariant: bytes of one connection arrive in the order in which they were written and not before
-//! their time, or not at all; nothing of one connection reaches another.
+//! Invariant: bytes of one connection arrive in order and not early, or not at all. No byte of one
+//! connection reaches another.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,29 +14,29 @@ use super::observer::Observer;
 use crate::random::Random;
 
 pub(super) const MS: u64 = 1_000_000;
-/// Two wrong bits in one message may leave its CheckSum(10) right, and nobody could tell: between
-/// two of them lie more bytes than a message has.
+/// Minimum distance between two wrong bits, longer than any message. Two wrong bits in one message
+/// could leave CheckSum(10) correct.
 const SOUND_BYTES_MIN: usize = 1_500;
 
-/// The effects of the connection on bytes.
+/// The network conditions that affect bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
-    /// The usual delay of a piece is up to this, and at least 1.
+    /// Highest ordinary delay of a piece in milliseconds; at least 1.
     pub(super) delay_ms_max: usize,
-    /// One piece in a hundred stalls for up to this.
+    /// Highest stall in milliseconds. One piece in a hundred stalls.
     pub(super) stall_ms_max: usize,
-    /// One piece in so many is cut short; 0 for never.
+    /// One in this many pieces is fragmented; 0 means never.
     pub(super) fragment_one_in: usize,
-    /// The longest piece then.
+    /// Longest piece if fragmented.
     pub(super) fragment_bytes_max: usize,
-    /// One piece in so many arrives with a wrong bit; 0 for never.
+    /// One in this many pieces arrives with a wrong bit; 0 means never.
     pub(super) damage_one_in: usize,
-    /// Bytes that are taken before the reader has read.
+    /// Bytes that may be written before the reader reads.
     pub(super) capacity: usize,
 }
 
 impl Weather {
-    /// Nothing goes wrong.
+    /// No faults.
     pub(super) const FAIR: Self = Self {
         delay_ms_max: 5,
         stall_ms_max: 0,
@@ -47,10 +47,10 @@ impl Weather {
     };
 }
 
-/// One direction.
+/// One direction of the connection.
 #[derive(Default)]
 struct Way {
-    /// When a piece arrives, and the piece; an empty one is the end of the stream.
+    /// Pieces in transit, each with its time of arrival. An empty piece is the end of the stream.
     pieces: VecDeque<(u64, Vec<u8>)>,
     bytes: usize,
     last_at: u64,
@@ -69,19 +69,19 @@ impl Way {
 /// The state of one side's end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// None.
+    /// Not connected.
     Closed,
-    /// Joined to the other side.
+    /// Connected to the other side.
     Open,
-    /// The connection is gone; this side learns of it then.
+    /// The connection is broken; this side notices at `notices_at`.
     Cut { notices_at: u64 },
-    /// The other side does not want it; this side learns of it then.
+    /// The other side refused the connection; this side notices at `notices_at`.
     Refused { notices_at: u64 },
-    /// Its process is gone: what it still does leaves no trace.
+    /// The process ended: its writes are discarded.
     Dead,
 }
 
-/// All that lies between the two sides.
+/// The connection between the two sides.
 pub(super) struct Net {
     pub(super) now: u64,
     pub(super) weather: Weather,
@@ -94,7 +94,7 @@ pub(super) struct Net {
     swallowed: [usize; 2],
 }
 
-/// The net as both sides and the world hold it.
+/// The network, shared by both sides and the world.
 #[derive(Clone)]
 pub(super) struct Shared(Arc<Mutex<Net>>);
 
@@ -116,7 +116,7 @@ impl Shared {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The stream of a side whose end has just been opened.
+    /// Returns the stream of a side whose end has just been opened.
     pub(super) fn stream(&self, side: usize) -> Box<dyn Stream> {
         let generation = self.lock().generations[side];
         Box::new(SimStream { net: self.clone(), side, generation })
@@ -124,7 +124,7 @@ impl Shared {
 }
 
 impl Net {
-    /// Joins both sides.
+    /// Connects both sides.
     pub(super) fn join(&mut self) {
         for side in [0, 1] {
             self.open(side, End::Open);
@@ -146,8 +146,8 @@ impl Net {
         self.observer.connected(side);
     }
 
-    /// The connection breaks: what is under way is lost or still arrives, and each side learns of
-    /// it some time.
+    /// Breaks the connection. Bytes in transit are lost or still arrive; each side notices at its
+    /// moment.
     pub(super) fn cut(&mut self, notices_at: [u64; 2]) {
         let lost = self.chance(2);
         for side in [0, 1] {
@@ -160,7 +160,7 @@ impl Net {
         }
     }
 
-    /// The process of a side is gone. The system closes what it had open.
+    /// Ends the process of a side. The system closes its connection.
     pub(super) fn die(&mut self, side: usize) {
         if self.ends[side] == End::Open {
             self.close(side);
@@ -173,7 +173,8 @@ impl Net {
         self.ends == [End::Open; 2]
     }
 
-    /// Returns true if what a side has written ends with a whole message, and reaches the other.
+    /// Returns true if the sides are connected and the bytes written by `side` end with a whole
+    /// message.
     pub(super) fn is_between_messages(&self, side: usize) -> bool {
         self.is_joined() && self.observer.sides[side].is_between_messages()
     }
@@ -182,7 +183,7 @@ impl Net {
         self.ways.iter().all(|way| way.pieces.is_empty())
     }
 
-    /// When a side has something to read, be it an end.
+    /// Returns the time at which a side can read bytes or an end.
     pub(super) fn readable_at(&self, side: usize) -> Option<u64> {
         match self.ends[side] {
             End::Open => self.arrives_at(side),
@@ -194,12 +195,12 @@ impl Net {
         }
     }
 
-    /// When the next piece reaches a side.
+    /// Returns the time at which the next piece reaches a side.
     fn arrives_at(&self, side: usize) -> Option<u64> {
         self.ways[1 - side].pieces.front().map(|(at, _)| *at)
     }
 
-    /// How many bytes a side may write.
+    /// Returns the number of bytes that a side may write.
     pub(super) fn room(&self, side: usize) -> usize {
         let taken = match self.ends[side] {
             End::Open => self.ways[side].bytes,
@@ -208,14 +209,14 @@ impl Net {
         self.weather.capacity.saturating_sub(taken)
     }
 
-    /// Puts bytes of nobody's writing on the way of `side`.
+    /// Injects forged bytes into the direction of `side`.
     pub(super) fn inject(&mut self, side: usize, bytes: &[u8]) {
         if self.ends[1 - side] == End::Open {
             self.send(side, bytes);
         }
     }
 
-    /// Somebody else takes away what `side` has written.
+    /// Discards the bytes that `side` has written.
     pub(super) fn drain(&mut self, side: usize) {
         self.ways[side].clear();
     }
@@ -240,7 +241,7 @@ impl Net {
             {
                 self.ways[side].sound_bytes = 0;
                 let at = self.random.below(piece.len());
-                // Upwards: two wrong bytes of a message never sum up to a right CheckSum(10).
+                // Only upwards: two increased bytes never add up to a correct CheckSum(10).
                 piece[at] = piece[at].wrapping_add(1 << self.random.below(7));
             }
             self.push(side, piece);
@@ -258,12 +259,13 @@ impl Net {
         way.pieces.push_back((way.last_at, piece));
     }
 
-    /// A side closes its end: the other finds the end of the stream behind what is under way.
+    /// Closes the end of a side. The other side reads the end of the stream after the bytes in
+    /// transit.
     fn close(&mut self, side: usize) {
         let unread = !self.ways[1 - side].pieces.is_empty();
         self.ways[1 - side].clear();
         if self.ends[1 - side] == End::Open {
-            // Closing with bytes unread resets the connection, which may overtake what was sent.
+            // Closing with unread bytes resets the connection; the reset may overtake sent bytes.
             if unread && self.chance(2) {
                 self.ways[side].clear();
             }
@@ -316,7 +318,7 @@ impl Net {
         }
         let bytes = &bytes[..n];
         self.observer.written(self.now, side, bytes);
-        // The system takes what a side writes to one that has closed.
+        // The system accepts bytes to a side that has closed.
         match self.ends[side] {
             End::Open if self.ends[1 - side] == End::Open => self.send(side, bytes),
             End::Open => {}
@@ -334,7 +336,7 @@ struct SimStream {
 }
 
 impl SimStream {
-    /// The net, unless this connection is over.
+    /// Returns the network, or an error if this connection is over.
     fn net(&self) -> io::Result<MutexGuard<'_, Net>> {
         let net = self.net.lock();
         let current = net.generations[self.side] == self.generation;

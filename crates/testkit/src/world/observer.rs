@@ -1,9 +1,9 @@
-//! The observer reads along on the wire, and finds frames that no honest session may write.
+//! The observer reads the wire and finds frames that no honest session may write.
 //!
-//! Laws: each frame is sound. Each number is new once, in ascending order, and starts again only
-//! with a reset. A resent message is the original, marked as such. A gap fill covers no application
-//! message. The same ResendRequest(2) is not repeated at once. Nobody rejects an honest
-//! counterparty's frame.
+//! Laws: each frame is valid. Each number is new once, in ascending order, and restarts only with a
+//! reset. A resent message equals the original and is marked as PossDup. A gap fill covers no
+//! application message. The same ResendRequest(2) is not repeated at once. An honest counterparty's
+//! frame is never rejected.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -16,38 +16,39 @@ use super::trace::Trace;
 /// The side that accepts connections.
 const ACCEPTOR: usize = 1;
 
-/// A ResendRequest(2) without an effect is repeated after 20 s, not sooner; early versions send
-/// whole seconds.
+/// Minimum time before a ResendRequest(2) is repeated. Sessions repeat after 20 s; early versions
+/// send whole seconds.
 const REPEAT_MIN: i64 = 19_000_000_000;
 
-/// How many early messages a session remembers as dealt with.
+/// Number of early ResendRequest(2)s that a session remembers as answered.
 const EARLY_REQUESTS_MAX: u64 = 1_000;
 
-/// Faults and settings of the world that make more frames lawful.
+/// Faults and settings of the world that permit more frames.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tolerance {
-    /// Numbers may start again at 1 without ResetSeqNumFlag(141).
+    /// Numbers may restart at 1 without ResetSeqNumFlag(141).
     pub(super) silent_resets: bool,
-    /// Numbers may start again at 1 with it.
+    /// Numbers may restart at 1 with ResetSeqNumFlag(141).
     pub(super) asked_resets: bool,
     /// Wall clocks jump.
     pub(super) jumps: bool,
-    /// Bits are flipped on the way.
+    /// Bits are flipped in transit.
     pub(super) damage: bool,
-    /// Reject(3) is sent again when asked for.
+    /// Reject(3) is resent on request.
     pub(super) resend_rejects: bool,
-    /// Nothing is damaged, given up, or dropped for want of room.
+    /// Nothing is damaged, given up, or dropped for lack of room.
     pub(super) complete: bool,
-    /// The application refuses messages, and says so with Reject(3).
+    /// The application refuses messages with Reject(3).
     pub(super) refusals: bool,
-    /// All is written by sessions that follow the rules; else only frames are looked at.
+    /// All frames come from sessions that follow the rules; otherwise only the frames themselves
+    /// are checked.
     pub(super) honest: bool,
 }
 
-/// One frame that was new once.
+/// A frame as it was first sent.
 struct Original {
     application: bool,
-    /// True if it may be sent again.
+    /// True if the frame may be resent.
     resent: bool,
     body: u64,
     sending_time: Vec<u8>,
@@ -57,41 +58,41 @@ struct Original {
 #[derive(Default)]
 pub(super) struct Written {
     partial: Vec<u8>,
-    /// The numbers of the first and the last new frame of this connection.
+    /// Numbers of the first and the last new frame on this connection.
     first: Option<u64>,
     last: Option<u64>,
-    /// Messages may be numbered and stored now without being written: our Logon(A) is not
-    /// answered, or Logout(5) has been sent.
+    /// True if messages may be numbered and stored without being written: our Logon(A) is
+    /// unanswered, or Logout(5) has been sent.
     stores_late: bool,
     last_is_logout: bool,
-    /// Numbers of this connection that were stored in place of being written.
+    /// Numbers on this connection that were stored but not written.
     skipped: Vec<Range<u64>>,
-    /// The highest number used since the last reset, and what was sent since.
+    /// Highest number since the last reset, and the frames sent since.
     highest: u64,
     originals: HashMap<u64, Original>,
-    /// ClOrdID(11) of all orders written, by number.
+    /// ClOrdID(11) of all written orders, by number.
     pub(super) orders: HashMap<u64, u64>,
-    /// The numbers start again with the next Logon(A).
+    /// The numbers restart with the next Logon(A).
     starts_again: bool,
-    /// The counterparty has answered our Logon(A) with a reset: that was our number 1.
+    /// The counterparty answered our Logon(A) with a reset, so our Logon(A) has number 1.
     logon_is_first: bool,
     /// BeginSeqNo(7) and SendingTime(52) of the last ResendRequest(2) of this connection.
     request: Option<(u64, Timestamp)>,
-    /// BeginSeqNo(7) of ResendRequests(2) of the operator's, which are not judged.
+    /// BeginSeqNo(7) of the operator's ResendRequest(2)s, which are not checked.
     pub(super) operator_requests: Vec<u64>,
     pub(super) at: u64,
     pub(super) test_request_at: u64,
-    /// TestRequests(1) of this connection that wait for their answer: number and TestReqID(112).
+    /// Unanswered TestRequest(1)s on this connection: number and TestReqID(112).
     pub(super) asked: Vec<(u64, Vec<u8>)>,
     pub(super) frames: u64,
-    /// A Logout(5) on this connection.
+    /// True after a Logout(5) on this connection.
     pub(super) logged_out: bool,
     /// RefSeqNum(45) of the last Reject(3).
     pub(super) rejected: Option<u64>,
     pub(super) requests: u64,
 }
 
-/// Reads both directions.
+/// Observes both directions.
 pub(super) struct Observer {
     pub(super) tolerance: Tolerance,
     pub(super) sides: [Written; 2],
@@ -105,7 +106,7 @@ impl Observer {
         Self { tolerance, sides, index: FieldIndex::default(), trace }
     }
 
-    /// A new connection of this side.
+    /// Records a new connection of this side.
     pub(super) fn connected(&mut self, side: usize) {
         let written = &mut self.sides[side];
         if written.starts_again {
@@ -123,24 +124,24 @@ impl Observer {
         self.sides[1 - side].asked.clear();
     }
 
-    /// The numbers of this side start again.
+    /// Records that the numbers of this side restart.
     pub(super) fn reset(&mut self, side: usize) {
         let fair = self.tolerance.silent_resets || self.tolerance.asked_resets;
         assert!(fair || !self.tolerance.honest, "side {side} resets its numbers unasked");
         let written = &mut self.sides[side];
         match written.first {
-            // The frames that wait for the connection leave after the reset, with the old numbers.
+            // Frames that wait for the connection are sent after the reset, with their old numbers.
             Some(_) => written.starts_again = true,
             None => written.start_again(),
         }
     }
 
-    /// Forgets all frames: they belong to another session now.
+    /// Forgets all frames, because they belong to another session now.
     pub(super) fn forget(&mut self) {
         self.sides = [Written::default(), Written::default()];
     }
 
-    /// Bytes have left `side`.
+    /// Records bytes written by `side`.
     pub(super) fn written(&mut self, now: u64, side: usize, bytes: &[u8]) {
         let mut partial = std::mem::take(&mut self.sides[side].partial);
         partial.extend_from_slice(bytes);
@@ -193,7 +194,8 @@ impl Observer {
             return;
         }
         if side == ACCEPTOR && message.msg_type() == b"5" && written.last.is_none() {
-            // The first word of the connection: it refuses a Logon(A), and takes no number.
+            // A frame that refuses a Logon(A) is the first on its connection and consumes no
+            // number.
             assert!(seq > written.highest, "side {side} refuses with {seq}, which it has used");
             return;
         }
@@ -223,15 +225,15 @@ impl Observer {
 
 impl Observer {
     /// Checks that a ResendRequest(2) asks for a missing message. Messages on this connection come
-    /// in order. Only messages before the first one, or those stored without being written, can be
-    /// missing.
+    /// in order. Only messages before the first one, or messages stored without being written, can
+    /// be missing.
     fn check_need(&self, side: usize, message: &Message<'_>) {
         let begin = message.uint(tag::BEGIN_SEQ_NO).expect("it has BeginSeqNo(7)");
         let other = &self.sides[1 - side];
         let first = other.first;
-        // A session answers early ResendRequest(2)s at once. It remembers only `EARLY_REQUESTS_MAX`
-        // of these requests, and asks for the others again (applications, seed 20261772992: 1,100
-        // of them in one gap).
+        // A session answers early ResendRequest(2)s at once, but remembers only
+        // `EARLY_REQUESTS_MAX` of them. Further requests are sent again (applications, seed
+        // 20261772992: 1,100 in one gap).
         let many = other.requests > EARLY_REQUESTS_MAX;
         let stored_late = other.skipped.iter().any(|numbers| numbers.contains(&begin));
         let missing = first.is_none_or(|first| begin < first) || many || stored_late;
@@ -240,7 +242,7 @@ impl Observer {
 }
 
 impl Written {
-    /// Returns true if all that was written is whole messages.
+    /// Returns true if the written bytes end with a whole message.
     pub(super) const fn is_between_messages(&self) -> bool {
         self.partial.is_empty()
     }
@@ -254,14 +256,14 @@ impl Written {
         self.originals.clear();
     }
 
-    /// A new number: the next one, or 1 with a reset.
+    /// Checks a new number: the next number, or 1 with a reset.
     fn check_number(&mut self, side: usize, seq: u64, message: &Message<'_>, tolerance: Tolerance) {
         let flagged = message.flag(tag::RESET_SEQ_NUM_FLAG) == Ok(true);
         if seq == 1 && self.highest > 0 && message.msg_type() == b"A" {
             assert!(flagged && tolerance.asked_resets, "side {side} starts again at 1 unasked");
             self.start_again();
         }
-        // Nothing has followed our Logon(A).
+        // No message has followed our Logon(A).
         if seq == 2 && self.logon_is_first && self.first == self.last {
             self.start_again();
             self.last = Some(1);
@@ -288,7 +290,7 @@ impl Written {
         self.highest = seq;
     }
 
-    /// Notes the changes that a new frame makes.
+    /// Records the effects of a new frame.
     fn note(
         &mut self,
         now: u64,
@@ -330,7 +332,8 @@ impl Written {
             return;
         }
         self.requests += 1;
-        // When it was said, not when it left: it may have waited for the connection.
+        // SendingTime(52) counts, not the time of writing: the frame may have waited for the
+        // connection.
         let sent = message.timestamp(tag::SENDING_TIME).expect("it has SendingTime(52)");
         if let Some((before, at)) = self.request.filter(|_| !tolerance.jumps) {
             let again = before == begin && sent.since(at) < REPEAT_MIN;
@@ -342,7 +345,7 @@ impl Written {
     /// Checks that a resent message equals the original.
     fn check_duplicate(&mut self, side: usize, seq: u64, message: &Message<'_>) {
         if self.stores_late {
-            // It was numbered and never written.
+            // The message was numbered but never written.
             let next = message.uint(tag::NEW_SEQ_NO).unwrap_or(seq + 1);
             self.highest = self.highest.max(next - 1);
         }
@@ -352,7 +355,7 @@ impl Written {
             assert!(next > seq, "side {side} fills a gap backwards, from {seq} to {next}");
             assert!(next <= self.highest + 1, "side {side} fills up to {next}, not used yet");
             let lost = (seq..next).find(|n| self.originals.get(n).is_some_and(|o| o.application));
-            // A session that has kept this ResendRequest(2) above the gap forgets the request then.
+            // A gap fill covers a kept ResendRequest(2), so the session forgets the request.
             self.asked.retain(|(n, _)| !(seq..next).contains(n));
             assert!(lost.is_none(), "side {side} fills over the application message {lost:?}");
             return;
@@ -362,7 +365,7 @@ impl Written {
         let Some(original) = self.originals.get(&seq) else { return };
         assert!(original.resent, "side {side} sends an administrative message again: {seq}");
         assert_eq!(original.body, body(message), "side {side} sends {seq} again with other fields");
-        // An earlier one is lawful only where the clock went back since.
+        // An earlier time is valid only if the clock went back since.
         let time = original_time.unwrap_or_default();
         assert!(time <= &original.sending_time[..], "side {side}: OrigSendingTime(122) of {seq}");
     }

@@ -1,4 +1,4 @@
-//! The draws of a seed: the kind of world, the settings of both sides, and their faults.
+//! The plan of a seed: the kind of world, the settings of both sides, and their faults.
 
 use std::time::Duration;
 
@@ -22,36 +22,36 @@ use crate::random::Random;
 /// The subject of a world.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WorldKind {
-    /// Connections that cut, stall, fragment, fill up, are refused and go silent.
+    /// Connections break, stall, fragment, fill up, are refused, and go silent.
     Links,
-    /// Processes that end at any moment, and come again.
+    /// Processes end at any moment and restart.
     Crashes,
-    /// Disks that are full, fail to sync, or take nothing.
+    /// Disks are full, fail to sync, or refuse all changes.
     Disks,
-    /// Numbers that start again.
+    /// Sequence numbers reset.
     Resets,
-    /// Messages that arrive damaged.
+    /// Messages arrive damaged.
     Damage,
-    /// Wall clocks that jump.
+    /// Wall clocks jump.
     Clocks,
-    /// Operators who ask, reset and skip by hand.
+    /// Operators request, reset and skip numbers.
     Operators,
-    /// All of these at once, but for damage.
+    /// All of these together, except damage.
     Mixed,
-    /// Applications that are not available, and more messages than are taken or can be sent.
+    /// Applications are unavailable, or send more messages than the limits allow.
     Applications,
-    /// Windows that open and close.
+    /// Schedule windows open and close.
     Schedules,
-    /// Somebody puts messages of his own between those of two honest sides.
+    /// An attacker injects messages between two honest sides.
     Forgeries,
-    /// A counterparty that follows no rule.
+    /// The counterparty follows no rule.
     Hostile,
-    /// Whole engines with their threads.
+    /// Whole engines run with their threads.
     Engines,
 }
 
 impl WorldKind {
-    /// All kinds.
+    /// All kinds of worlds.
     pub const ALL: [Self; 13] = [
         Self::Links,
         Self::Crashes,
@@ -68,7 +68,8 @@ impl WorldKind {
         Self::Engines,
     ];
 
-    /// The kind of a seed. Whole engines have few: each takes as long as a hundred others.
+    /// Returns the kind of a seed. `Engines` is rare: each such world takes as long as a hundred
+    /// others.
     #[must_use]
     pub const fn of(seed: u64) -> Self {
         if seed % 80 == 79 {
@@ -77,7 +78,7 @@ impl WorldKind {
         Self::ALL[(seed % (Self::ALL.len() as u64 - 1)) as usize]
     }
 
-    /// Its name on a command line.
+    /// Returns the name on the command line.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -97,14 +98,14 @@ impl WorldKind {
         }
     }
 
-    /// The kind with this name.
+    /// Returns the kind with this name.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
 
-/// One action in so many is this; 0 for never.
+/// Frequencies of actions: one action in this many; 0 means never.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Odds {
     pub(super) cut: usize,
@@ -115,24 +116,24 @@ pub(super) struct Odds {
     pub(super) jump: usize,
     pub(super) disk_fault: usize,
     pub(super) operate: usize,
-    /// Also a reset of the numbers by the operator, and numbers given up.
+    /// Includes operator resets of the numbers, and numbers given up.
     pub(super) operator_resets: bool,
-    /// The operator also resets the numbers of a session that is logged on.
+    /// Operators also reset the numbers of sessions that are logged on.
     pub(super) in_session_resets: bool,
-    /// Hours of silence, now and then.
+    /// Length of occasional pauses, in hours.
     pub(super) pause_h: usize,
     pub(super) flood: usize,
     pub(super) forge: usize,
     pub(super) unnoticed_ms_max: usize,
 }
 
-/// All that is drawn before a world begins.
+/// Everything that is drawn before a world begins.
 pub(super) struct Plan {
     pub(super) kind: WorldKind,
     pub(super) settings: [SessionSettings; 2],
     pub(super) held: Held,
     pub(super) store: [Options; 2],
-    /// Whose commits are safe later.
+    /// True for a side whose commits become safe later.
     pub(super) is_delayed: [bool; 2],
     pub(super) weather: Weather,
     pub(super) odds: Odds,
@@ -143,14 +144,14 @@ pub(super) struct Plan {
     pub(super) deny_one_in: usize,
     pub(super) later_one_in: usize,
     pub(super) text_bytes_max: usize,
-    /// How far a wall clock may jump, in seconds.
+    /// Largest jump of a wall clock, in seconds.
     pub(super) jump_s_max: usize,
 }
 
 impl Plan {
     pub(super) fn draw(random: &mut Random, kind: WorldKind) -> Self {
         let versions = match kind {
-            // Those that have BusinessMessageReject(j), which is sent again if it is lost.
+            // Only versions with BusinessMessageReject(j), which is resent if lost.
             WorldKind::Applications | WorldKind::Schedules => &BeginString::ALL[2..],
             _ => &BeginString::ALL,
         };
@@ -164,17 +165,17 @@ impl Plan {
         let mut settings = both_sides(random, (kind, begin_string), &in_session);
         let mut weather = weather(random, kind);
         if odds.jump > 0 && !wide_clocks {
-            // A message that waits long, from a clock that is behind, is rightly found too old.
+            // A stalled message from a slow clock would be rejected as too old.
             weather.stall_ms_max = 0;
             weather.capacity = 1 << 20;
         }
         if wide_clocks || (weather.stall_ms_max > 0 && weather.capacity < 100_000) {
-            // A message that waits for minutes is rightly found too old too.
+            // A message that waits for minutes would be rejected as too old, too.
             settings
                 .iter_mut()
                 .for_each(|settings| settings.protocol.sending_time_tolerance = Duration::ZERO);
         }
-        // Each byte alone, and little room, are for short messages.
+        // One-byte fragments and little capacity are only for short messages.
         let narrow = weather.fragment_one_in == 1 || weather.capacity < 1_000;
         let text_bytes_max = if narrow { 0 } else { [0, 100, 100, 2_000][random.below(4)] };
         let held = held(random, settings[0].resend);
@@ -186,12 +187,12 @@ impl Plan {
             store: [(); 2].map(|()| options(random)),
             weather,
             odds,
-            // Mostly short worlds: what goes wrong goes wrong early, and the others go deep.
+            // Most worlds are short, because most faults appear early. A few worlds run long.
             actions: if random.below(20) == 0 { 150 } else { 8 + random.below(25) },
             answer_one_in: [(); 2].map(|()| [0, 2, 5][random.below(3)]),
             refuse_one_in: if random.below(5) == 0 { 5 } else { 0 },
             deny_one_in,
-            // An answer that does not come in time is a refusal.
+            // A late answer is a refusal.
             later_one_in: if deny_one_in > 0 { [0, 2][random.below(2)] } else { 0 },
             decline_one_in: if kind == WorldKind::Applications {
                 [0, 2, 4][random.below(3)]
@@ -225,7 +226,7 @@ impl Plan {
         }
     }
 
-    /// Returns true if messages may be lost at a reset.
+    /// Returns true if a reset may lose messages.
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         let by_schedule = self.restarts_by_schedule();
@@ -237,7 +238,7 @@ impl Plan {
         schedule.is_some_and(|schedule| schedule.numbers == NumbersAtOpening::Restart)
     }
 
-    /// Returns true if messages wait in queues, apart from what is said in callbacks.
+    /// Returns true if messages other than those of callbacks wait in queues.
     pub(super) fn queues(&self) -> bool {
         let queues = |s: &SessionSettings| {
             s.queue.offline == Offline::Queue || !s.queue.queue_pause.is_zero()
@@ -267,7 +268,7 @@ fn both_sides(
         WorldKind::Resets | WorldKind::Mixed => policies(random, begin_string, kind),
         _ => [ResetPolicy::NEVER; 2],
     };
-    // Hours of heartbeats are to pass quickly.
+    // Many hours of heartbeats must run quickly.
     let intervals = match in_session.after_h {
         [0, 0] => &[1, 2, 5, 30, 30, 0][..],
         _ => &[600, 0],
@@ -292,7 +293,7 @@ fn both_sides(
         settings.protocol.reset_after = Duration::from_hours(in_session.after_h[role as usize]);
         settings.protocol.precision = precision;
         settings.validation.validate = validate;
-        // Orders of the worlds have a few fields only.
+        // Orders of these worlds have only a few fields.
         settings.validation.checks.required_tags = false;
         settings.logon.password = Some(Secret::new(PASSWORD.to_owned()));
         settings.queue.offline = offline;
@@ -312,12 +313,12 @@ fn both_sides(
     settings
 }
 
-/// Sometimes so few that most of a gap must be asked for again.
+/// Draws the limits of kept messages; sometimes so low that most of a gap must be requested again.
 fn held(random: &mut Random, resend: ResendConfig) -> Held {
     match random.below(3) {
         0 if resend.closed_ranges || resend.request_max > 0 => {
-            // Nothing kept would leave such a session behind for ever: what comes while it asks is
-            // gone each time.
+            // With no kept messages a session would fall behind forever: messages that arrive
+            // during a resend would be lost each time.
             Held { messages_max: 3 + random.below(4), bytes_max: 8_000 }
         }
         0 => Held { messages_max: random.below(4), bytes_max: 400 },
@@ -325,7 +326,7 @@ fn held(random: &mut Random, resend: ResendConfig) -> Held {
     }
 }
 
-/// Resets of sessions that are logged on.
+/// In-session resets.
 #[derive(Default)]
 struct InSession {
     by_hand: bool,
@@ -345,7 +346,7 @@ impl InSession {
             return Self::default();
         }
         let mut drawn = Self { by_hand: random.below(3) > 0, ..Self::default() };
-        // In the first minutes of the world; sometimes on both sides at once.
+        // In the first minutes of the world, sometimes on both sides at once.
         let same = 12 * 3_600 + random.below(60) as u32;
         for side in [0, 1] {
             drawn.at_s[side] = match random.below(4) {
@@ -361,7 +362,7 @@ impl InSession {
     }
 }
 
-/// Some windows in the first minutes of the world, and one that stays open behind them.
+/// Draws some windows in the first minutes of the world, and a last window that stays open.
 fn hours(random: &mut Random) -> ScheduleSettings {
     let time = |second: usize| format!("12:{:02}:{:02}", second / 60, second % 60);
     let mut schedule = ScheduleSettings::in_zone("UTC");
@@ -370,7 +371,7 @@ fn hours(random: &mut Random) -> ScheduleSettings {
         let close = second + 3 + random.below(40);
         let (from, to) = (Some(time(second)), Some(time(close)));
         schedule.windows.push(WindowSettings { from, to, ..WindowSettings::default() });
-        // Now and then windows touch.
+        // Some windows are adjacent.
         second = close + [0, 1, 10, 40][random.below(4)];
     }
     let (from, to) = (Some(time(second)), Some("23:00".to_owned()));
@@ -413,9 +414,9 @@ fn burden(random: &mut Random, settings: &mut [SessionSettings; 2]) {
     }
 }
 
-/// Policies by which both sides' numbers start again together, whatever befalls them.
+/// Draws policies under which both sides reset together in all cases.
 fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> [ResetPolicy; 2] {
-    // Further resets on each side, where the next Logon(A) resets anyway.
+    // Further resets on each side, if the next Logon(A) resets anyway.
     let mut more = |policy: ResetPolicy| ResetPolicy {
         logout: random.below(3) == 0,
         error: random.below(3) == 0,
@@ -435,7 +436,7 @@ fn policies(random: &mut Random, begin_string: BeginString, kind: WorldKind) -> 
     }
 }
 
-/// The switches of the session layer that change what is said, and nothing of what is delivered.
+/// Draws session layer switches that change the messages on the wire, but not the deliveries.
 fn switches(random: &mut Random) -> (ResendConfig, NumbersConfig, TimingConfig) {
     let mut chance = |one_in: usize| random.below(one_in) == 0;
     let resend = ResendConfig {
@@ -488,7 +489,7 @@ fn odds(random: &mut Random, kind: WorldKind) -> Odds {
     }
 }
 
-/// Segments so short that one hardly lasts, or so long that it lasts for a world.
+/// Draws store options: very short segments, or segments that last for a whole world.
 fn options(random: &mut Random) -> Options {
     Options {
         durability: [Durability::Process, Durability::Power][random.below(2)],

@@ -1,8 +1,8 @@
-//! One side of a world: a session with its store, its application and its clock, through crashes
-//! and restarts.
+//! One side of a world: a session with its store, application and clock, through crashes and
+//! restarts.
 //!
-//! Law: a process that ends at any moment leaves its commits up to one of them, at least those that
-//! were safe, and nothing else. A call may commit several times.
+//! Law: a process that ends at any moment leaves a prefix of its commits that includes all safe
+//! commits, and nothing else. A call may commit several times.
 
 use std::collections::VecDeque;
 
@@ -17,30 +17,30 @@ use crate::disk::Crash;
 use super::app::{self, Shared as App, Source};
 use super::disk::{Commit, Disk, Fuse};
 
-/// 2026-11-21 12:00:00, where the simulated wall clocks begin.
+/// The start of the simulated wall clocks: 2026-11-21 12:00:00.
 pub(super) const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
 
 /// The outcome of a call.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// All goes on.
+    /// The session continues.
     Fine,
-    /// The link is to be closed.
+    /// The link must be closed.
     Ended(Ended),
-    /// The process has ended.
+    /// The process ended.
     Died,
 }
 
-/// Messages above a gap that are kept.
+/// Limits of messages that are kept above a gap.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Held {
     pub(super) messages_max: usize,
     pub(super) bytes_max: usize,
 }
 
-/// Where things stood before a call.
+/// The state before a call.
 struct Before {
-    /// As a new process would find them.
+    /// The numbers that a new process would find.
     kept: (u64, u64),
     resets: u64,
     epoch: u64,
@@ -57,17 +57,17 @@ pub(super) struct Side {
     pub(super) disk: Disk,
     rules: Rules,
     hours: Option<Schedule>,
-    /// The window in which the numbers have started again last.
+    /// The window in which the numbers were last reset.
     restarted: Option<Interval>,
-    /// How far the wall clock is ahead.
+    /// Offset of the wall clock.
     pub(super) ahead_ns: i64,
-    /// When anything was received last, and the count of messages then.
+    /// Time of the last received message, and the count of messages then.
     pub(super) received: (u64, u64),
-    /// When it came into the state it is in.
+    /// The current state, and when it began.
     pub(super) since: (State, u64),
-    /// When the expected number moved last, and the number.
+    /// Time at which the expected number last moved, and the number.
     pub(super) moved: (u64, u64),
-    /// Commits that are not safe yet, and the last one that is.
+    /// Commits that are not safe yet, preceded by the last safe commit.
     commits: VecDeque<Commit>,
 }
 
@@ -115,7 +115,7 @@ impl Side {
         self.rig.look().state
     }
 
-    /// Calls into the session; if its process ends meanwhile, a new one takes over.
+    /// Calls into the session. If its process ends during the call, a new process takes over.
     pub(super) fn call(
         &mut self,
         now: u64,
@@ -140,7 +140,7 @@ impl Side {
         assert!(ahead || reset || self.disk.is_lost(), "numbers go back to {after:?}");
         if reset {
             self.check_restart(now);
-            // A message sent after the reset has begun the new epoch already.
+            // A message sent after the reset already belongs to the new epoch.
             let mut log = self.app.lock();
             log.epoch = log.epoch.max(before.epoch + 1);
         }
@@ -151,7 +151,7 @@ impl Side {
         outcome.map_or_else(Outcome::Ended, |()| Outcome::Fine)
     }
 
-    /// Turns, as long as one is due at once.
+    /// Runs turns while one is due at once.
     pub(super) fn turn(&mut self, now: u64) -> Outcome {
         loop {
             let mut again = false;
@@ -165,13 +165,13 @@ impl Side {
         }
     }
 
-    /// The numbers of a schedule start again once a window.
+    /// Checks that a schedule resets the numbers once in each window.
     fn check_restart(&mut self, now: u64) {
         let Some(hours) = &self.hours else { return };
         let window = hours.at(self.moment(now).utc);
         assert!(window.is_some(), "the numbers start again outside of all windows");
         assert!(self.restarted != window, "the numbers start again within {window:?}");
-        // With the process the restart may be lost too.
+        // The end of the process may undo the reset.
         self.restarted = window.filter(|_| !self.disk.is_lost());
     }
 
@@ -196,14 +196,14 @@ impl Side {
         }
     }
 
-    /// Waits until all that was committed is safe, as a process does before it ends.
+    /// Waits until all commits are safe, as a process does before it stops.
     pub(super) fn settle(&mut self, now: u64) -> Outcome {
         let Some(pace) = &self.disk.pace else { return Outcome::Fine };
         pace.allow(u64::MAX);
         self.operate(now, |_, _, _| ())
     }
 
-    /// A new process finds what the old one has left.
+    /// Checks the state that a new process finds.
     fn recover(&mut self, now: u64, before: &Before) {
         let after = self.kept();
         {
@@ -212,16 +212,16 @@ impl Side {
             log.undo_returns(before.returned);
         }
         self.restart(now, self.disk.worst());
-        // Perhaps with the commit in which it has ended.
+        // The commit during which the process ended may be stored.
         self.commits.push_back(Commit::now(u64::MAX, after, &self.app));
         self.go_back_to(self.numbers());
     }
 
-    /// Remembers what a process finds that ends before more is safe.
+    /// Records the states that a new process may find.
     fn note_commits(&mut self) {
         let mut made = self.disk.take_commits();
         let is_lost = self.disk.is_lost();
-        // A message sent from outside is in the log only now.
+        // A message sent from outside is logged only now.
         if let Some(last) = made.last_mut().filter(|_| !is_lost) {
             assert_eq!(last.kept, self.kept(), "the store has other numbers than the session");
             *last = Commit::now(last.ticket, last.kept, &self.app);
@@ -232,14 +232,14 @@ impl Side {
             }
             self.commits.push_back(commit);
         }
-        // A commit made safe by a process that has ended in truth does not count.
+        // Commits that a dead process made safe do not count.
         let Some(pace) = self.disk.pace.as_ref().filter(|_| !is_lost) else { return };
         while self.commits.get(1).is_some_and(|second| second.ticket <= pace.safe()) {
             self.commits.pop_front();
         }
     }
 
-    /// The process has ended: a prefix of its commits is there, with all that were safe.
+    /// Rolls back to the found prefix of commits, which must include all safe commits.
     fn go_back_to(&mut self, found: (u64, u64)) {
         let commit = self.commits.iter().rev().find(|commit| commit.kept == found);
         let commit = *commit.unwrap_or_else(|| {
@@ -252,15 +252,15 @@ impl Side {
         self.begin_commits();
     }
 
-    /// A new process has the store, which begins its tickets anew: all that it has is safe.
+    /// Restarts the tickets for a new process: everything found is safe.
     pub(super) fn begin_commits(&mut self) {
         self.commits = VecDeque::from([Commit::now(0, self.kept(), &self.app)]);
     }
 
-    /// A new process takes over: only the store is left.
+    /// Starts a new process, with only the store left.
     pub(super) fn restart(&mut self, now: u64, crash: Crash) {
         self.app.lock().forget(&self.rig.queued());
-        // No store opens on a disk that cannot sync.
+        // A disk that cannot sync cannot open a store.
         self.disk.set_fault(None);
         let store = self.disk.open(crash);
         self.rig = start(&self.settings, self.held, &self.app, store, &self.rules);
@@ -276,7 +276,7 @@ impl Side {
         self.moved = (now, seen.next_num_in);
     }
 
-    /// The application sends one message, if the session takes it.
+    /// Sends one message from the application, if the session accepts it.
     pub(super) fn send(&mut self, now: u64) -> Outcome {
         let app = self.app.clone();
         self.call(now, |rig, now| {
@@ -286,12 +286,12 @@ impl Side {
             match rig.send(now, b"D", fill) {
                 Ok(Sent::Queued { .. }) => app.lock().queued(drawn.0),
                 Ok(Sent::Direct(seq) | Sent::Stored(seq)) => app.lock().accepted(drawn.0, seq),
-                // Nobody knows before the store has been opened again.
+                // Only reopening the store shows whether the message is stored.
                 Err(SendError::Failed) => {
                     let has_number = rig.look().next_num_out > next;
                     let mut log = app.lock();
                     log.accepted(drawn.0, next);
-                    // One for the queue is refused, unless the store has it all the same.
+                    // A message for the queue counts as refused, unless the store has it.
                     if !has_number {
                         log.forgotten.extend([drawn.0]);
                     }
@@ -302,7 +302,7 @@ impl Side {
         })
     }
 
-    /// The operator does something.
+    /// Performs an operator action.
     pub(super) fn operate(
         &mut self,
         now: u64,
@@ -311,7 +311,7 @@ impl Side {
         self.call(now, |rig, now| rig.operate(now, act))
     }
 
-    /// The connection closes, which may be journalled too.
+    /// Closes the connection; the close may be recorded in the journal.
     pub(super) fn close(&mut self, now: u64, reason: Disconnect) -> Outcome {
         let outcome = self.call(now, |rig, now| {
             rig.close(now, reason);

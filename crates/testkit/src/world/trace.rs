@@ -1,23 +1,23 @@
-//! The last events in a world, for a reader.
+//! The last events of a world, for a reader.
 //!
-//! Invariant: without a trace nothing is written and nothing allocated.
+//! Invariant: a disabled trace writes and allocates nothing.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Lines, the oldest of which make room.
+/// Lines of a trace. New lines replace the oldest.
 #[derive(Debug)]
 struct Lines {
     max: usize,
     lines: VecDeque<String>,
 }
 
-/// A trace, or none; clones share their lines.
+/// A trace, possibly disabled. Clones share their lines.
 #[derive(Clone, Debug, Default)]
 pub struct Trace(Option<Arc<Mutex<Lines>>>);
 
 impl Trace {
-    /// Keeps the last `max` lines.
+    /// Creates a trace of the last `max` lines.
     #[must_use]
     pub fn last(max: usize) -> Self {
         Self(Some(Arc::new(Mutex::new(Lines { max, lines: VecDeque::new() }))))
@@ -37,7 +37,7 @@ impl Trace {
         lines.lines.push_back(format!("{:>6}.{:03} {}", ms / 1_000, ms % 1_000, line()));
     }
 
-    /// The lines, oldest first.
+    /// Returns the lines, oldest first.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         self.0.as_ref().map_or_else(Vec::new, |lines| {
