@@ -1,4 +1,4 @@
-//! The memory of a burst comes back, whether its connection ends or stays.
+//! The memory of a burst is freed, even if its connection stays open.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::{Read, Write};
@@ -34,7 +34,7 @@ impl Application for Deaf {
     }
 }
 
-/// Waits with its first message until somebody says so.
+/// Blocks in its first message until the test lets it continue.
 struct Waiting(Receiver<()>);
 
 impl Application for Waiting {
@@ -43,7 +43,7 @@ impl Application for Waiting {
         _: &Message<'_>,
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
-        // An error as soon as nobody can say so any more.
+        // An error means that the test has dropped the sender.
         let _ = self.0.recv();
         Ok(())
     }
@@ -60,7 +60,7 @@ impl Client {
         let socket = TcpStream::connect(to).unwrap();
         socket.set_read_timeout(Some(Duration::from_nanos(LONG_NS))).unwrap();
         let mut client = Self { socket, name: name.to_owned(), seq: 1 };
-        // No heartbeats: nothing but the end of the burst gives the memory back.
+        // No heartbeats: only the end of the burst may free the memory.
         client.send("A", b"98=0\x01108=0\x01");
         let n = client.socket.read(&mut [0; 1_000]).unwrap();
         assert!(n > 0, "not let in");
@@ -80,7 +80,7 @@ impl Client {
     }
 }
 
-/// Waits until something has come about.
+/// Waits until `has_come` returns true.
 fn wait_for(what: &str, mut has_come: impl FnMut() -> bool) {
     let until = clock::monotonic_ns() + LONG_NS;
     while !has_come() {
@@ -89,7 +89,7 @@ fn wait_for(what: &str, mut has_come: impl FnMut() -> bool) {
     }
 }
 
-/// Waits until little more than before is in use.
+/// Waits until memory use is little more than before.
 fn comes_back(what: &str, before: usize, highest: usize) {
     assert!(highest > before + MIB / 2, "{what}: {before} to {highest} bytes is no burst");
     let limit = before + (highest - before) / 10 + 100_000;
@@ -103,10 +103,10 @@ fn memory_comes_back() {
     let sessions = names.iter().map(|name| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", name);
         let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
-        // It has all its memory from the start; that of a file store grows with its segments.
+        // A memory store allocates everything at the start; a file store grows with its segments.
         settings.store.durability = Durability::Memory;
         settings.validation.validate = false;
-        // Else what nobody has numbered yet waits for the next logon.
+        // Otherwise unnumbered messages would wait for the next logon.
         settings.queue.unsent = Unsent::Return;
         settings
     });
@@ -116,7 +116,7 @@ fn memory_comes_back() {
     let mut clients: Vec<_> = names.iter().map(|name| Client::log_on(address, name)).collect();
     let before = live_bytes();
 
-    // Nobody reads what is sent, until two of them go, and two read on.
+    // No client reads the messages, until two disconnect and two resume reading.
     let text = "x".repeat(100_000);
     for session in engine.sessions() {
         while session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_ok() {}
@@ -135,7 +135,7 @@ fn memory_comes_back() {
         .collect();
     comes_back("what waited to be sent", before, highest);
 
-    // One long message, and one of very many fields.
+    // One long message, and one message with very many fields.
     let client = &mut clients[0];
     let mut highest = 0;
     for body in [format!("58={}\x01", "x".repeat(900_000)), "447=D\x01".repeat(150_000)] {
@@ -158,7 +158,7 @@ fn memory_comes_back() {
     on_the_way_out();
 }
 
-/// Looks at what is sent, and notes the memory in use meanwhile.
+/// Inspects outbound messages, and records the memory in use.
 struct Looking(Arc<AtomicUsize>);
 
 impl Application for Looking {
@@ -181,7 +181,7 @@ impl Application for Looking {
     }
 }
 
-/// A program makes a message very long while it looks at it, and then does not want it.
+/// An outbound filter makes a message very long and then refuses the message.
 fn on_the_way_out() {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
@@ -199,7 +199,7 @@ fn on_the_way_out() {
     comes_back("what was on its way out", before, highest.load(Ordering::Relaxed));
 }
 
-/// Thousands of messages wait for an application in a thread of its own.
+/// Thousands of messages wait for an application in a separate thread.
 fn before_an_application() {
     const MESSAGES: usize = 8_000;
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
@@ -216,7 +216,7 @@ fn before_an_application() {
     let body = format!("58={}\x01", "x".repeat(200));
     (0..MESSAGES).for_each(|_| client.send("B", body.as_bytes()));
     let session = engine.sessions().next().unwrap();
-    // One of them is with the application.
+    // One of the messages is in the callback.
     wait_for("all have come", || session.waiting_for_application().0 >= MESSAGES - 1);
     let highest = live_bytes();
     drop(go);

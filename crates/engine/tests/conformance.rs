@@ -1,4 +1,5 @@
-//! The example `conformance` as an outside program sees it: a process that speaks FIX over TCP.
+//! The example `conformance` as an external program sees the example: a process that speaks FIX
+//! over TCP.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +15,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Mes
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The running program, which is killed with this.
+/// The running program. Dropping this value kills the program.
 struct Program {
     child: Child,
     fix: String,
@@ -66,13 +67,13 @@ impl Drop for Program {
     }
 }
 
-/// Beside the folder of this test, where cargo has built it.
+/// Returns the path where cargo built the example, beside the folder of this test.
 fn program() -> PathBuf {
     let mut path = std::env::current_exe().unwrap();
     path.pop();
     path.pop();
     path.push("examples/conformance");
-    // `cargo test --test all conformance` alone does not build it.
+    // `cargo test --test all conformance` alone does not build the example.
     assert!(path.exists(), "cargo build -p transfix --example conformance first");
     path
 }
@@ -83,14 +84,14 @@ struct Wire {
     begin_string: &'static str,
     comp_id: &'static str,
     unread: Vec<u8>,
-    /// SendingTime(52) of the last message that came.
+    /// SendingTime(52) of the last received message.
     sending_time: String,
-    /// The sent message gets a wrong CheckSum(10).
+    /// If true, the next sent message has a wrong CheckSum(10).
     damage: bool,
 }
 
 impl Wire {
-    /// Sends `35=…|34=…|…`; CompIDs and time are filled in.
+    /// Sends `35=…|34=…|…`. CompIDs and time are added.
     fn send(&mut self, line: &str) {
         let mut fields = line.split('|').map(|field| field.split_once('=').unwrap());
         let (_, msg_type) = fields.next().unwrap();
@@ -110,8 +111,8 @@ impl Wire {
         self.stream.write_all(&out).unwrap();
     }
 
-    /// The next message without BodyLength(9), CompIDs, SendingTime(52) and CheckSum(10); `None`
-    /// at the end of the stream.
+    /// Returns the next message without BodyLength(9), CompIDs, SendingTime(52) and CheckSum(10),
+    /// or `None` at the end of the stream.
     fn next(&mut self) -> Option<String> {
         loop {
             if let Frame::Whole(end) = frame::split(&self.unread, Limits::default()) {
@@ -168,7 +169,7 @@ fn every_session_sends_orders_back_and_begins_at_1_again() {
             assert_eq!(wire.next().unwrap(), "35=5|34=4");
             assert_eq!(wire.next(), None);
         }
-        // All at the same time, too.
+        // All sessions are connected at the same time, too.
         let mut wire = program.connect(begin_string, comp_id);
         wire.log_on(version);
         kept.push(wire);
@@ -219,7 +220,7 @@ fn numbers_are_set_from_outside() {
     }
 }
 
-/// Variant, BeginString(8), more of the Logon(A), and what is sent with what comes in answer.
+/// Variant, BeginString(8), further Logon(A) fields, and pairs of sent message and expected answer.
 type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LOGON: &str = "35=A|34=1|98=0|108=30";
@@ -304,7 +305,7 @@ fn garbled_messages_are_rejected_or_taken() {
     }
 }
 
-/// A connection that has not logged on yet does not undo what the control channel has set.
+/// Numbers set through the control channel persist while a connection waits to log on.
 #[test]
 fn numbers_set_while_a_connection_waits() {
     let program = Program::start("next-expected");

@@ -1,4 +1,5 @@
-//! Sessions with dictionaries of their own: an alias with an overlay, versions side by side.
+//! Sessions with custom dictionaries: an alias with an overlay, and several versions in one
+//! session.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -13,7 +14,7 @@ use transfix_testkit::temp::TempDir;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// Tells what it gets, and answers orders.
+/// Reports received messages, and answers orders.
 struct Side {
     events: Sender<String>,
 }
@@ -23,7 +24,7 @@ impl Side {
         let shown = [tag::MSG_TYPE, tag::REF_TAG_ID, tag::SESSION_REJECT_REASON];
         let fields = message.fields().filter(|field| shown.contains(&field.tag));
         let fields = fields.map(|f| format!("{}={}", f.tag, f.value.escape_ascii()));
-        // Nobody listens to the venue's side.
+        // No test reads the events of the venue's side.
         let _ = self.events.send(fields.collect::<Vec<_>>().join("|"));
     }
 }
@@ -56,7 +57,7 @@ impl Application for Side {
     }
 }
 
-/// A venue with these settings and a client that validates nothing.
+/// Returns a venue with these settings, and a client without validation.
 fn connected(head: &str, session: &str) -> ((Engine, Engine), SessionHandle, Receiver<String>) {
     let common = format!("{session}\ndurability = \"memory\"\nreset_on = [\"logon\"]\n");
     let venue = format!(
@@ -81,7 +82,7 @@ fn connected(head: &str, session: &str) -> ((Engine, Engine), SessionHandle, Rec
     ((venue, client), session, received)
 }
 
-/// An order with more fields.
+/// Sends an order with further fields.
 fn order(session: &SessionHandle, more: &[(u32, &str)]) {
     let sent = session.send("D", |order| {
         for (tag, value) in more {
@@ -121,7 +122,7 @@ fn messages_name_their_version() {
                    appl_versions = { 4 = \"FIX42\" }";
     let (engines, session, events) = connected("", session);
     let next = || events.recv_timeout(LONG).unwrap();
-    // MaturityDay(205) is gone since 4.4.
+    // MaturityDay(205) was removed after FIX 4.4.
     order(&session, &[(1128, "4"), (205, "15")]);
     assert_eq!(next(), "35=B");
     order(&session, &[(205, "15")]);
@@ -129,7 +130,7 @@ fn messages_name_their_version() {
     drop(engines);
 }
 
-/// Those of a file are refused by its reader.
+/// Values in files are checked by the reader; this test is about values set in code.
 #[test]
 fn what_is_out_of_range_in_code_is_an_error_of_the_start() {
     let mut settings = Settings::default();
@@ -182,7 +183,7 @@ fn a_dictionary_that_is_not_there_names_file_key_and_line() {
     }
 }
 
-/// The events of this thread while `run` runs.
+/// Returns the events of this thread during `run`.
 fn logged(run: impl FnOnce()) -> String {
     let file = tempfile();
     let writer = file.1.try_clone().unwrap();

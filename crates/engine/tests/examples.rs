@@ -1,4 +1,4 @@
-//! The examples together in one process: a client trades with the venue through the router.
+//! The examples in one process: a client trades with the venue through the router.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[allow(dead_code, reason = "its main is not called here")]
@@ -109,7 +109,7 @@ fn order(session: &SessionHandle, n: u64) {
 
 #[test]
 fn a_client_trades_through_the_router() {
-    // A port that nobody listens at until the venue starts.
+    // A port with no listener until the venue starts.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let venue_address = port.local_addr().unwrap().to_string();
     drop(port);
@@ -205,7 +205,7 @@ fn the_latency_pair_answers_each_order_after_the_warm_up() {
     let times = times.recv_timeout(LONG).unwrap();
     assert_eq!(times.len(), 50);
     assert!(times.iter().all(|ns| *ns > 0), "{times:?}");
-    // The Logon(A), what warms up, and the orders.
+    // The Logon(A), the warm-up messages, and the orders.
     let counters = server.sessions().next().unwrap().counters();
     assert_eq!(counters.messages_in, 1 + 20 + 50);
     sender.stop(Duration::from_secs(20));
@@ -282,8 +282,8 @@ fn the_gateway_client_waits_for_each_answer_or_for_none() {
 fn the_scheduled_pair_meets_in_each_window() {
     let usual = scheduled_pair::settings(Role::Acceptor, "", scheduled_pair::HOURS);
     assert!(Schedule::new(usual.sessions[0].schedule.as_ref().unwrap()).is_ok());
-    // Each minute of this hour and the next has two windows of two seconds. The end of a minute, an
-    // hour or a day changes none of them. A day may have more windows.
+    // Each minute of this hour and the next has two windows of two seconds. This also covers the
+    // ends of minutes, hours and days. A day may have many windows.
     let second = clock::now().utc.0 / 1_000_000_000;
     let hour = second / 3_600 % 24;
     let cron = |after: [i64; 2]| {
@@ -301,7 +301,7 @@ fn the_scheduled_pair_meets_in_each_window() {
     for events in [at_server, at_client] {
         let mut windows = 0;
         while windows < 2 {
-            // A connection that comes as a window closes is turned away.
+            // The acceptor refuses a connection that arrives as a window closes.
             let event = events.recv_timeout(LONG).unwrap();
             if event.starts_with("logged on") {
                 assert_eq!(event, "logged on; next numbers 2 and 2", "they begin again at 1");
@@ -312,7 +312,7 @@ fn the_scheduled_pair_meets_in_each_window() {
     }
 }
 
-/// Files with a `main` that starts an engine, for users to copy.
+/// Returns the examples whose `main` starts an engine, for users to copy.
 fn programs() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -326,7 +326,7 @@ fn every_example_shows_the_events() {
     for path in programs {
         let text = std::fs::read_to_string(&path).unwrap();
         if text.contains("simulated::Pair") {
-            // It starts no engine.
+            // This example starts no engine.
             continue;
         }
         let subscribes = text.find("tracing_subscriber::fmt()");
@@ -344,18 +344,18 @@ fn the_readme_has_the_example_venue() {
     let venue = venue.replace("pub(crate) ", "");
     let block = format!("```rust\n{venue}```");
     let (before, _) = readme.split_once(&block).expect("copy examples/venue.rs into it");
-    // A newcomer reads all of it, with its manifest.
+    // A new user reads the whole program and its manifest.
     let lines = manifest_of(before).lines().count() + venue.lines().count();
     assert!(lines <= 42, "{lines} lines");
 }
 
-/// The first manifest, or the end of one, in a page.
+/// Returns the first manifest in a page, or its last part.
 fn manifest_of(page: &str) -> String {
     let mut blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.find(|block| block.contains("[dependencies]")).unwrap().to_owned()
 }
 
-/// The packages that the pages tell users to make have dependencies that are there.
+/// The manifests in the pages name dependencies that exist.
 #[test]
 fn the_manifests_of_the_pages_name_what_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -376,13 +376,13 @@ fn the_manifests_of_the_pages_name_what_is_there() {
     }
 }
 
-/// A subscriber's writer that hands each line over.
+/// A subscriber's writer that passes on each line.
 #[derive(Clone)]
 struct Lines(Sender<String>);
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        // Nobody reads what comes behind the line that was waited for.
+        // The test reads nothing after the expected line.
         let _ = self.0.send(String::from_utf8_lossy(line).into_owned());
         Ok(line.len())
     }

@@ -1,5 +1,4 @@
-//! Defects of the engine that simulated worlds found, each with the shortest exchange that shows
-//! it.
+//! Engine defects found by simulated worlds, each with the shortest exchange that shows the defect.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use transfix_codec::FrameWriter;
 const NOON_NS: i64 = 1_795_262_400_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// Counts what it is given.
+/// Counts the messages received.
 #[derive(Default)]
 struct Counter(Arc<AtomicUsize>);
 
@@ -37,7 +36,7 @@ fn after_ms(ms: u64) -> Now {
     Now { utc: Timestamp(NOON_NS + (ms * MS) as i64), monotonic_ns: ms * MS }
 }
 
-/// A session that is logged on.
+/// Returns a session that is logged on.
 fn session(change: impl FnOnce(&mut SessionSettings)) -> SimulatedSession {
     session_of(Counter::default(), change)
 }
@@ -70,8 +69,8 @@ fn send(session: &mut SimulatedSession, ms: u64, id: u64) -> Sent {
     session.send(after_ms(ms), "D", |body| _ = body.uint(tag::CL_ORD_ID, id)).unwrap()
 }
 
-/// The end of the pause after a logon was due for as long as the session was logging out, so that
-/// its thread did not sleep (applications, seed 1000061).
+/// Regression: a pause that ended during a logout left the timer due, so the thread did not sleep
+/// (applications, seed 1000061).
 #[test]
 fn a_pause_ends_while_logging_out() {
     let mut session = session(|settings| {
@@ -83,7 +82,7 @@ fn a_pause_ends_while_logging_out() {
     assert!(session.next_deadline().unwrap() > 50 * MS);
 }
 
-/// A message stored later overtook messages that waited in the queue when the connection ended
+/// Regression: a message stored later overtook messages that were queued when the connection ended
 /// (applications, seed 1000021).
 #[test]
 fn what_waits_when_the_connection_ends_is_stored_first() {
@@ -97,7 +96,7 @@ fn what_waits_when_the_connection_ends_is_stored_first() {
     assert_eq!(send(&mut session, 30, 2), Sent::Stored(3));
 }
 
-/// Messages without room in the output stayed in the queue until another event came.
+/// Regression: messages without room in the output stayed queued until the next event.
 #[test]
 fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     let mut session = session(|settings| {
@@ -117,8 +116,8 @@ fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     assert_eq!((sent, handed_over > 10), (handed_over, true));
 }
 
-/// Outside of the windows of a session that stays connected nobody learned that his own messages
-/// were rejected (schedules, seed 1000000).
+/// Regression: outside all windows, a session that stayed connected did not report rejects to the
+/// application (schedules, seed 1000000).
 #[test]
 fn a_reject_is_delivered_outside_of_all_windows() {
     let count = Arc::new(AtomicUsize::new(0));

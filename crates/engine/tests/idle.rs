@@ -1,4 +1,4 @@
-//! Sessions that wait use no CPU.
+//! Idle sessions use no CPU.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -13,10 +13,10 @@ const LONG: Duration = Duration::from_secs(300);
 const WATCHED: Duration = Duration::from_secs(2);
 const POOLED: usize = 100;
 const DEDICATED: usize = 4;
-/// For all sessions of both sides over the time that is watched.
+/// CPU limit for all sessions of both sides, over the measured time.
 const CPU_MS_MAX: u64 = 10;
 
-/// Says when it is logged on.
+/// Reports the logon.
 struct Idler(Sender<()>);
 
 impl Application for Idler {
@@ -56,7 +56,7 @@ fn start(role: Role, address: &str, spin: Duration) -> (Engine, Receiver<()>) {
 
 #[test]
 fn idle_sessions_use_no_cpu() {
-    // A worker that looks at its sockets before it sleeps does sleep.
+    // A worker that spins before it sleeps must still sleep.
     for spin in [Duration::ZERO, Duration::from_millis(1)] {
         idle(spin);
     }
@@ -72,7 +72,7 @@ fn idle(spin: Duration) {
         }
     }
     let wait = |time| assert_eq!(at_client.recv_timeout(time), Err(RecvTimeoutError::Timeout));
-    // The last turns of the logons come to their end.
+    // The last turns of the logons finish.
     wait(Duration::from_millis(200));
     let before = clock::process_cpu_ns();
     wait(WATCHED);

@@ -1,5 +1,5 @@
-//! The report of a migration, compared with a session that runs with the written settings. Each row
-//! is a behaviour that a sentence of the report promises.
+//! Compares a migration report with a session that runs the written settings. Each row is a
+//! behavior that a sentence of the report promises.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -17,10 +17,11 @@ use transfix_testkit::temp::TempDir;
 
 use crate::switches::wire::Wire;
 
-/// Longer than anything takes here.
+/// Timeout that no step reaches.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Answers each News(B) by one with the same Headline(148), and panics at the wish of it.
+/// Answers each News(B) with another that has the same Headline(148). Panics if the headline says
+/// so.
 struct Newsroom {
     came_back: Sender<()>,
 }
@@ -52,18 +53,18 @@ impl Application for Newsroom {
     }
 }
 
-/// A row: the lines of the key, what the report says of the first one, and what follows on the
+/// A row: the lines of the key, the report's finding about the first line, and the exchange on the
 /// wire.
 struct Row {
     dialect: Dialect,
     cfg: &'static str,
     fate: Fate,
-    /// A part of the finding: of its sentence, or of its new key.
+    /// A part of the finding: of its sentence or of its new key.
     says: &'static str,
-    /// A line each. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10). `< BEGIN`
-    /// must arrive. `closed`: the connection ends. `beside`: the counterparty connects once more.
-    /// `back`: the session has recovered from a panic. `again MESSAGE => BEGIN`: the counterparty
-    /// logs on in a new connection.
+    /// One step per line. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10).
+    /// `< BEGIN` must arrive. `closed`: the connection ends. `beside`: the counterparty opens a
+    /// second connection. `back`: the session has recovered from a panic. `again MESSAGE => BEGIN`:
+    /// the counterparty logs on in a new connection.
     wire: &'static str,
 }
 
@@ -72,7 +73,7 @@ const HEADLINE: Tag = Tag(148);
 
 const LOGON: &str = "> 35=A|34=1|98=0|108=30\n< 35=A|34=1|98=0|108=30\n";
 
-/// A Logon(A) with number 1 is answered by one with number 1.
+/// A Logon(A) with number 1 gets an answer with number 1.
 const ANEW: &str = "again 35=A|34=1|98=0|108=30 => 35=A|34=1|";
 
 #[rustfmt::skip]
@@ -199,7 +200,7 @@ const ROWS: &[Row] = &[
         wire: "LOGON\n> 35=B|34=2|33=1|58=x\n< 35=3|34=2\n> 35=1|34=3|112=a\n< 35=0|34=3|112=a" },
 ];
 
-/// An acceptor, migrated in this folder, that listens anywhere.
+/// Migrates an acceptor in this folder. The acceptor listens at any free port.
 fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
     let version = if row.cfg.contains("BeginString") { "" } else { "BeginString=FIX.4.4\n" };
     let head = format!(
@@ -209,12 +210,12 @@ fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
         dir.path().join("store").display()
     );
     let head = match row.dialect {
-        // A whole day is a window that ends.
+        // The Go dialect treats a whole day as a window that ends.
         Dialect::Go => head.replace("StartTime=00:00:00\nEndTime=00:00:00\n", ""),
         _ => head.replace("StartTime=00:00:00\nEndTime=00:00:00", "NonStopSession=Y"),
     };
     let path = dir.path().join("venue.cfg");
-    // Last: its line is the last but those of the row.
+    // The template comes first, so its last line precedes only the lines of the row.
     fs::write(&path, format!("{head}{}\n", row.cfg)).unwrap();
     let migration = Migration::read(&path, Some(row.dialect)).unwrap();
     let first = head.lines().count() + 1;
@@ -277,7 +278,7 @@ fn step(
             wires.clear();
             wires.push(Wire::connect(to, version));
             wires[0].send(logon);
-            // While the connection before is still there, this one is closed.
+            // The acceptor closes this connection while the previous one is still open.
             match &*wires[0].next() {
                 "" => {}
                 found if found.starts_with(begin) => break,
@@ -291,7 +292,7 @@ fn step(
     }
 }
 
-/// FIX 4.4 with a field that only NewOrderSingle(D) has.
+/// Returns FIX 4.4 with an added field in NewOrderSingle(D) only.
 fn venue_dictionary() -> String {
     let mut draft = Draft::standard("FIX44").unwrap();
     draft.messages.iter_mut().for_each(|message| message.conditions.clear());
@@ -303,7 +304,7 @@ fn venue_dictionary() -> String {
     text.replacen(order, &format!("{order}\n   <field name='VenueFlag' required='N'/>"), 1)
 }
 
-/// An initiator resets by its Logon(A), as the sentence about ResetOnLogon says.
+/// An initiator requests a reset in its Logon(A), as the sentence about ResetOnLogon says.
 #[test]
 fn an_initiator_says_by_its_logon_that_it_resets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -331,8 +332,8 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
     engine.stop(Duration::ZERO);
 }
 
-/// The promises about logs: each direction has a file with every message, also Heartbeat(0). Stars
-/// replace secrets, one for each byte.
+/// Checks the promises about logs. Each direction has a file with every message, including
+/// Heartbeat(0). Each byte of a secret becomes a star.
 #[test]
 fn a_log_has_every_message_with_stars_as_long_as_what_they_hide() {
     let dir = TempDir::new();

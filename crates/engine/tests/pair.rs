@@ -1,4 +1,4 @@
-//! Two linked sessions in virtual time: trade, cuts and resends, heartbeats.
+//! Two linked sessions in virtual time: trades, link failures, resends, and heartbeats.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -10,7 +10,7 @@ use transfix::{
     msg_type, tag,
 };
 
-/// Tells what it takes, and answers an order with News(B).
+/// Reports accepted messages, and answers an order with News(B).
 struct Recorder {
     name: &'static str,
     told: Sender<String>,
@@ -73,7 +73,8 @@ impl Linked {
         linked
     }
 
-    /// The events since, sorted: the order of the two sides does not matter.
+    /// Returns the events since the last call, sorted, because the order of the two sides does not
+    /// matter.
     fn told(&self) -> Vec<String> {
         let mut told: Vec<_> = self.told.try_iter().collect();
         told.sort();
@@ -129,7 +130,7 @@ fn what_is_lost_with_the_link_is_sent_again() {
         let (next_in, next_out) = linked.pair.acceptor.next_numbers();
         (next_out, next_in)
     });
-    // A connection that is there is cut by the next one.
+    // A new connection cuts the existing one.
     linked.send("last");
     linked.pair.connect();
     assert!(linked.pair.is_logged_on());

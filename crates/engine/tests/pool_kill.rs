@@ -1,7 +1,7 @@
-//! A real process is killed while messages wait for its application, which is called in a thread of
-//! its own: each message is answered once.
+//! A real process is killed while messages wait for its application thread: each message is
+//! answered once.
 //!
-//! `TRANSFIX_KILLS=n` for more kills with each durability.
+//! `TRANSFIX_KILLS=n` sets the number of kills with each durability.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeMap;
@@ -20,10 +20,10 @@ use transfix_testkit::temp::TempDir;
 
 const CHILD: &str = "TRANSFIX_KILLED_POOL";
 const KILLS: usize = 15;
-/// Orders that are not answered yet.
+/// Highest number of unanswered orders.
 const OPEN_MAX: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
-/// The most that the application does with a message.
+/// Longest time, in nanoseconds, that the application works on a message.
 const WORK_NS: usize = 60_000;
 
 fn settings(role: Role, address: &str) -> SessionSettings {
@@ -42,7 +42,7 @@ fn send(session: &SessionHandle, msg_type: &str, id: &str) -> Result<Sent, SendE
     session.send(msg_type, |body| _ = body.str(tag::CL_ORD_ID, id))
 }
 
-/// Answers each order after a while.
+/// Answers each order after a delay.
 struct Slow(Random);
 
 impl Application for Slow {
@@ -59,7 +59,7 @@ impl Application for Slow {
     }
 }
 
-/// Does nothing in a usual run of the tests.
+/// Does nothing in an ordinary test run.
 #[test]
 fn child() {
     let Some(arguments) = env::var(CHILD).ok() else { return };
@@ -78,7 +78,7 @@ fn child() {
         let _ = io::stdin().read_line(&mut String::new());
         drop(over);
     });
-    // Others write meanwhile what the application has sent.
+    // Meanwhile other threads write the application's messages.
     while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
         let _ = send(&session, "B", "news");
     }
@@ -112,7 +112,7 @@ impl Application for Reports {
     }
 }
 
-/// Orders, and how often each was answered.
+/// Orders, and the number of answers to each.
 struct Books {
     session: SessionHandle,
     reports: Receiver<String>,
@@ -130,7 +130,7 @@ impl Books {
         *self.answered.entry(id).or_default() += 1;
     }
 
-    /// Orders until there are so many more answers.
+    /// Sends orders until `answers` more answers have arrived.
     fn trade(&mut self, answers: usize) {
         for _ in 0..answers {
             while self.sent - self.answered.len() < OPEN_MAX {

@@ -1,4 +1,4 @@
-//! Messages are queued without a logon, and the process ends at every operation on the disk. Each
+//! Messages are queued without a logon, and the process ends at each disk operation in turn. Each
 //! accepted message is sent under one number, and each sent message was accepted once.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -32,7 +32,7 @@ impl Application for Nothing {
     }
 }
 
-/// The counterparty: its end of the connection, and what has come through it.
+/// The counterparty: its end of the connection, and the received bytes.
 #[derive(Default)]
 struct Far {
     stream: Option<MemoryStream>,
@@ -63,7 +63,7 @@ impl Far {
         }
     }
 
-    /// The orders that have come, each with its number.
+    /// Returns the received orders, each with its number.
     fn orders(&self) -> Vec<(u64, String)> {
         let (mut rest, mut index, mut orders) = (&self.read[..], FieldIndex::default(), Vec::new());
         while let Frame::Whole(end) = frame::split(rest, Limits::default()) {
@@ -112,7 +112,7 @@ impl Case {
         Some(Rig::new(&settings, |_| (), store, nothing, &self.rules).unwrap())
     }
 
-    /// Sends so many messages without a logon.
+    /// Sends `count` messages without a logon.
     fn queue(&mut self, rig: &Rig, count: u32) {
         for _ in 0..count {
             let id = format!("order {}", self.next);
@@ -124,7 +124,7 @@ impl Case {
         }
     }
 
-    /// The counterparty logs on, asks for all there was, and goes.
+    /// The counterparty logs on, requests all messages if `asks` is true, and disconnects.
     fn connect(&self, rig: &mut Rig, asks: bool) {
         if self.disk.has_ended() {
             return;
@@ -151,7 +151,7 @@ impl Case {
         self.far.lock().unwrap().stream = None;
     }
 
-    /// A life of the process, to its end or to that of the work.
+    /// Runs one process until it ends or its work is done.
     fn live(&mut self, durability: Durability) {
         let Some(mut rig) = self.open(durability) else { return };
         for count in [3, 2] {

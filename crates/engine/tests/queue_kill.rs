@@ -1,5 +1,5 @@
 //! A real process is killed while it queues messages without a logon, and while it sends them after
-//! one: every message that was accepted arrives, once and in order.
+//! a logon. Every accepted message arrives once and in order.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says what it has kept")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,7 +23,7 @@ const THREADS: usize = 2;
 const MESSAGES: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
 
-/// Passes on the ClOrdID(11) of what it gets.
+/// Passes on the ClOrdID(11) of received messages.
 struct Orders(Sender<String>);
 
 impl Application for Orders {
@@ -49,21 +49,21 @@ fn settings(role: Role, address: &str) -> SessionSettings {
     settings
 }
 
-/// Sends until so many are accepted, and says which.
+/// Sends until a fixed number of messages is accepted, and prints their ids.
 fn send(session: &SessionHandle, round: &str, thread: usize) {
     for n in 0..MESSAGES {
         let id = format!("{round} {thread} {n}");
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id));
-        // On a busy machine the other thread may have the lock for long.
+        // On a busy machine the other thread may hold the lock for long.
         while let Err(error) = send() {
             assert!(matches!(error, SendError::WouldBlock { .. }), "{error}");
         }
-        // A parent that is gone ends the child too.
+        // The child ends when its parent ends.
         println!("kept {id}");
     }
 }
 
-/// Queues messages, then logs on and sends them. Does nothing in a usual run of the tests.
+/// Queues messages, then logs on and sends the messages. Does nothing in an ordinary test run.
 #[test]
 fn child() {
     let Some(arguments) = env::var(DIR).ok() else { return };
@@ -71,7 +71,7 @@ fn child() {
     let mut session = settings(Role::Initiator, address);
     session.store.store_dir = Path::new(dir).to_path_buf();
     session.queue.offline = Offline::Queue;
-    // So small that segments change while messages wait.
+    // Small segments, so that segments change while messages wait.
     session.store.segment_bytes = 16 << 10;
     let (sender, _) = channel();
     session.threads.mode = transfix::Mode::Polled;
@@ -96,7 +96,7 @@ fn child() {
     }
 }
 
-/// A running child, and what it says.
+/// A running child and its output.
 struct Side {
     child: Child,
     said: Receiver<String>,
@@ -119,12 +119,12 @@ fn start(dir: &Path, address: &str, round: usize) -> Side {
     Side { child, said }
 }
 
-/// The accepted messages, and those received.
+/// The messages accepted and received.
 #[derive(Default)]
 struct Books {
     kept: BTreeSet<String>,
     came: BTreeSet<String>,
-    /// The last one of each thread of each round.
+    /// The last message of each thread in each round.
     last: BTreeMap<String, usize>,
 }
 
@@ -137,7 +137,7 @@ impl Books {
         assert!(self.came.insert(id.clone()), "{id} came twice");
     }
 
-    /// Returns true if the line says that the child logs on now.
+    /// Records a line. Returns true if the line announces the child's logon.
     fn said(&mut self, line: &str) -> bool {
         if let Some(id) = line.strip_prefix("kept ") {
             self.kept.insert(id.to_owned());
@@ -158,7 +158,7 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
     let mut sending = 0;
     for round in 0..ROUNDS {
         let mut side = start(dir.path(), &address, round);
-        // In the queue, or somewhere behind the logon.
+        // The kill happens while messages are queued, or at some point after the logon.
         let lines = match random.below(2) {
             0 => random.below(THREADS * MESSAGES),
             _ => usize::MAX,
@@ -172,12 +172,12 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
         }
         side.child.kill().unwrap();
         side.child.wait().unwrap();
-        // The output before the signal.
+        // Reads the output from before the signal.
         side.said.iter().for_each(|line| _ = books.said(&line));
     }
     let side = start(dir.path(), &address, ROUNDS);
     while !books.said(&side.said.recv_timeout(LONG).unwrap()) {}
-    // Messages that the killed process accepted without a report arrive too.
+    // Messages that the killed process accepted but did not report arrive too.
     while !books.kept.is_subset(&books.came) {
         let Ok(order) = orders.recv_timeout(LONG) else {
             panic!("lost: {:?}", books.kept.difference(&books.came));

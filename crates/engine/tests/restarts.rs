@@ -1,5 +1,5 @@
-//! An engine that is started and stopped a thousand times in one process leaves nothing behind: no
-//! memory, no thread, no descriptor. A process of its own, since all of it is counted.
+//! An engine that starts and stops a thousand times in one process leaves no memory, thread or
+//! descriptor behind. This test needs its own process, because it counts for the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![cfg(target_os = "linux")]
 
@@ -16,15 +16,16 @@ use transfix::{
 use transfix_testkit::temp::TempDir;
 
 const RESTARTS: usize = 1_000;
-/// The first ones make what stays: buffers of the allocator, of threads, of the system.
+/// The first starts create lasting state: buffers of the allocator, of threads, and of the system.
 const FIRST: usize = 100;
-/// So many starts come to nothing.
+/// Number of failed starts.
 const STARTS_IN_VAIN: usize = 10;
 const LONG: Duration = Duration::from_secs(300);
-/// The rest may add less than 2,000 bytes each: the allocator varies by as much.
+/// Memory limit for the remaining starts: less than 2,000 bytes each, which is the allocator's
+/// variation.
 const KIB_MAX: usize = 1_700;
 
-/// Answers orders, and tells when it logs on and what comes.
+/// Answers orders, and reports logons and messages.
 struct Echo(Sender<String>);
 
 impl Application for Echo {
@@ -55,7 +56,7 @@ fn start(
     dir: &Path,
 ) -> (Engine, Receiver<String>) {
     let (sender, seen) = channel();
-    // The smallest dictionary, which each start reads.
+    // Each start reads the dictionary, so the smallest one is used.
     let id = SessionId::new(BeginString::Fix40, us, them);
     let mut settings = SessionSettings::new(role, &id, address);
     settings.validation.validate = false;
@@ -65,7 +66,7 @@ fn start(
     (engine.unwrap(), seen)
 }
 
-/// Both sides start, log on, trade once, and end in order.
+/// Both sides start, log on, trade once, and stop in order.
 fn live(dir: &Path) {
     let (venue, _seen) = start(Role::Acceptor, ["VENUE", "CLIENT"], "127.0.0.1:0", dir);
     let address = venue.listening()[0].to_string();
@@ -79,7 +80,7 @@ fn live(dir: &Path) {
     venue.stop(Duration::from_secs(20));
 }
 
-/// An engine does not start, since its address is taken.
+/// The engine fails to start, because its address is taken.
 fn start_in_vain(dir: &Path) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -91,7 +92,7 @@ fn start_in_vain(dir: &Path) {
     assert!(Engine::start(&settings, |_| Box::new(Echo(channel().0))).is_err());
 }
 
-/// Memory in KiB, threads and descriptors of this process.
+/// Returns memory in KiB, threads and descriptors of this process.
 fn held() -> [usize; 3] {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let of = |key: &str| {
@@ -109,7 +110,7 @@ fn a_thousand_restarts_leave_nothing_behind() {
     (FIRST..RESTARTS).for_each(|_| live(dir.path()));
     (0..STARTS_IN_VAIN).for_each(|_| start_in_vain(dir.path()));
     let [memory_now, threads_now, files_now] = held();
-    // A thread of the first ones may have been ending when they were counted.
+    // A thread of the first starts may have been ending during the first count.
     let (left, before) = ((threads_now, files_now), (threads, files));
     assert!(threads_now <= threads && files_now <= files, "{left:?}, {before:?} before");
     assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");

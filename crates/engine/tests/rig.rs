@@ -1,4 +1,4 @@
-//! A link driven by hand, through a restart.
+//! A link without threads, driven by the test, through a restart.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Application for Nothing {
     }
 }
 
-/// Connects, and answers what the initiator says first.
+/// Connects, and answers the initiator's first message.
 fn first_words(rig: &mut Rig) -> String {
     let (ours, mut peer) = pipe(10_000);
     rig.attach(Now::default(), Box::new(ours)).unwrap();
@@ -36,8 +36,8 @@ fn first_words(rig: &mut Rig) -> String {
     String::from_utf8(words[..n].to_vec()).unwrap()
 }
 
-/// The Logon(A) that asks for a reset is lost, and then the process ends: the new one must ask
-/// again, or the numbers never agree again (operators, seed 1389).
+/// The Logon(A) that requests a reset is lost, and then the process ends. The new process must
+/// request the reset again, or the numbers never agree (operators, seed 1389).
 #[test]
 fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     let dir = TempDir::new();
@@ -58,7 +58,7 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     assert!(again.contains("\x01141=Y\x01") && again.contains("\x0134=1\x01"), "{again}");
 }
 
-/// Tells what it gets back.
+/// Reports returned messages.
 struct Returns(Sender<Vec<u8>>);
 
 impl Application for Returns {
@@ -77,8 +77,8 @@ impl Application for Returns {
     }
 }
 
-/// The engine returns a message once no later process can send it. Until the store has committed
-/// the removal, the process may still end.
+/// The engine returns a message once no later process can send the message. Until the store has
+/// committed the removal, the process may still end.
 #[test]
 fn a_message_is_given_back_when_that_is_safe() {
     let dir = TempDir::new();
@@ -108,7 +108,7 @@ fn a_message_is_given_back_when_that_is_safe() {
     end(&mut rig);
     assert!(rig.queued().is_empty());
     assert!(returned.try_recv().is_err(), "the store may still have it");
-    // The process ends: nobody was told, and the message waits as before.
+    // The process ends: the message was not returned, and waits as before.
     drop(rig);
     let mut rig = open();
     assert_eq!(rig.queued().len(), 1);

@@ -1,4 +1,4 @@
-//! Two engines over loopback that go by a schedule, with windows of seconds.
+//! Two engines over loopback with a schedule whose windows last seconds.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::{Read, Write};
@@ -13,13 +13,13 @@ use transfix::{
     Settings, Timestamp, clock, tag,
 };
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Timeout that suffices on the slowest machine. Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 const SECOND: i64 = 1_000_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// The numbers next in and out.
+    /// The next inbound and outbound numbers.
     Logon(u64, u64),
     Message,
     Frame(String),
@@ -81,8 +81,8 @@ fn settings(role: Role, address: &str, schedule: Option<ScheduleSettings>) -> Se
     settings
 }
 
-/// Two windows of three seconds, three seconds from now; the second one opens so many seconds after
-/// the end of the first.
+/// Returns two windows of three seconds that start three seconds from now, `apart` seconds from
+/// each other.
 fn soon(apart: i64) -> ScheduleSettings {
     let start = clock::now().utc.0 / SECOND * SECOND;
     let time = |seconds: i64| {
@@ -94,7 +94,7 @@ fn soon(apart: i64) -> ScheduleSettings {
     ScheduleSettings { windows, ..ScheduleSettings::in_zone("UTC") }
 }
 
-/// Six hours from now, for an hour: closed for as long as a test may take.
+/// Returns a window of one hour that opens in six hours, so the session is closed during the test.
 fn later() -> ScheduleSettings {
     let time = |hours: i64| {
         let moment = Timestamp(clock::now().utc.0 + hours * 3_600_000_000_000);

@@ -1,5 +1,5 @@
-//! A store with a hanging disk delays its own session alone. The other sessions of the thread
-//! continue, and no byte is sent before the device has it.
+//! A store with a hanging disk delays its own session only. Other sessions of the thread continue,
+//! and no byte is sent before the device has stored it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::path::Path;
@@ -16,7 +16,7 @@ use transfix_testkit::random::Random;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// Answers orders with reports, and tells what it sees.
+/// Answers orders with reports, and reports its events.
 struct Echo(Sender<String>);
 
 impl Application for Echo {
@@ -53,7 +53,7 @@ fn options() -> Options {
     Options { durability: Durability::Power, ..Options::default() }
 }
 
-/// Two sessions in one thread: that with `SLOW` has its store on this disk.
+/// Starts two sessions in one thread. The store of `SLOW` is on this disk.
 fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
     let mut all = Settings::default();
     all.engine.workers = 1;
@@ -150,7 +150,7 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
         std::thread::yield_now();
     }
     disk.set_fault(None);
-    // The connection ends, and the store is opened again.
+    // The connection ends, and the store is reopened.
     slow.expect("logon");
     slow.send("b");
     slow.expect("a");

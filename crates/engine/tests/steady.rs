@@ -1,7 +1,7 @@
 //! No allocation per message in steady state, in either direction, in any mode.
 //!
-//! Only a new segment of the store allocates. It comes rarely and at times that depend on the size
-//! of the messages, so that a stretch of round trips without any is looked for.
+//! Only a new store segment allocates. A new segment is rare and depends on message sizes, so the
+//! test looks for a run of round trips without one.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,12 +18,12 @@ use transfix_testkit::temp::TempDir;
 static ALLOCATOR: Counting = Counting;
 
 const LONG: Duration = Duration::from_secs(300);
-/// So many round trips in a row must do without an allocation in the whole process.
+/// Length of the run: round trips without an allocation in the whole process.
 const STRETCH: u64 = 2_000;
-/// So many are made at most to find them.
+/// Highest number of round trips in which the run must occur.
 const REPORTS_MAX: u64 = 30_000;
-/// Segments large enough for many stretches: otherwise a slow machine keeps them at 1 MiB, and
-/// those of both sides, filled by 3,700 messages each, may begin in turns.
+/// Segments large enough for many runs. Otherwise a slow machine keeps segments at 1 MiB. Such
+/// segments fill after 3,700 messages, and those of the two sides may start alternately.
 const SEGMENT_BYTES: usize = 4 << 20;
 
 /// Answers each order with a report.
@@ -49,21 +49,21 @@ impl Application for Venue {
 /// How an order is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// By the session of the callback.
+    /// Through the session of the callback.
     Callback,
-    /// By a handle while the session is busy, and so through its queue.
+    /// Through a handle while the session is busy, and therefore through its queue.
     Queue,
 }
 
-/// Sends the next order when the last one is reported; ends with the longest stretch without an
+/// Sends the next order after each report. At the end the client returns the longest run without an
 /// allocation.
 struct Client {
     order: Template,
     way: Way,
-    /// Orders that are sent together.
+    /// Number of orders sent together.
     at_once: u64,
     reports: u64,
-    /// All allocations when they were last looked at, and the reports when they last had changed.
+    /// The total of allocations at the last check, and the count of reports at its last change.
     allocations: u64,
     since: u64,
     longest: u64,
@@ -99,7 +99,7 @@ impl Application for Client {
         }
         self.longest = self.longest.max(self.reports - self.since);
         if self.longest == STRETCH || self.reports == REPORTS_MAX {
-            // More of the same batch may follow.
+            // More messages of the same batch may follow.
             let _ = self.done.try_send(self.longest);
         } else if self.reports.is_multiple_of(self.at_once) {
             self.send(session);
@@ -130,7 +130,7 @@ fn start(
     settings.store.durability = durability;
     settings.store.segment_bytes = SEGMENT_BYTES;
     settings.store.store_dir = dir.path().to_owned();
-    // Its thread allocates nothing either.
+    // The thread of the log allocates nothing either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);
     let mut settings = Settings::of(settings);
@@ -138,7 +138,7 @@ fn start(
     Engine::start(&settings, |_| application.take().unwrap()).unwrap()
 }
 
-/// The longest stretch of round trips without an allocation, as far as it was looked for.
+/// Returns the longest run of round trips without an allocation, stopping at the required length.
 fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
     let dir = TempDir::new();
     let report = Template::new("8", |t| {
@@ -163,7 +163,7 @@ fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
     longest
 }
 
-// One test: the counter is that of the whole process.
+// One test, because the counter covers the whole process.
 #[test]
 fn nothing_is_allocated_in_steady_state() {
     let cases = [

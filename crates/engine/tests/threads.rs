@@ -1,4 +1,4 @@
-//! How many threads an engine has, and on which CPUs they run.
+//! The number of engine threads, and the CPUs on which they run.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![cfg(target_os = "linux")]
 
@@ -24,20 +24,20 @@ impl Application for Nothing {
     }
 }
 
-/// The CPUs that a thread may run on, as the system writes them.
+/// Returns the CPUs on which a thread may run, in the system's notation.
 fn cpus_of(task: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/self/task/{task}/status")).ok()?;
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(cpus.trim().to_owned())
 }
 
-/// The threads whose names begin so, with their CPUs.
+/// Returns the threads whose names begin with `beginning`, with their CPUs.
 fn threads(beginning: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for task in fs::read_dir("/proc/self/task").unwrap() {
         let task = task.unwrap().file_name().into_string().unwrap();
         let comm = fs::read_to_string(format!("/proc/self/task/{task}/comm"));
-        // One may have ended meanwhile.
+        // The thread may have ended.
         let (Ok(name), Some(cpus)) = (comm, cpus_of(&task)) else { continue };
         if name.starts_with(beginning) {
             found.insert(name.trim().to_owned(), cpus);
@@ -77,7 +77,7 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
         for name in ["tfx-accept", "tfx-watch"] {
             expected.insert(name.to_owned(), all.clone());
         }
-        // Each pins itself when it begins to run.
+        // Each thread pins itself when it starts.
         while threads("tfx-") != expected {
             std::thread::yield_now();
         }
@@ -99,7 +99,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
         settings.engine.helper_cpus = helper_cpus;
         let engine = Engine::start(&settings, |_| Box::new(Nothing)).unwrap();
         let handle = engine.session(&id).unwrap();
-        // Its messages need new segments, which a helper thread makes.
+        // The messages need new segments, which a helper thread creates.
         let sender = std::thread::spawn(move || {
             pin_to_cpu(last).unwrap();
             for _ in 0..200 {
@@ -107,7 +107,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
             }
         });
         sender.join().unwrap();
-        // Those of other tests end.
+        // Helper threads of other tests end.
         let helpers = || threads("store-").into_values().collect::<Vec<_>>();
         while helpers().is_empty() || helpers().iter().any(|cpus| *cpus != expected) {
             std::thread::yield_now();

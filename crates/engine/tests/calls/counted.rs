@@ -1,4 +1,4 @@
-//! The library that counts: how it is built, and what it has counted.
+//! The counting library: its build, and its counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fmt, fs};
 
-/// Names the file with the counts to the library.
+/// Environment variable with the path of the counts file.
 pub(crate) const CALLS: &str = "TRANSFIX_CALLS";
-/// Bytes of the name in an entry; two numbers follow.
+/// Bytes of the name in an entry. Two numbers follow the name.
 const NAME_BYTES: usize = 16;
 const ENTRY_BYTES: usize = NAME_BYTES + 16;
 
-/// Compiles the library into this directory.
+/// Compiles the library into `dir`.
 pub(crate) fn build(dir: &Path) -> PathBuf {
     let library = dir.join("libcount.so");
     let compiler = env::var_os("CC").unwrap_or_else(|| OsString::from("cc"));
@@ -24,14 +24,14 @@ pub(crate) fn build(dir: &Path) -> PathBuf {
     library
 }
 
-/// How often a call was made, and how often it found nothing.
+/// Number of calls, and number of calls that found nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) calls: u64,
     pub(crate) empty: u64,
 }
 
-/// The calls of a process, by their names.
+/// The calls of a process, by name.
 pub(crate) struct Calls(BTreeMap<String, Count>);
 
 impl Calls {
@@ -39,12 +39,12 @@ impl Calls {
         self.0.get(name).copied().unwrap_or_default()
     }
 
-    /// Those that were made.
+    /// Returns the names of calls that were made.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter(|(_, count)| count.calls > 0).map(|(name, _)| &**name)
     }
 
-    /// Those that came after these.
+    /// Returns the calls made after `before`.
     pub(crate) fn since(&self, before: &Self) -> Self {
         let since = |(name, count): (&String, &Count)| {
             let before = before.of(name);
@@ -64,11 +64,11 @@ impl fmt::Display for Calls {
     }
 }
 
-/// The file that a process counts in.
+/// The file in which a process counts its calls.
 pub(crate) struct Counter(PathBuf);
 
 impl Counter {
-    /// A new one, without counts.
+    /// Creates a counts file with zero counts.
     pub(crate) fn in_dir(dir: &Path) -> Self {
         let path = dir.join("calls");
         fs::write(&path, []).unwrap();
@@ -79,7 +79,7 @@ impl Counter {
         &self.0
     }
 
-    /// The calls so far.
+    /// Returns the counts so far.
     pub(crate) fn calls(&self) -> Calls {
         let bytes = fs::read(&self.0).unwrap();
         assert!(!bytes.is_empty(), "the library was not loaded");

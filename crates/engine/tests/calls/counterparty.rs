@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Long enough for the slowest machine.
+/// Timeout that suffices on the slowest machine.
 const LONG: Duration = Duration::from_secs(300);
 
 /// A counterparty that is logged on.
@@ -44,7 +44,7 @@ impl Counterparty {
         self.stream.write_all(message.as_bytes()).unwrap();
     }
 
-    /// Reads up to the end of the message that has this.
+    /// Reads to the end of the message that contains `text`.
     fn hear(&mut self, text: &str) {
         let mut heard = String::new();
         let is_whole = |heard: &str| {

@@ -1,8 +1,7 @@
-//! The socket calls of an engine, counted in every mode: what runs under a library for kernel
-//! bypass must use plain calls alone, and few of them for a message.
+//! The socket calls of an engine, counted in every mode. A program under a kernel bypass library
+//! must use plain calls only, and few of them per message.
 //!
-//! The engine is another process, this program once more, with a library that counts before the
-//! system's own.
+//! The engine runs in a child process of this program, with a preloaded library that counts calls.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says where it listens")]
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
 
@@ -26,16 +25,16 @@ use counted::{Calls, Counter};
 use counterparty::Counterparty;
 
 const PLAN: &str = "TRANSFIX_COUNTED";
-/// Messages whose calls are counted, each answered before the next one is sent.
+/// Messages whose calls are counted. Each message is answered before the next is sent.
 const MESSAGES: u64 = 500;
 const WARM_UP: u64 = 20;
-/// Calls under way when the counts are read, those of timers, and the last ones of the thread that
-/// has accepted the connection.
+/// Tolerance: calls in progress when the counts are read, calls of timers, and the last calls of
+/// the accepting thread.
 const SLACK: u64 = 10;
-/// All that messages may cost.
+/// Calls that a message may cause.
 const HOT: [&str; 3] = ["recv", "send", "epoll_wait"];
 
-/// With `spin`.
+/// Name, mode, and the value of `spin`.
 const MODES: [(&str, Mode, Duration); 5] = [
     ("pool", Mode::Pool, Duration::ZERO),
     ("awake", Mode::Pool, Duration::from_secs(10)),
@@ -44,8 +43,8 @@ const MODES: [(&str, Mode, Duration); 5] = [
     ("polled", Mode::Polled, Duration::ZERO),
 ];
 
-/// All that a process with an engine may use, from its start on; the libraries for kernel bypass
-/// know them all. `poll` is the Rust runtime's: one call, about standard input and output.
+/// All calls that a process with an engine may use, from its start on. Kernel bypass libraries
+/// support all of them. The Rust runtime makes one `poll` call, for standard input and output.
 const PLAIN: &[&str] = &[
     "socket",
     "bind",
@@ -68,7 +67,7 @@ const PLAIN: &[&str] = &[
     "send",
 ];
 
-/// Answers each message by one.
+/// Answers each message with another one.
 struct Echo;
 
 impl Application for Echo {
@@ -83,7 +82,7 @@ impl Application for Echo {
     }
 }
 
-/// The engine whose calls are counted. Does nothing in a usual run of the tests.
+/// Runs the engine whose calls are counted. Does nothing in an ordinary test run.
 #[test]
 fn child() {
     let Ok(plan) = env::var(PLAN) else { return };
@@ -100,7 +99,7 @@ fn child() {
     if let Some(address) = engine.listening().first() {
         println!("at {address}");
     }
-    // A parent that is gone ends the child too.
+    // The child ends when its parent ends.
     let parent = thread::spawn(|| io::stdin().read_line(&mut String::new()).unwrap_or(0));
     while polled && !parent.is_finished() {
         if !engine.poll() {
@@ -110,7 +109,7 @@ fn child() {
     parent.join().unwrap();
 }
 
-/// The child, which ends when it is dropped.
+/// The child process. Dropping this value ends the child.
 struct Running(Child);
 
 impl Drop for Running {
@@ -134,7 +133,7 @@ fn start(plan: &str, library: &Path, counter: &Counter) -> (Running, BufReader<C
     (Running(child), said)
 }
 
-/// The calls of the engine for the messages, and all calls since its start.
+/// Returns the engine's calls for the messages, and all calls since its start.
 fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
     let counter = Counter::in_dir(dir);
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -157,7 +156,7 @@ fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
     }
     let all = counter.calls();
     drop(running);
-    // The parent reads the last output of the child; otherwise the child could not write it.
+    // The parent must read the last output of the child, or the child could not write it.
     drop(said);
     (all.since(&before), all)
 }
@@ -177,7 +176,7 @@ fn plain_calls_alone_and_few_of_them() {
     }
 }
 
-/// The cost of a message in this mode.
+/// Checks the calls per message in this mode.
 fn check(mode: &str, calls: &Calls) {
     let [recv, send, epoll] = HOT.map(|name| calls.of(name));
     let mut others = calls.names().filter(|name| !HOT.contains(name));
@@ -186,12 +185,12 @@ fn check(mode: &str, calls: &Calls) {
     let reads = recv.calls.saturating_sub(recv.empty);
     assert!(reads.abs_diff(MESSAGES) <= SLACK, "{mode}: one read for each message: {calls}");
     if matches!(mode, "pool" | "dedicated" | "awake") {
-        // A read that does not fill the buffer is known to be the last: none is made in vain.
+        // A read that does not fill the buffer is known to be the last, so no read returns empty.
         assert!(recv.empty <= SLACK, "{mode}: {calls}");
         let waits = if mode == "awake" { epoll.calls - epoll.empty } else { epoll.calls };
         assert!(waits <= MESSAGES + SLACK, "{mode}: {calls}");
     } else {
-        // Nobody waits: reads that find nothing are as many as there is time for.
+        // A spinning thread never waits; the number of empty reads depends on the time.
         assert!(epoll.calls <= SLACK, "{mode}: {calls}");
     }
 }

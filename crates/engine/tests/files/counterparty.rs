@@ -7,7 +7,7 @@ use transfix::Engine;
 
 use crate::LONG;
 
-/// A counterparty that says what it is told to.
+/// A scripted counterparty.
 pub(crate) struct Client {
     stream: TcpStream,
     pub(crate) seq: u64,
@@ -20,7 +20,7 @@ impl Client {
         client
     }
 
-    /// Has sent its Logon(A).
+    /// Connects and sends a Logon(A).
     pub(crate) fn asking_in(engine: &Engine) -> Self {
         let stream = TcpStream::connect(engine.listening()[0]).unwrap();
         stream.set_read_timeout(Some(LONG)).unwrap();
@@ -47,7 +47,7 @@ impl Client {
         self.write(&message);
     }
 
-    /// Reads until this comes; answers with all that came.
+    /// Reads until `text` arrives; returns everything received.
     pub(crate) fn hear(&mut self, text: &str) -> String {
         let mut heard = String::new();
         while !heard.contains(text) {
@@ -59,7 +59,7 @@ impl Client {
         heard
     }
 
-    /// Sends an order; answers whether it is answered before the connection ends.
+    /// Sends an order. Returns true if the order is answered before the connection ends.
     pub(crate) fn tries_order(&mut self, text: &str) -> bool {
         self.say("D", &format!("58={text}|"));
         let mut heard = String::new();

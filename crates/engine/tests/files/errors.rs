@@ -1,5 +1,4 @@
-//! The output of a program that ends with an error of the engine: the text, its causes and its
-//! place.
+//! The output of a program that ends with an engine error: its text, its causes and its location.
 
 use std::error::Error;
 use std::fs;
@@ -24,12 +23,12 @@ impl Application for Nothing {
     }
 }
 
-/// The text that `main` prints for the error that it returns.
+/// Returns the text that `main` prints for this error.
 fn printed_by_main(error: Box<dyn Error>) -> String {
     format!("Error: {error:?}")
 }
 
-/// A program's `main`: settings from a file, an engine.
+/// The `main` of a program: reads settings from a file and starts an engine.
 fn run(settings: &str) -> Result<(), Box<dyn Error>> {
     let dir = TempDir::new();
     let path = dir.path().join("my.toml");
@@ -120,7 +119,7 @@ fn errors_have_a_cause_a_place_and_a_number() {
     let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
     assert_eq!(place(&wrong), ("my.toml".into(), Some(2), 803));
     assert_eq!(wrong.to_string(), "my.toml:2: workers is at least 1, not 0");
-    // By the key of the file, which gives a time its unit.
+    // The error names the key of the file, which gives the unit of a time.
     for (wrong, key) in
         [("latency_unusual_percent = 100", "101"), ("hot_worker_percent = 101", "100")]
     {

@@ -1,4 +1,4 @@
-//! The protocol log, in real files: what stands in them, when new ones are begun, who is refused.
+//! The protocol log in real files: their contents, their rotation, and refused messages.
 
 use std::fs;
 use std::path::Path;
@@ -17,7 +17,7 @@ use crate::counterparty::Client;
 
 const NAME: &str = "FIX.4.4-VENUE-CLIENT";
 
-/// Answers each order by a News(B) of the same number; panics if the order says so.
+/// Answers each order with a News(B) of the same number, and panics if the order says so.
 struct Venue(Sender<()>);
 
 impl Application for Venue {
@@ -64,7 +64,7 @@ fn lines(dir: &Path, ending: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// The head of a line and its message, which must be sound.
+/// Returns the head and the message of a line. The message must be valid.
 fn parts(line: &str) -> (&str, String) {
     let (head, message) = line.split_once(" : ").unwrap();
     let bytes = message.replace('|', "\x01").into_bytes();
@@ -82,7 +82,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     let mut client = Client::logged_on(&engine);
     client.order("one");
     seen.recv_timeout(crate::LONG).unwrap();
-    // Rejected: TestReqID(112) is missing.
+    // Rejected because TestReqID(112) is missing.
     client.say("1", "");
     client.hear("|35=3|");
     let mut wrong = client.message("D", "1=account|58=x|");
@@ -114,7 +114,8 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     }
 }
 
-/// A data field may hold anything: a line of the log stays one line, and the message comes back.
+/// A data field may contain any bytes. The log entry stays on one line, and the message can be
+/// restored.
 #[test]
 fn no_message_can_forge_a_line() {
     use std::os::unix::fs::PermissionsExt;
@@ -146,7 +147,7 @@ fn no_message_can_forge_a_line() {
     assert_eq!(mode(&log.join(format!("{NAME}.in.log"))), 0o600);
 }
 
-/// FIX 4.4 has no NewPassword(925).
+/// NewPassword(925) is not part of FIX 4.4.
 #[test]
 fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
     let dir = TempDir::new();
@@ -173,7 +174,7 @@ fn one_file_with_words_goes_on_where_it_ended() {
         let (engine, _seen) = start(&settings);
         let mut client = Client::logged_on(&engine);
         client.order(&format!("run{run}"));
-        // Dropped as by a panic of the thread that holds it.
+        // Dropped as if the thread that holds it had panicked.
         drop(engine);
     }
     let lines = lines(dir.path(), "messages.log");
@@ -256,7 +257,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let mut client = Client::logged_on(&engine);
     (0..200).for_each(|n| client.order(&format!("order{n}")));
     let session = engine.sessions().next().unwrap();
-    // A line is written, or counted, behind the answer: at the end of the turn.
+    // A line is written or counted at the end of the turn, after the answer.
     assert_eq!(session.store_failure(), None);
     let lost = session.counters().not_logged;
     assert!(lost > 100, "{lost}");
@@ -269,7 +270,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
             }
         }
     }
-    // The Logout(5) of the stop may be among them.
+    // The Logout(5) of the stop may be among the missing lines.
     assert!((lost..=lost + 2).contains(&missing), "{missing} in the files, {lost} counted");
 }
 
@@ -296,13 +297,14 @@ fn an_operator_begins_new_files_now() {
     let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
     assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");
     let mut client = Client::logged_on(&engine);
-    // A line is written at the end of the turn: the second answer shows that the first has ended.
+    // A line is written at the end of the turn. The second answer shows that the first turn has
+    // ended.
     client.order("one");
     client.order("two");
     assert_eq!(rotate().unwrap(), "rolled: 2 files of the protocol logs");
     client.order("three");
     client.order("four");
-    // The disk's part: a file that is gone cannot be renamed, the other one can.
+    // A deleted file cannot be renamed; the other file can.
     fs::remove_file(dir.path().join(format!("{NAME}.out.log"))).unwrap();
     admin.rotate_also(|| Ok("events.log".to_owned()));
     let error = rotate().unwrap_err().to_string();

@@ -1,4 +1,4 @@
-//! The files of an engine: the protocol log, and what becomes of the store's segments.
+//! The files of an engine: the protocol log and the segments of the store.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![allow(clippy::print_stdout, reason = "a child says how it went")]
 
@@ -11,5 +11,5 @@ mod stores;
 
 use std::time::Duration;
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Timeout that suffices on the slowest machine. Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);

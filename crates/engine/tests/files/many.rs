@@ -1,4 +1,4 @@
-//! As many stores as are opened by several threads: each session gets its own.
+//! Several threads open many stores at once: each session gets its own store.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use transfix_store::{FileStore, Options};
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;
-/// One of them whose store somebody else has open.
+/// The session whose store another process has open.
 const LOCKED: u64 = 77;
 
 struct Nobody;

@@ -1,4 +1,4 @@
-//! The messages that the store of a session keeps, as the counterparty sees them.
+//! The messages that a session's store keeps, as seen by the counterparty.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::counterparty::Client;
 
-/// Answers each order by a News(B) of a kilobyte.
+/// Answers each order with a News(B) of one kilobyte.
 struct Venue;
 
 impl Application for Venue {
@@ -53,11 +53,11 @@ fn a_resend_fills_what_was_forgotten_and_sends_what_is_kept() {
         (0..150).for_each(|n| client.order(&format!("order{n}")));
         client.say("2", "7=1|16=0|");
         let heard = client.hear("|148=order149|");
-        // The first kept one follows the gap fill.
+        // The first kept message follows the gap fill.
         let first = heard.split("|148=order").nth(1).unwrap();
         let first: u64 = first.split('|').next().unwrap().parse().unwrap();
         assert!((90..=115).contains(&first), "{durability:?}: {first}");
-        // Number 1 was the Logon(A), 2 the first order's.
+        // Number 1 was the Logon(A), number 2 the answer to the first order.
         assert!(heard.contains(&format!("|123=Y|36={}|", first + 2)), "{durability:?}");
         assert_eq!(heard.matches("|43=Y|").count() as u64, 1 + 150 - first);
         let not_stored = engine.sessions().next().unwrap().counters().not_stored;

@@ -1,4 +1,4 @@
-//! Stores that cannot be opened at the start, stores of other sessions, and limits of the system.
+//! Stores that cannot be opened at the start, stores of other sessions, and system limits.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::LONG;
 
-/// Tells of each logon.
+/// Reports each logon.
 struct Teller(Sender<String>);
 
 impl Application for Teller {
@@ -68,7 +68,7 @@ fn start(settings: &Settings, told: &Sender<String>) -> Result<Engine, EngineErr
     Engine::start(settings, |_| Box::new(Teller(told.clone())))
 }
 
-/// Makes the stores, and damages that of this client.
+/// Creates the stores, and damages the store of this client.
 fn damaged(dir: &Path, client: &str) -> std::path::PathBuf {
     let (told, _) = channel();
     start(&venue(dir), &told).unwrap().stop(Duration::ZERO);
@@ -116,7 +116,7 @@ fn an_engine_without_a_single_store_does_not_start() {
             }
             (_, started) => panic!("{client}: {:?}", started.err()),
         }
-        // Both are damaged in the second round.
+        // Both stores are damaged in the second round.
         let sound = dir.path().join("FIX.4.4-VENUE-CLIENT/00000000.seg");
         assert!(sound.exists());
     }
@@ -138,8 +138,7 @@ fn the_store_of_another_session_is_not_taken() {
 
 const DIR: &str = "TRANSFIX_LIMITED_STORE";
 
-/// Stores messages until a file would be longer than the system allows. Does nothing in a usual
-/// run of the tests.
+/// Stores messages until a file exceeds the system's limit. Does nothing in an ordinary test run.
 #[test]
 fn child_with_a_limit() {
     let Some(dir) = env::var_os(DIR) else { return };

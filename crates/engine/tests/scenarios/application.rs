@@ -1,4 +1,4 @@
-//! The application of the session under test: keeps what it gets.
+//! The application of the session under test: records received messages.
 
 use std::sync::mpsc::Sender;
 
@@ -8,15 +8,15 @@ use transfix::{
 };
 use transfix_testkit::scenario::Operation;
 
-/// The reports of the application to the world.
+/// The application's reports to the world.
 pub(crate) enum Event {
     Delivered(Vec<u8>),
     Returned(Vec<u8>),
     Ended(Disconnect),
 }
 
-/// Takes NewOrderSingle(D), ExecutionReport(8) and News(B), but not what says "refuse" in Text(58);
-/// it is not available for what says "busy".
+/// Accepts NewOrderSingle(D), ExecutionReport(8) and News(B). Refuses messages with "refuse" in
+/// Text(58). Is not available for messages with "busy".
 pub(crate) struct Recorder {
     events: Sender<Event>,
 }
@@ -42,7 +42,7 @@ impl Application for Recorder {
         if message.raw(tag::TEXT) == Some(b"busy") {
             return Err(BusinessReject::not_available());
         }
-        // The world may have seen enough already.
+        // The world may have stopped receiving.
         let _ = self.events.send(Event::Delivered(message.bytes().to_vec()));
         Ok(())
     }
@@ -61,7 +61,7 @@ impl Application for Recorder {
     }
 }
 
-/// MsgType(35) of `35=D|11=a`, and the rest.
+/// Returns MsgType(35) of `35=D|11=a`, and the other fields.
 pub(crate) fn split(fields: &str) -> (&str, Vec<(Tag, &str)>) {
     let mut fields = fields.split('|').map(|field| field.split_once('=').unwrap());
     let (_, msg_type) = fields.next().unwrap();
@@ -74,7 +74,7 @@ pub(crate) fn fill(fields: &[(Tag, &str)], body: &mut Body<'_>) {
     }
 }
 
-/// The action of an operator in a scenario; `None` for a new start.
+/// Returns the operator action of a scenario, or `None` for a restart.
 pub(crate) fn action(operation: &Operation) -> Option<Action> {
     Some(match operation {
         Operation::Logout(text) => Action::LogOut { text: text.clone() },

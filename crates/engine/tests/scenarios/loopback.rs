@@ -17,27 +17,27 @@ use transfix_testkit::temp::TempDir;
 
 use crate::application::{Event, Recorder, action, fill, split};
 
-/// How long something expected may take.
+/// Time limit for an expected event.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long nothing must come for silence.
+/// Time without an event that counts as silence.
 const SILENCE: Duration = Duration::from_millis(5);
-/// How long what was sent may take to be seen by the session.
+/// Time limit for the session to process sent messages.
 const SETTLED_NS_MAX: u64 = 200_000_000;
 
 pub(crate) struct Loopback {
     settings: Settings,
     id: SessionId,
-    /// None only while it restarts.
+    /// `None` only during a restart.
     engine: Option<Engine>,
     events: Receiver<Event>,
     _store: Option<TempDir>,
-    /// Where an initiator connects to. It listens from the first connection of the scenario on: an
-    /// attempt before that is refused and uses no number.
+    /// The destination of an initiator. It listens from the first connection of the scenario on: an
+    /// earlier attempt is refused and consumes no number.
     listener: Option<TcpListener>,
     wire: Wire,
-    /// Messages, sound or not, that the session must have seen once all has arrived.
+    /// Number of messages, valid or not, that the session must process.
     sent: u64,
-    /// Reports of the application that arrived while the world waited for another.
+    /// Reports of the application that arrived while the world waited for another report.
     delivered: VecDeque<Vec<u8>>,
     returned: VecDeque<Vec<u8>>,
     ended: Option<String>,
@@ -47,7 +47,7 @@ impl Loopback {
     pub(crate) fn new(scenario: &Scenario, version: Version) -> Self {
         let mut settings = crate::settings(scenario, version, "127.0.0.1:0");
         let session = &mut settings.sessions[0];
-        // One that is made from a template is for the usual counterparty.
+        // A template session is for the default counterparty.
         let id = SessionId { target_comp_id: "THEM".into(), ..session.id() };
         let mut listener = None;
         if session.role == Role::Initiator {
@@ -57,7 +57,7 @@ impl Loopback {
             session.address = address.to_string();
             listener = Some(socket.into());
         }
-        // Long enough for a few steps of the scenario before the next attempt uses a number.
+        // Long enough for a few steps before the next attempt consumes a number.
         session.socket.reconnect_interval = Duration::from_secs(2);
         let store = scenario.restarts().then(TempDir::new);
         match &store {
@@ -80,7 +80,7 @@ impl Loopback {
         }
     }
 
-    /// One that is to be made from a template is not there before its Logon(A).
+    /// Returns the session. A session from a template exists only after its Logon(A).
     fn try_session(&self) -> Option<SessionHandle> {
         self.engine.as_ref().unwrap().session(&self.id)
     }
@@ -89,7 +89,7 @@ impl Loopback {
         self.try_session().unwrap()
     }
 
-    /// Messages, sound or not, that the session has seen.
+    /// Returns the number of messages, valid or not, that the session has processed.
     fn seen(&self) -> u64 {
         self.try_session().map_or(0, |session| {
             let counters = session.counters();
@@ -97,20 +97,20 @@ impl Loopback {
         })
     }
 
-    /// Waits until the session has seen what was sent, to the end of that turn; not for long, since
-    /// it may be no message.
+    /// Waits briefly until the session has processed all sent bytes, to the end of that turn. The
+    /// bytes may not be a message, so the wait is limited.
     fn settle(&self) {
         let until = clock::monotonic_ns() + SETTLED_NS_MAX;
         while self.seen() < self.sent && clock::monotonic_ns() < until {
             std::thread::yield_now();
         }
         if let Some(session) = self.try_session() {
-            // A message is counted in the middle of its turn. This call waits for the turn's lock.
+            // A message is counted in mid-turn. This call waits for the turn's lock.
             drop(session.store_failure());
         }
     }
 
-    /// Takes over what the application has told.
+    /// Receives one report of the application.
     fn hear(&mut self, patience: Duration) -> bool {
         let Ok(event) = self.events.recv_timeout(patience) else { return false };
         match event {
@@ -140,7 +140,7 @@ impl World for Loopback {
 
     fn connect(&mut self) -> Result<(), String> {
         self.sent = self.seen();
-        // An earlier end is no reason for the next one.
+        // An earlier disconnect must not explain the next one.
         while self.hear(Duration::ZERO) {}
         self.ended = None;
         let stream = match &self.listener {
@@ -158,7 +158,7 @@ impl World for Loopback {
     fn close(&mut self) {
         self.settle();
         self.wire.stream = None;
-        // The session learns of it in its next turn.
+        // The session notices in its next turn.
         while self.ended.is_none() && self.hear(PATIENCE) {}
     }
 
@@ -199,7 +199,7 @@ impl World for Loopback {
         let Some(action) = action(operation) else {
             drop(session);
             if self.wire.stream.is_some() {
-                // An engine that stops logs out whatever is connected.
+                // A stopping engine logs out connected counterparties.
                 self.close();
             }
             self.wire = Wire::default();
@@ -227,7 +227,7 @@ impl World for Loopback {
     }
 
     fn reason(&mut self) -> Option<String> {
-        // A connection that never reached the session has no end that it could tell.
+        // A connection that never reached the session reports no end.
         while self.ended.is_none() && self.hear(SILENCE) {}
         self.ended.clone()
     }
@@ -257,7 +257,7 @@ impl Wire {
         stream.write_all(bytes).map_err(|error| error.to_string())
     }
 
-    /// The next message, or what there is instead of one within this time.
+    /// Returns the next message, or the reason why there is none within `patience`.
     pub(crate) fn next(&mut self, patience: Duration) -> Answer {
         loop {
             if let Frame::Whole(end) = frame::split(&self.unread, Limits::default()) {
@@ -272,7 +272,7 @@ impl Wire {
         }
     }
 
-    /// Reads for so long.
+    /// Reads for this time.
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = clock::monotonic_ns() + time.as_nanos() as u64;
         loop {
@@ -281,7 +281,7 @@ impl Wire {
                 return;
             }
             if self.ended || self.stream.is_none() {
-                // Nobody sends any more: the rest of the time passes all the same.
+                // The connection is closed, but the rest of the time must still pass.
                 let (_nobody, nothing) = channel::<()>();
                 let _ = nothing.recv_timeout(Duration::from_nanos(left));
                 return;
@@ -290,7 +290,7 @@ impl Wire {
         }
     }
 
-    /// Returns true if anything came, the end of the stream too.
+    /// Returns true if anything arrived, including the end of the stream.
     fn read(&mut self, patience: Duration) -> bool {
         let Some(stream) = &mut self.stream else { return false };
         stream.set_read_timeout(Some(patience)).unwrap();
@@ -299,7 +299,7 @@ impl Wire {
             Ok(0) => self.ended = true,
             Ok(n) => self.unread.extend_from_slice(&buffer[..n]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-            // The process was stopped for a moment.
+            // The process was suspended for a moment.
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(_) => self.ended = true,
         }

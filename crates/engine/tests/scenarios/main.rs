@@ -4,7 +4,7 @@
 //! scenarios [--world pure|loopback|quickfix]... [--quickfix PROGRAM] [--filter PART]
 //!           [--all-versions]
 //! ```
-//! Without a world: all of the pure one, and a part of the loopback.
+//! By default all scenarios run in the pure world, and some over loopback.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test program")]
 
 mod application;
@@ -22,16 +22,16 @@ use pure::Pieces;
 use transfix::clock;
 use transfix_testkit::scenario::{Failure, Scenario, Version, play};
 
-/// Longest wait that is worth its time in a world with a real clock.
+/// Longest wait that is acceptable in a world with a real clock.
 const REAL_WAIT_MAX: Duration = Duration::from_millis(2_500);
-/// The pure world once more, where each byte comes alone.
+/// Name of the pure world with one byte at a time.
 const BYTEWISE: &str = "pure, byte by byte";
-/// A play with a real clock that fails when so much more time has gone by than its file waits says
-/// nothing: what was due later has come in between.
+/// Tolerance of a real clock. A failed play that ran longer than this beyond its own waits proves
+/// nothing: a later timer came in between.
 const LATE: Duration = Duration::from_millis(50);
-/// Plays of one file that may be late; the next one that fails has failed.
+/// Number of late plays of one file that are repeated. The next failure counts.
 const LATE_PLAYS_MAX: usize = 5;
-/// `cargo test` plays one in so many over loopback.
+/// `cargo test` plays one in this many scenarios over loopback.
 const SHORT_ONE_IN: usize = 12;
 
 struct Options {
@@ -42,7 +42,8 @@ struct Options {
 }
 
 impl Options {
-    /// Unknown options, such as `--nocapture`, belong to another harness; a bare word filters.
+    /// Unknown options, such as `--nocapture`, belong to another harness. A word without dashes is
+    /// a filter.
     fn read() -> Self {
         let (mut worlds, mut filter, mut quickfix) = (Vec::new(), String::new(), PathBuf::new());
         let mut all_versions = false;
@@ -65,13 +66,14 @@ impl Options {
     }
 }
 
-/// The outcome of one world.
+/// The results of one world.
 #[derive(Default)]
 struct Tally {
     files: usize,
     plays: usize,
     failed: usize,
-    /// Left out: another file's turn, a wait too long, a reason of its own, no such setting.
+    /// Scenarios left out: not chosen this time, too long a wait, excused, or without an equivalent
+    /// setting.
     others: usize,
     late: usize,
     excused: usize,
@@ -183,8 +185,8 @@ fn run(
     tally
 }
 
-/// In the pure world each file is played in all versions and both roles, elsewhere in one of each,
-/// in turn.
+/// Chooses versions and roles of a file. The pure world plays all of them; other worlds play one
+/// combination, in turn.
 fn choose(
     world: &str,
     options: &Options,
@@ -198,7 +200,7 @@ fn choose(
         sides = vec![sides[n % sides.len()].clone()];
     }
     if world == "quickfix" {
-        // Its initiator takes a second or two for each connection.
+        // The QuickFIX initiator needs a second or two for each connection.
         sides = vec![scenario.clone()];
     }
     let plays = sides.iter().flat_map(|side| versions.iter().map(|v| (side.clone(), *v)));
@@ -229,7 +231,7 @@ fn list(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// The settings of the session under test.
+/// Returns the settings of the session under test.
 fn settings(scenario: &Scenario, version: Version, address: &str) -> transfix::Settings {
     let text = scenario.settings(version, address);
     let settings = transfix::Settings::parse(&scenario.name, &text);

@@ -1,4 +1,4 @@
-//! The session in simulated time, without socket and thread.
+//! The session in simulated time, without sockets and threads.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
@@ -14,19 +14,19 @@ use crate::application::{Event, Recorder, action, fill, split};
 
 /// 2026-11-21 12:00:00.
 const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
-/// Timers that are due at one moment; beyond it one of them spins.
+/// Limit of timers due at one moment. Beyond this limit a timer spins.
 const TICKS_MAX: usize = 1_000;
 
-/// How the counterparty's bytes come.
+/// How the counterparty's bytes arrive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pieces {
-    /// A message at a time.
+    /// One message at a time.
     Whole,
-    /// A byte at a time.
+    /// One byte at a time.
     Bytes,
 }
 
-/// The state that all plays share.
+/// State shared by all plays.
 #[derive(Default)]
 pub(crate) struct Pure {
     simulation: Simulation,
@@ -75,7 +75,7 @@ pub(crate) struct PureWorld<'s> {
     simulation: &'s Simulation,
     settings: SessionSettings,
     pieces: Pieces,
-    /// None only while it restarts.
+    /// `None` only during a restart.
     session: Option<SimulatedSession>,
     events: Receiver<Event>,
     delivered: VecDeque<Vec<u8>>,
@@ -83,7 +83,7 @@ pub(crate) struct PureWorld<'s> {
     _store: Option<TempDir>,
     clock_ns: u64,
     unread: Vec<u8>,
-    /// The counterparty has not closed.
+    /// True until the counterparty closes.
     is_up: bool,
 }
 
@@ -97,7 +97,7 @@ impl PureWorld<'_> {
         self.session.as_mut().unwrap()
     }
 
-    /// Takes over what the application has told.
+    /// Receives the reports of the application.
     fn hear(&mut self) {
         while let Ok(event) = self.events.try_recv() {
             match event {

@@ -1,6 +1,6 @@
-//! QuickFIX C++ in the place of the session under test, in real time.
+//! QuickFIX C++ as the session under test, in real time.
 //!
-//! One process of `qf_scenario` serves all plays with the same settings, one after another.
+//! One `qf_scenario` process serves all plays with the same settings, one after another.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,18 +17,18 @@ use transfix_testkit::temp::TempDir;
 
 use crate::loopback::Wire;
 
-/// How long something expected may take.
+/// Time limit for an expected event.
 const PATIENCE: Duration = Duration::from_millis(1_500);
-/// How long an answer of the program may take.
+/// Time limit for an answer of the program.
 const ANSWER: Duration = Duration::from_secs(30);
 /// Starts of the program before it counts as broken.
 const STARTS_MAX: usize = 5;
-/// It connects again after a second or two.
+/// Time limit of a reconnect. QuickFIX needs a second or two.
 const CONNECT_NS_MAX: u64 = 5_000_000_000;
-/// How long nothing must come for silence.
+/// Time without an event that counts as silence.
 const SILENCE: Duration = Duration::from_millis(10);
 
-/// All processes, by their settings.
+/// All processes, by settings.
 pub(crate) struct QuickFixes {
     program: PathBuf,
     running: HashMap<String, Process>,
@@ -39,7 +39,7 @@ impl QuickFixes {
         Self { program: program.to_owned(), running: HashMap::new() }
     }
 
-    /// A world whose session begins at 1.
+    /// Returns a world whose session starts at number 1.
     pub(crate) fn world(&mut self, scenario: &Scenario, version: Version) -> QuickFix<'_> {
         let lines = setting_lines(scenario, version).unwrap();
         let running = self.running.entry(lines.clone());
@@ -53,18 +53,18 @@ impl QuickFixes {
     }
 }
 
-/// Why QuickFIX cannot play it in this version, if so.
+/// Returns the reason why QuickFIX cannot play the scenario in this version, if any.
 pub(crate) fn excuse(scenario: &Scenario, version: Version) -> Option<String> {
     setting_lines(scenario, version).err()
 }
 
-/// The settings that stand for those of the scenario, but for the port.
+/// Returns the QuickFIX settings equivalent to those of the scenario, except the port.
 fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String> {
     let begin_string = version.begin_string();
     let role = if scenario.side == Side::Acceptor { "acceptor" } else { "initiator" };
     let dictionaries = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries");
     let file = |name: &str| dictionaries.join(format!("{name}.xml")).display().to_string();
-    // Without a reset in the night: a day that has begun twelve hours ago.
+    // Avoids a reset during the test: the session day began twelve hours ago.
     let hour = (clock::now().utc.time_of_day().since_midnight_ns() / 3_600_000_000_000 + 12) % 24;
     let mut text = format!(
         "[DEFAULT]\nConnectionType={role}\nStartTime={hour:02}:00:00\nEndTime={hour:02}:00:00\n\
@@ -122,21 +122,21 @@ fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String
     Ok(text + &format!("HeartBtInt={heartbeat}\n"))
 }
 
-/// A running `qf_scenario`, which ends with this.
+/// A running `qf_scenario`. Dropping this value ends the process.
 struct Process {
     child: Child,
     stdin: ChildStdin,
     lines: Receiver<String>,
     port: u16,
-    /// Where an initiator connects to.
+    /// The destination of an initiator.
     listener: Option<TcpListener>,
     delivered: Vec<Vec<u8>>,
     _folder: TempDir,
 }
 
 impl Process {
-    /// Another program may take the port before this one does, and rarely QuickFIX hangs while it
-    /// starts: then it is started again.
+    /// Starts the program. Another program may take the port first, and QuickFIX sometimes hangs
+    /// while starting; then the start is repeated.
     fn start(program: &Path, scenario: &Scenario, lines: &str) -> Self {
         for _ in 1..STARTS_MAX {
             match Self::try_start(program, scenario, lines) {
@@ -152,7 +152,7 @@ impl Process {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let (listener, where_to) = match scenario.side {
-            // Free now, and nobody else has a reason to take it.
+            // The port is free now and unlikely to be taken.
             Side::Acceptor => {
                 drop(socket);
                 (None, format!("SocketAcceptPort={port}\n"))
@@ -175,7 +175,7 @@ impl Process {
         let stdin = child.stdin.take().unwrap();
         let stdout = child.stdout.take().unwrap();
         let (sender, received) = channel();
-        // Ends with the process: its output is closed then.
+        // This thread ends with the process, which closes its output.
         std::thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
             lines.take_while(|line| sender.send(line.clone()).is_ok()).for_each(drop);
@@ -187,7 +187,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Sends a line; answers what it said but `done`.
+    /// Sends a line; returns the output before `done`.
     fn ask(&mut self, line: &str) -> String {
         writeln!(self.stdin, "{line}").unwrap();
         self.answer().unwrap_or_else(|error| panic!("after {line}: {error}"))
@@ -213,7 +213,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

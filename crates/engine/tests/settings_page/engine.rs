@@ -1,4 +1,4 @@
-//! Settings keys that scenarios cannot play in full, and the tests that show each key on and off.
+//! Settings keys that scenarios cannot fully play, and the tests that show each key on and off.
 //! These keys are about threads, sockets, files, the wall clock and several sessions.
 
 /// Key, file below `crates`, test.

@@ -1,7 +1,6 @@
-//! The book's list of the engine's events, made from the places in the code that write them.
+//! The book's list of engine events, generated from the code that writes them.
 //!
-//! Invariant: each event of the engine's crate is a row, so that none can be added without a word
-//! in the book.
+//! Invariant: each event of the engine's crate has a row, so every event is documented.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,12 +14,12 @@ const PAGE: &str = "book/src/what-happened.md";
 const BEGIN: &str = "<!-- events: written by `cargo xtask docs` -->\n";
 const END: &str = "<!-- end of events -->\n";
 
-/// A place in the code that writes an event.
+/// A location in the code that writes an event.
 #[derive(Debug)]
 struct Site {
     file: String,
     level: String,
-    /// The name of its code.
+    /// The name of the event's code.
     code: String,
     fields: String,
 }
@@ -35,7 +34,7 @@ fn rust_files(dir: &Path, all: &mut Vec<(String, String)>) {
     }
 }
 
-/// The text up to the parenthesis that closes it; those in literals don't count.
+/// Returns the text up to the closing parenthesis. Parentheses in literals do not count.
 fn arguments(text: &str) -> &str {
     let (mut depth, mut quoted, mut escaped) = (1, false, false);
     let end = text.find(|c| {
@@ -52,7 +51,7 @@ fn arguments(text: &str) -> &str {
     &text[..end.unwrap()]
 }
 
-/// The names of the fields: `session = %id`, `%error`, `why`.
+/// Returns the field names of arguments such as `session = %id`, `%error`, `why`.
 fn names(arguments: &str) -> Vec<&str> {
     let fields = arguments.split(',').map(str::trim);
     let fields = fields.filter(|field| !field.is_empty() && !field.contains('"'));
@@ -61,8 +60,7 @@ fn names(arguments: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The macros that write events: what stands before the level, and the fields that they add
-/// themselves.
+/// The macros that write events: name, arguments before the level, and fields that the macro adds.
 const MACROS: [(&str, usize, &str); 3] =
     [("event!(", 0, ""), ("tell!(", 3, "left_out"), ("line!(", 2, "session, left_out")];
 
@@ -81,7 +79,7 @@ fn sites() -> Vec<Site> {
     sites
 }
 
-/// `None` for a macro that passes on what it was given.
+/// Parses an event. Returns `None` for a macro that forwards its arguments.
 fn site(file: &str, arguments: &str, before: usize, added: &str) -> Option<Site> {
     if arguments.contains('$') {
         return None;
@@ -89,12 +87,12 @@ fn site(file: &str, arguments: &str, before: usize, added: &str) -> Option<Site>
     let mut parts = arguments.splitn(before + 3, ',').skip(before);
     let level = parts.next()?.trim().to_owned();
     let code = parts.next()?;
-    // Words of its own stand behind a semicolon.
+    // The text of the event follows a semicolon.
     let code = code.split(';').next()?.trim().to_owned();
     let rest = parts.next().unwrap_or_default();
     let mut fields = names(rest.split(';').next()?);
     match added {
-        // Behind the name of the source.
+        // The added field follows the name of the source.
         "left_out" => fields.insert(1, added),
         "" => {}
         _ => fields.insert(0, added),
@@ -117,8 +115,7 @@ fn table() -> String {
     table
 }
 
-/// One code, one meaning. An event that is worse in some cases is written at two levels, side by
-/// side.
+/// Each code has one meaning. An event with two levels is written at both levels in adjacent code.
 #[test]
 fn no_two_places_write_the_same_code_and_no_code_is_left_over() {
     let sites = sites();
@@ -141,14 +138,14 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
     assert_eq!(texts.len(), known.len(), "two codes have the same text");
     for code in known {
         assert!(code.remedy().ends_with(['.', '"']), "{code:?}");
-        // It is shown without the others, too.
+        // The remedy is also shown without the other remedies.
         assert!(!code.remedy().to_lowercase().contains("as above"), "{code:?}");
         assert_eq!(EventCode::from_u16(code.as_u16()), Some(*code));
     }
     assert_eq!(EventCode::from_u16(2000), None);
 }
 
-/// An operator reads the text as what has happened: a question is no answer to that.
+/// An operator reads the text as a statement of what happened, so it must not be a question.
 #[test]
 fn a_text_is_a_statement() {
     let questions = ["how", "what", "when", "where", "whether", "which", "who", "whose", "why"];
@@ -160,7 +157,7 @@ fn a_text_is_a_statement() {
     }
 }
 
-/// The first words of remedies: all of them verbs.
+/// The first words of remedies; all of them are verbs.
 const VERBS: [&str; 25] = [
     "Add", "Ask", "Check", "Compare", "Do", "Find", "Follow", "Handle", "Have", "Look", "Make",
     "Mend", "Raise", "Read", "Reload", "Remove", "Report", "Run", "Send", "Set", "Stop", "Switch",
@@ -175,7 +172,7 @@ fn a_remedy_says_what_to_do() {
     }
 }
 
-/// Names in a remedy that are neither keys of the settings nor fields of the event.
+/// Names in remedies that are neither settings keys nor event fields.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
     "SessionNotice::RolledBack",
@@ -193,7 +190,7 @@ const OTHER_NAMES: [&str; 14] = [
     "written",
 ];
 
-/// A remedy that names a key which does not exist sends the operator nowhere.
+/// A remedy must name existing keys, or the operator searches in vain.
 #[test]
 fn a_remedy_names_keys_and_fields_that_exist() {
     let sites = sites();
@@ -216,7 +213,7 @@ fn a_remedy_names_keys_and_fields_that_exist() {
     assert_eq!(unknown, [""; 0]);
 }
 
-/// An event without a code would be one that nobody can look up.
+/// An event without a code could not be looked up.
 #[test]
 fn events_are_written_with_their_codes() {
     let mut files = Vec::new();
@@ -242,7 +239,7 @@ fn the_book_lists_all_events_of_the_engine() {
     }
     let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
     for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
-        // The text of the event names the observation, if the event has a text.
+        // If the event has a text, the text names the observation.
         let seen = row.split('|').nth(1).unwrap();
         if let Some(named) = seen.split('`').nth(1) {
             assert!(EventCode::ALL.iter().any(|code| code.text() == named), "no event {named}");

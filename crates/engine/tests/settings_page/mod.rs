@@ -1,9 +1,9 @@
-//! Pages of the book that are made from the code: the reference of settings, from the tables that
-//! a settings file is read into, and the list of events.
+//! Pages of the book that are generated from the code: the reference of settings and the list of
+//! events.
 //!
-//! A key's meaning is the comment of its field, its default is the code's. `cargo xtask docs`
-//! writes the page; the test also sees to it that each key is shown by a scenario, or by tests that
-//! exist.
+//! The meaning of a key is the doc comment of its field; the default comes from the code.
+//! `cargo xtask docs` writes the page. The test also checks that a scenario or an existing test
+//! shows each key.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;
@@ -24,12 +24,12 @@ use transfix::{
     TlsSettings, Unavailable, ValidationSettings,
 };
 
-/// A part of the page: its title, what introduces it, its keys, and the way to them: from
-/// `[[session]]` on, or else from a section of its own.
+/// A part of the page: its title, its introduction, its keys, and their path. The path starts at
+/// `[[session]]` or at a separate section.
 pub(crate) struct Part {
     title: &'static str,
     about: &'static str,
-    /// The type that has the keys.
+    /// The type that defines the keys.
     of: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) path: &'static [&'static str],
@@ -110,10 +110,10 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// The keys of a part with their meanings: the comments of the fields, and the defaults.
+/// Returns the keys of a part with their meanings: the comments of the fields, and the defaults.
 fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     part.keys.iter().map(|key| {
-        // Words explain a default that its value does not explain.
+        // The comment already explains the default.
         let is_told = key.about.contains("y default ");
         let default = key.default.filter(|_| !is_told).and_then(default);
         let default = default.map(|value| format!(" Default {value}."));
@@ -122,7 +122,7 @@ fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// The bounds of a value, if it has any but 0.
+/// Returns the bounds of a value, if there are any besides 0.
 fn range(range: (Option<u64>, Option<u64>)) -> String {
     match range {
         (None, None) => String::new(),
@@ -132,7 +132,7 @@ fn range(range: (Option<u64>, Option<u64>)) -> String {
     }
 }
 
-/// A number with a comma before each three digits.
+/// Returns a number with thousands separators.
 fn grouped(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
@@ -140,7 +140,7 @@ fn grouped(number: u64) -> String {
     }
 }
 
-/// A default as a file would have it, from the code; `None` where the page has nothing to say.
+/// Returns a default in the syntax of a settings file, or `None` if the page shows none.
 fn default(code: &str) -> Option<String> {
     if let Some((n, bits)) = code.split_once(" << ") {
         let unit = ["B", "KiB", "MiB", "GiB"][bits.parse::<usize>().unwrap() / 10];
@@ -164,11 +164,11 @@ fn default(code: &str) -> Option<String> {
     }
 }
 
-/// A comment as the book shows it: names of the API are left out, or links to what the page says of
-/// them; no bars that end a cell.
+/// Returns a comment as the book shows it. API names are removed, or become links to their
+/// description on the page. Bars are removed, because a bar ends a table cell.
 fn plain(comment: &str) -> String {
     let mut text = comment.trim().replace('|', "\\|");
-    // The part's own key stands in the first pair of backticks of its title.
+    // The first code span of a title is the key of the part.
     let tables = PARTS.iter().filter_map(|part| Some((part, part.title.split('`').nth(1)?)));
     for (part, key) in tables {
         let anchor = key.replace(['[', ']', '.'], "");
@@ -178,19 +178,19 @@ fn plain(comment: &str) -> String {
         let end = begin + text[begin..].find(')').unwrap();
         text.replace_range(begin..=end, "");
     }
-    // Only then the links of the page, which have brackets too.
+    // The links of the page contain brackets too, so they are restored last.
     text.replace("[`", "`").replace("`]", "`").replace('\u{1}', "[").replace('\u{2}', "]")
 }
 
-/// A scenario: its path, and the settings that it has.
+/// A scenario: its path and its settings.
 struct Shown {
     path: String,
     keys: DeValue<'static>,
-    /// Keys that it leaves out although all others have them.
+    /// Keys of all other scenarios that this scenario leaves out.
     unset: Vec<String>,
 }
 
-/// Returns true if the value at the end of the way has this key, or is a list with this word.
+/// Returns true if the value at `path` has this key, or is a list with this word.
 fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
     match (value, path) {
         (DeValue::Table(table), []) => table.contains_key(key),
@@ -207,7 +207,7 @@ fn shown(path: &Path, text: &str) -> Shown {
     let lines = |word: &'static str| text.lines().filter_map(move |line| line.strip_prefix(word));
     let engine = lines("engine:").map(|line| format!("\"[engine]\".{}\n", line.trim()));
     let keys: String = lines("set:").map(|line| format!("{line}\n")).chain(engine).collect();
-    // For as long as the test runs, like all that is parsed out of it.
+    // Leaked: the parsed table borrows the text for the whole test.
     let table = DeTable::parse(keys.leak()).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
     let keys = DeValue::Table(table.into_inner());
     Shown {
@@ -236,7 +236,7 @@ fn all_scenarios() -> Vec<Shown> {
 /// Keys that each session of each scenario has.
 const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
 
-/// The proof of a key: scenarios first, then tests for keys that scenarios cannot play.
+/// Returns the evidence for a key: scenarios first, then tests for keys that scenarios cannot play.
 fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
     let in_session = part.path.is_empty();
     if in_session && ALWAYS.contains(&key) {
@@ -246,7 +246,7 @@ fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
         has(&one.keys, part.path, key) || (in_session && one.unset.iter().any(|k| k == key))
     };
     let mut scenarios: Vec<_> = all.iter().filter(shows).collect();
-    // Those first that are named after it.
+    // Scenarios named after the key come first.
     let named = key.replace('_', "-");
     scenarios.sort_by_key(|one| !one.path.contains(&named));
     let mut cell: Vec<_> = scenarios.iter().take(3).map(|one| format!("`{}`", one.path)).collect();
@@ -262,7 +262,7 @@ fn cell(part: &Part, key: &str, all: &[Shown]) -> String {
     cell.join(", ")
 }
 
-/// The page of keys and meanings, and that of what shows each key.
+/// The page of keys and meanings; the second page lists the evidence for each key.
 const PAGE: &str = "book/src/settings.md";
 const SHOWN_PAGE: &str = "docs/settings-shown.md";
 

@@ -1,4 +1,4 @@
-//! The page of settings says what may be written in a file, in the file's own words.
+//! Checks that the settings page lists the exact words that a file may contain.
 
 use transfix::Settings;
 
@@ -10,10 +10,10 @@ const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIXT.
 
 /// Parts that are lists of tables.
 const LISTS: [&str; 2] = ["throttles", "windows"];
-/// The part that is a list of words, which are its keys.
+/// The part that is a list of words. The words are its keys.
 const WORDS: &str = "reset_on";
 
-/// A settings file in which a key of this part has this value.
+/// Returns a settings file in which a key of this part has this value.
 fn file(part: &Part, key: &str, value: &str) -> String {
     if let [section @ ("[engine]" | "[events]")] = part.path {
         return format!("{section}\n{key} = {value}\n{SESSION}");
@@ -22,7 +22,7 @@ fn file(part: &Part, key: &str, value: &str) -> String {
         return format!("{SESSION}{WORDS} = [\"{key}\", {value}]\n");
     }
     let Some((first, rest)) = part.path.split_first() else {
-        // Those that each session has are replaced.
+        // Keys that every session has are replaced.
         let lines = SESSION.lines().filter(|line| line.split(' ').next() != Some(key));
         return lines
             .chain([&*format!("{key} = {value}")])
@@ -37,7 +37,7 @@ fn file(part: &Part, key: &str, value: &str) -> String {
     format!("{SESSION}{}\n", table(first, inner))
 }
 
-/// The words that may stand in place of a wrong one, by the error that it causes.
+/// Returns the allowed words, as listed in the error for a wrong word.
 fn known_words(part: &Part, key: &str) -> Option<Vec<String>> {
     let error = Settings::parse("a.toml", &file(part, key, "\"zzz\"")).err()?.to_string();
     let (_, words) = error.split_once("unknown value `zzz`; known are ")?;
@@ -56,7 +56,7 @@ fn a_key_names_all_words_that_it_takes() {
                 continue;
             }
             for word in words {
-                // A range of versions names its ends.
+                // A range of versions shows only its ends.
                 let is_in_range = key == "begin_string" && word.starts_with("FIX.4.");
                 let quoted =
                     [format!("`{word}`"), format!("`\"{word}\"`"), format!("`{{ {word} =")];

@@ -1,4 +1,4 @@
-//! A counterparty on a raw socket: it does what the test says, and nothing by itself.
+//! A scripted counterparty on a raw socket, without automatic answers.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -18,7 +18,7 @@ pub(crate) struct Counterparty {
 }
 
 impl Counterparty {
-    /// Connects, and says nothing yet.
+    /// Connects without sending anything.
     pub(crate) fn connect(to: SocketAddr, begin_string: BeginString, name: &str) -> Self {
         let socket = TcpStream::connect(to).unwrap();
         socket.set_nodelay(true).unwrap();
@@ -31,7 +31,7 @@ impl Counterparty {
         Self::log_on_at(to, begin_string, name, 1)
     }
 
-    /// Connects and logs on with this number.
+    /// Connects and logs on with this MsgSeqNum(34).
     pub(crate) fn log_on_at(
         to: SocketAddr,
         begin_string: BeginString,
@@ -81,7 +81,7 @@ impl Counterparty {
         self.socket.write_all(bytes).unwrap();
     }
 
-    /// Reads the next message, which is of this type; answers its ClOrdID(11), if it has one.
+    /// Reads the next message and checks its type. Returns its ClOrdID(11), or an empty string.
     pub(crate) fn expect(&mut self, msg_type: &str) -> String {
         let limits = Limits { message_bytes_max: 1 << 20 };
         loop {
@@ -100,7 +100,7 @@ impl Counterparty {
         }
     }
 
-    /// Sends orders, and gets a report for each.
+    /// Sends orders, and reads a report for each.
     pub(crate) fn trade(&mut self, orders: usize) {
         for n in 0..orders {
             let id = format!("{}-{n}", self.name);
@@ -118,7 +118,7 @@ impl Counterparty {
         }
     }
 
-    /// Sends no more.
+    /// Shuts down the sending direction.
     pub(crate) fn end(&self) {
         self.socket.shutdown(Shutdown::Write).unwrap();
     }

@@ -1,5 +1,5 @@
-//! An engine among counterparties that do not behave: one session's trouble is not another's, and
-//! the stop is orderly and in time.
+//! An engine with misbehaving counterparties: a fault in one session does not affect the others,
+//! and the stop is orderly and in time.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod counterparty;
@@ -17,16 +17,16 @@ use transfix_testkit::temp::TempDir;
 
 use counterparty::Counterparty;
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Timeout that suffices on the slowest machine. Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 const STOP_MAX: Duration = Duration::from_secs(20);
 const FIX44: BeginString = BeginString::Fix44;
 
-/// Answers each order, says which sessions end, and panics where it is told to.
+/// Answers each order, reports ended sessions, and panics at the chosen callback.
 struct Venue {
     ended: Sender<(String, Disconnect)>,
     panics_at: Option<Callback>,
-    /// Held up by an order of the name `wait`, until something comes.
+    /// An order named `wait` blocks until this channel has a message.
     go_on: Receiver<()>,
     entered: Sender<()>,
 }
@@ -77,7 +77,7 @@ impl Application for Venue {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         if let SessionNotice::Disconnected(end) = notice {
-            // Nobody listens any more where the engine is dropped at the end of a test.
+            // The receiver is gone if the engine is dropped at the end of a test.
             let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
             self.reach(Callback::Disconnect);
         }
@@ -114,14 +114,14 @@ impl Hall {
         Self::panicking(sessions, "", None)
     }
 
-    /// All sessions share one thread; the application of `name` panics at `callback`.
+    /// Starts sessions that share one thread; the application of `name` panics at `callback`.
     fn panicking(sessions: Vec<SessionSettings>, name: &str, callback: Option<Callback>) -> Self {
         let engine = EngineSettings { workers: 1, ..EngineSettings::default() };
         let (ended_at, ended) = channel();
         let (entered_at, entered) = channel();
         let (go_on, mut going_on) = channel();
         let engine = Engine::start(&Settings { engine, sessions, ..Settings::default() }, |id| {
-            // The first session is the one that can be held up.
+            // Only the first session can be blocked.
             let go_on = std::mem::replace(&mut going_on, channel().1);
             let panics_at = callback.filter(|_| *id.target_comp_id == *name);
             let (ended, entered) = (ended_at.clone(), entered_at.clone());
@@ -155,7 +155,7 @@ fn all_sessions_log_out_at_once() {
     for party in &mut parties {
         party.expect("5");
     }
-    // Each has its Logout(5) before any is answered.
+    // Each counterparty receives its Logout(5) before any of them answers.
     for party in &mut parties {
         party.send("5", |_| ());
         party.expect_close();
@@ -207,7 +207,7 @@ fn one_port_serves_all_versions() {
     }
 }
 
-/// The same stores and the same port, in one process.
+/// The stores and the port are reused within one process.
 #[test]
 fn a_hundred_starts_and_stops() {
     let dir = TempDir::new();
@@ -240,7 +240,7 @@ fn garbage_before_the_logon_is_closed() {
         intruder.write(bytes);
         intruder.expect_close();
     }
-    // Known to nobody, or somebody else's name.
+    // An unknown name, and a missing name.
     for name in ["INTRUDER", ""] {
         let mut intruder = Counterparty::connect(hall.address(), FIX44, name);
         intruder.logon();
@@ -274,7 +274,7 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
     let handle = hall.engine.sessions().next().unwrap();
     let text = "x".repeat(1_000);
-    // The two sockets buffer a bounded number of bytes, which the system chooses.
+    // The two sockets buffer a bounded number of bytes. The system chooses the bound.
     let refused =
         (0..100_000).find_map(|_| handle.send("B", |news| _ = news.str(tag::TEXT, &text)).err());
     let Some(SendError::WouldBlock { queued_bytes }) = refused else {
@@ -299,7 +299,7 @@ fn an_end_that_comes_with_the_last_bytes_is_seen() {
     let mut client = hall.log_on("CLIENT");
     client.order("wait");
     hall.entered.recv_timeout(LONG).unwrap();
-    // The worker finds both at once, and nothing comes after them.
+    // The worker finds both at once, and nothing follows them.
     client.order("last");
     client.end();
     hall.go_on.send(()).unwrap();
@@ -367,7 +367,7 @@ fn a_panic_within_a_message_of_another_thread_ends_no_session() {
         let next = handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2"));
         assert!(next.is_ok(), "{send:?}");
         calm.trade(10);
-        // Nothing of the message that was never finished.
+        // The unfinished message leaves no trace.
         assert_eq!(wild.expect("D"), "2");
         wild.trade(10);
     }

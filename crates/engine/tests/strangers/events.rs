@@ -1,4 +1,4 @@
-//! The events of the process, and a listener that panics.
+//! The events of the process, and a subscriber that panics on request.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Mutex, Once, PoisonError};
@@ -10,18 +10,18 @@ use tracing::{Event, Metadata, Subscriber};
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static PANIC_IN: Mutex<Option<&str>> = Mutex::new(None);
 
-/// Begins to listen; once a process.
+/// Starts recording events; called once per process.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Listener).unwrap());
 }
 
-/// The events since the last call.
+/// Returns the events since the last call.
 pub(crate) fn take() -> Vec<String> {
     std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner))
 }
 
-/// Panics once at the next event of the thread with this name.
+/// Panics once, at the next event of the thread with this name.
 pub(crate) fn panic_in(name: &'static str) {
     *PANIC_IN.lock().unwrap_or_else(PoisonError::into_inner) = Some(name);
 }

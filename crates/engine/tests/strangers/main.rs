@@ -1,6 +1,6 @@
 //! The cost of a stranger who reaches the port: one connection and a few log lines.
 //!
-//! One test at a time: they read the events of the whole process.
+//! One test runs at a time, because the tests read the events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod events;
@@ -45,7 +45,7 @@ impl Application for Deaf {
     }
 }
 
-/// Tells how often a message came back.
+/// Reports each returned message.
 struct Returned(Sender<()>);
 
 impl Application for Returned {
@@ -94,7 +94,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     let builder = Engine::builder(&settings).admit(move |id| {
         match &*id.target_comp_id {
             "WILD" => panic!("a bug of the application"),
-            // Until the test ends it.
+            // Blocks until the test ends.
             "SLOW" => _ = waits.lock().unwrap().recv(),
             _ => {}
         }
@@ -104,7 +104,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     let address = engine.listening()[0];
     let mut slow = Socket::connect(address);
     slow.log_on("SLOW");
-    // Once this one is let in, the other is being judged.
+    // Once FAST is logged on, SLOW is being judged.
     logs_on(address, "FAST");
     events::take();
     let mut again = Socket::connect(address);
@@ -125,7 +125,7 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "FAST", "SLOW"], "with those from templates");
 }
 
-/// A session at this address for counterparties from there.
+/// Returns a session at this address for counterparties from `from`.
 fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
     let mut settings = venue(client);
     settings.address = address.to_string();
@@ -133,7 +133,7 @@ fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
     settings
 }
 
-/// A venue with these sessions and templates, each for these addresses.
+/// Starts a venue with these sessions and templates, each with its allowed addresses.
 fn start_for(clients: &[(&str, &str)], engine: EngineSettings) -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = clients.iter().map(|(client, from)| venue_for(client, from, address));
@@ -163,7 +163,7 @@ fn an_address_that_no_session_allows_is_closed_at_once() {
     assert_eq!(told.len(), 10, "some lines tell of all");
     waits.write(&logon[begin..]);
     assert!(waits.next().contains("\x0135=A\x01"), "they have taken no place of a connection");
-    // A session that comes later has its own list.
+    // A session added later has its own list.
     let more = venue_for("LATER", "127.0.0.2", address);
     let id = more.id();
     engine.add(&more, Box::new(Deaf)).unwrap();
@@ -199,7 +199,7 @@ fn a_session_is_not_there_for_an_address_that_it_does_not_allow() {
     }
 }
 
-/// A venue that believes the proxies at 127.0.0.8, with one session for 127.0.0.3.
+/// Starts a venue that trusts the proxies at 127.0.0.8, with one session for 127.0.0.3.
 fn start_behind_proxies() -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut session = venue_for("CLIENT", "127.0.0.3", address);
@@ -220,7 +220,7 @@ fn a_proxy_says_for_whom_it_connects() {
         ("127.0.0.8", "PROXY UNKNOWN\r\n", Err(("127.0.0.8", no_address))),
         ("127.0.0.8", "", Err(("127.0.0.8", no_header))),
         ("127.0.0.8", "PROXY TCP4 127.0.0.3\r\n", Err(("127.0.0.8", no_header))),
-        // Nobody else is believed, whatever he says.
+        // Headers from other addresses are not trusted.
         (
             "127.0.0.3",
             "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n",
@@ -253,7 +253,7 @@ fn a_proxy_says_for_whom_it_connects() {
             }
         }
     }
-    // A look whether somebody is there is not worth a line.
+    // A connection without data, such as a health check, is not logged.
     events::take();
     drop(Socket::connect_from("127.0.0.8", address));
     logs_on_from("127.0.0.3", address).log_out("CLIENT");
@@ -268,7 +268,7 @@ fn logs_on_from(from: &str, address: SocketAddr) -> Socket {
     socket
 }
 
-/// Logs on through a proxy, and is refused as a stranger through it.
+/// Logs on through a proxy, and is then refused as a stranger through the same proxy.
 fn comes_through(proxy: SocketAddr, header: Header) {
     logs_on_from("127.0.0.3", proxy).log_out("CLIENT");
     events::take();
@@ -325,7 +325,7 @@ fn connections_of_one_proxy_are_counted_by_those_whom_it_names() {
     assert!(early.next().contains("\x0135=A\x01"));
 }
 
-/// Two failed logons are free, and the third one costs the next a wait.
+/// Returns limits where two failed logons are free and the third delays the next.
 fn strict() -> EngineSettings {
     EngineSettings {
         failed_logons_max: 2,
@@ -342,7 +342,7 @@ fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) 
     socket
 }
 
-/// The log lines about waiting logons since the last check, by name.
+/// Returns the log lines about delayed logons since the last check, by name.
 fn held() -> Vec<String> {
     let lines = events::take();
     lines
@@ -371,7 +371,7 @@ fn where_many_logons_have_failed_the_next_one_waits() {
     };
     let comes_in = |from: &str, client: &str| {
         let mut socket = with_password(from, client, "sesame", address);
-        // Output in the meantime is not lost.
+        // Output during the delay is not lost.
         let question = socket.frame(client, "1", 2, "112=are you there\x01");
         socket.write(&question);
         assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
@@ -415,7 +415,7 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).unwrap();
     let address = engine.listening()[0];
-    // The last of them makes the next wait two seconds.
+    // The last failure raises the next delay to two seconds.
     for _ in 0..4 {
         assert_ne!(with_password("127.0.0.2", "CLIENT", "guess", address).next(), "");
     }
@@ -432,7 +432,7 @@ fn a_password_is_checked_by_its_hash() {
         session.logon.expected_password_hash = Some(hash.clone());
         session
     });
-    // Those that wait for their turn wait for the check of their password too.
+    // Delayed logons also wait for their password check.
     let limits = EngineSettings { failed_logon_delay_max: Duration::from_millis(20), ..strict() };
     let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(Deaf)));
@@ -450,7 +450,8 @@ fn a_password_is_checked_by_its_hash() {
         without.log_on(client);
         assert!(without.next().contains(wrong), "{client}");
     }
-    // At once, from one address: one after the other, and none is lost. One goes before its turn.
+    // Logons from one address arrive at once, are handled one after another, and none is lost. One
+    // client disconnects before its turn.
     let gone = with_password("127.0.0.2", "CLIENT", "guess", address);
     let all = ["CLIENT", "OTHER", "NEW", "NEWER"];
     let mut sockets = all.map(|client| with_password("127.0.0.2", client, "sesame", address));
@@ -463,7 +464,7 @@ fn a_password_is_checked_by_its_hash() {
     assert!(!told("sesame") && !told("guess") && !told("argon2"), "{lines:#?}");
 }
 
-/// The memory of this process, in KiB.
+/// Returns the memory of this process, in KiB.
 fn memory_kib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
@@ -477,7 +478,7 @@ fn many_passwords_take_the_memory_of_one_check() {
     let session = |n: usize| {
         let mut session = venue(&format!("C{n}"));
         session.logon.expected_password_hash = Some(hash.clone());
-        // One check after the other, on a machine of any speed.
+        // Password checks run one after another, on a machine of any speed.
         session.protocol.logon_timeout = Duration::from_secs(300);
         session
     };
@@ -517,9 +518,9 @@ fn a_reset_gives_back_the_memory_of_what_was_sent() {
     let kept_kib = memory_kib() - before_kib;
     assert!(kept_kib > 38 << 10, "{kept_kib} KiB: a store in memory keeps what it sent");
     socket.log_out_at("CLIENT", 82);
-    // Its Logon(A) resets the numbers.
+    // This Logon(A) resets the numbers.
     let _socket = logs_on(address, "CLIENT");
-    // A thread that makes pages of it has the old memory for as long as that takes.
+    // A thread that compresses segments may hold the old memory for a while.
     let kept_kib = || memory_kib().saturating_sub(before_kib);
     let mut looks = 0;
     while kept_kib() >= 8 << 10 {
@@ -545,7 +546,7 @@ fn a_reset_tells_which_stored_messages_are_not_sent() {
     };
     let mut socket = logs_on(address, "CLIENT");
     for (sent, stored, told) in [(0, 3, "first=2 last=4"), (2, 1, "first=4 last=4"), (1, 0, "")] {
-        // Those that are sent with a logon are no matter.
+        // Messages sent together with a logon do not matter.
         send(sent);
         (0..sent).for_each(|_| assert!(socket.next().contains("\x0135=B\x01")));
         drop(socket);
@@ -571,7 +572,7 @@ fn a_logon_that_is_judged_takes_no_place_of_a_session() {
     let settings = Settings { engine, sessions: vec![venue("*")], ..Settings::default() };
     let builder = Engine::builder(&settings).admit(move |id| {
         if &*id.target_comp_id != "FAST" {
-            // Until the test ends it.
+            // Blocks until the test ends.
             let _ = waits.lock().unwrap().recv();
         }
         Some(Box::new(Deaf))
@@ -609,7 +610,7 @@ fn unknown_names_from_an_address_hold_up_no_session_behind_it() {
     };
     events::take();
     for from in ["127.0.0.2", "127.0.0.7"] {
-        // As many as make the next wait the longest.
+        // Enough failures to reach the longest delay.
         (0..10).for_each(|name| asks_for(from, &format!("MENU{name}")));
         clients.iter().for_each(|client| comes_in(from, client));
         assert_eq!(held(), [""; 0], "none of these has logged on from {from} before");
@@ -645,7 +646,7 @@ fn one_unknown_name_again_and_again_is_one_failure() {
     assert_eq!(held().len(), 1);
 }
 
-/// Refuses who says so.
+/// Refuses counterparties that ask for a refusal.
 struct Choosy;
 
 impl Application for Choosy {
@@ -678,7 +679,7 @@ fn every_refused_logon_is_counted() {
     session.address =
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     session.logon.expected_password_hash = Some(transfix::hash_password("sesame").unwrap());
-    // Another address comes to the Logon(A), since this one allows it.
+    // Another address reaches the Logon(A) check, because this session allows the address.
     let mut other = venue("OTHER");
     other.address.clone_from(&session.address);
     let settings = Settings { sessions: vec![session, other], ..Settings::default() };
@@ -718,7 +719,7 @@ fn every_refused_logon_is_counted() {
     assert_eq!(handle.status().counters.logons, 1);
 }
 
-/// Panics at a password that is none.
+/// Panics at a password of a special form.
 struct Fragile;
 
 impl Application for Fragile {
@@ -775,7 +776,7 @@ fn honest_logons_come_through_while_silent_connections_are_renewed() {
     }
 }
 
-/// Waits in each message until the test lets it go.
+/// Blocks in each message until the test continues.
 struct Stuck {
     entered: Sender<()>,
     waits: Receiver<()>,
@@ -788,7 +789,7 @@ impl Application for Stuck {
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         self.entered.send(()).unwrap();
-        // Until the test ends it.
+        // Blocks until the test ends.
         let _ = self.waits.recv();
         Ok(())
     }
@@ -802,7 +803,7 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
     let settings = Settings::of(venue("CLIENT"));
     let mut stuck = Some(Stuck { entered, waits });
     let engine = Engine::start(&settings, |_| Box::new(stuck.take().unwrap())).unwrap();
-    // Goes before the engine, which waits for its worker, if the test fails.
+    // Dropped before the engine if the test fails, because the engine waits for its worker.
     let blocked = blocked;
     let address = engine.listening()[0];
     let mut first = logs_on(address, "CLIENT");
@@ -817,7 +818,7 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
         std::thread::spawn(move || closed.send(second.next()).unwrap())
     };
     let all: Vec<_> = (0..100).map(|_| second()).collect();
-    // A socket that hears nothing for long ends its thread, and with the last one this wait.
+    // A reading thread ends after a long silence, and the last one ends this wait.
     drop(closed);
     for n in 1..100 {
         assert_eq!(ends.recv().as_deref(), Ok(""), "{n}");
@@ -905,7 +906,7 @@ fn or_ends_the_process_if_the_settings_say_so() {
     stranger.next();
 }
 
-/// The limit that most processes find; it may be raised.
+/// Starts with the common default limit, which may be raised.
 #[test]
 fn many_stores_open_although_the_limit_of_open_files_is_low() {
     const CHILD: &str = "TRANSFIX_TEST_FILES";
@@ -936,7 +937,7 @@ fn many_stores_open_although_the_limit_of_open_files_is_low() {
 
 type Flood = fn(SocketAddr);
 
-/// Whatever somebody can repeat at will.
+/// Actions that anyone can repeat at will.
 const FLOODS: &[(&str, Flood)] = &[
     ("bytes that are no message", |address| {
         let mut socket = logs_on(address, "CLIENT");
@@ -1015,7 +1016,7 @@ const FLOODS: &[(&str, Flood)] = &[
     }),
 ];
 
-/// Whatever somebody can repeat at will whom no settings name.
+/// Actions that a counterparty without settings can repeat at will.
 const UNKNOWN: &[(&str, Flood)] = &[
     ("judging panics", |address| {
         for n in 0..300 {
@@ -1048,10 +1049,10 @@ fn lines_about_those_from_templates_are_bounded() {
     let _alone = alone();
     for (name, flood) in UNKNOWN {
         let mut settings = Settings::of(venue("*"));
-        // As many as can be.
+        // The largest possible number.
         settings.engine.failed_logons_max = 0;
         settings.sessions[0].store.durability = Durability::Process;
-        // No folder can be made below a file.
+        // A folder below a file cannot be created.
         settings.sessions[0].store.store_dir = std::env::current_exe().unwrap();
         let builder = Engine::builder(&settings).admit(|id| {
             assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
@@ -1065,7 +1066,7 @@ fn lines_about_those_from_templates_are_bounded() {
     }
 }
 
-/// Each cause, many times: few lines, and none of them long.
+/// Each cause occurs many times, but produces few and short lines.
 #[test]
 fn lines_of_the_log_are_bounded() {
     let _alone = alone();
@@ -1078,7 +1079,7 @@ fn lines_of_the_log_are_bounded() {
     }
 }
 
-/// Lines that these lines say to be left out, and those among them with this text.
+/// Returns the number of lines reported as left out, plus the lines with this text.
 fn counted(lines: &[String], text: &str) -> usize {
     let left_out = |line: &String| {
         let (_, count) = line.split_once("left_out=")?;
@@ -1090,8 +1091,8 @@ fn counted(lines: &[String], text: &str) -> usize {
         .sum()
 }
 
-/// Ten thousand messages wait for a logon that never comes: all go back, in a few lines that say
-/// how many.
+/// Ten thousand messages wait for a logon that never comes. All are returned, and a few log lines
+/// state their number.
 #[test]
 fn lines_about_messages_given_back_are_bounded() {
     let _alone = alone();
@@ -1114,7 +1115,7 @@ fn lines_about_messages_given_back_are_bounded() {
     assert_eq!(counted(&lines, "not sent, and given back"), 10_000, "{lines:#?}");
 }
 
-/// Nothing is left of the directory of the protocol log: each line tries to begin a new file.
+/// The directory of the protocol log is deleted: each line tries to create a new file.
 #[test]
 fn lines_about_a_protocol_log_that_fails_are_bounded() {
     let _alone = alone();
@@ -1146,7 +1147,7 @@ fn check_lines(name: &str, lines: &[String]) {
     }
 }
 
-/// Keeps each message until it is let go.
+/// Holds each message until the test releases the message.
 struct Blocked(Arc<Mutex<Receiver<()>>>);
 
 impl Application for Blocked {
@@ -1160,7 +1161,7 @@ impl Application for Blocked {
     }
 }
 
-/// Waits until an event has this text.
+/// Waits until an event contains this text.
 fn wait_for_event(text: &str) -> String {
     loop {
         let found = events::take().into_iter().find(|line| line.contains(text));
@@ -1205,7 +1206,7 @@ fn a_callback_that_does_not_return_is_named() {
         settings.engine.application_threads = application_threads;
         settings.engine.slow_callback = Duration::from_millis(20);
         let engine = Engine::start(&settings, |_| Box::new(Blocked(Arc::clone(&may_go)))).unwrap();
-        // Goes before the engine if the test fails.
+        // Dropped before the engine if the test fails.
         let go = go;
         let mut socket = logs_on(engine.listening()[0], "CLIENT");
         let mut news = |seq| {
@@ -1230,7 +1231,7 @@ fn a_callback_that_does_not_return_is_named() {
         while session.status().held_up_by.is_some() {
             std::thread::yield_now();
         }
-        // One that takes its time, but not for so long, is nobody's business.
+        // A callback that is slow, but below the limit, is not reported.
         go.send(()).unwrap();
         news(3);
         socket.log_out_at("CLIENT", 4);

@@ -1,4 +1,4 @@
-//! A raw socket that can write anything.
+//! A raw socket that can write any bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use transfix::{Precision, clock, tag};
 use transfix_codec::{Frame, FrameWriter, Limits, frame};
 
-/// Long enough for the slowest machine.
+/// Timeout that suffices on the slowest machine.
 const LONG: Duration = Duration::from_secs(300);
 
 pub(crate) struct Socket {
@@ -20,7 +20,7 @@ impl Socket {
         Self::of(TcpStream::connect(to).unwrap())
     }
 
-    /// From another address of this machine.
+    /// Connects from another address of this machine.
     pub(crate) fn connect_from(from: &str, to: SocketAddr) -> Self {
         let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None);
         let socket = socket.unwrap();
@@ -36,7 +36,7 @@ impl Socket {
         Self { stream, read: Vec::new() }
     }
 
-    /// A sound message of `client` to the venue, with these further fields.
+    /// Returns a valid message from `client` to the venue, with these further fields.
     pub(crate) fn frame(&self, client: &str, msg_type: &str, seq: u64, rest: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -54,23 +54,24 @@ impl Socket {
     }
 
     pub(crate) fn logon(&self, client: &str) -> Vec<u8> {
-        // The numbers begin again: the session goes on from earlier connections of the test.
+        // The numbers are reset, because the session continues from earlier connections of the
+        // test.
         self.frame(client, "A", 1, "98=0\x01108=30\x01141=Y\x01")
     }
 
-    /// Logs out, and waits for the end.
+    /// Logs out, and waits for the end of the connection.
     pub(crate) fn log_out(self, client: &str) {
         self.log_out_at(client, 2);
     }
 
-    /// The same with this number.
+    /// Logs out with this MsgSeqNum(34), and waits for the end of the connection.
     pub(crate) fn log_out_at(mut self, client: &str, seq: u64) {
         let logout = self.frame(client, "5", seq, "");
         self.write(&logout);
         while !self.next().is_empty() {}
     }
 
-    /// Sends any bytes; what finds the connection closed is lost.
+    /// Sends any bytes. Bytes to a closed connection are lost.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes) {
             let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -78,7 +79,7 @@ impl Socket {
         }
     }
 
-    /// The next message; empty at the end.
+    /// Returns the next message; empty at the end.
     pub(crate) fn next(&mut self) -> String {
         loop {
             if let Frame::Whole(end) = frame::split(&self.read, Limits::default()) {
@@ -95,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// Reads away what is there.
+    /// Discards the bytes received so far.
     pub(crate) fn skim(&mut self) {
         self.stream.set_nonblocking(true).unwrap();
         let mut buffer = [0; 65_536];
@@ -103,9 +104,9 @@ impl Socket {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// Sends no more, and reads until the other side has closed.
+    /// Shuts down sending, and reads until the other side closes.
     pub(crate) fn end(&mut self) {
-        // It may be closed already.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
         while !self.next().is_empty() {}
     }

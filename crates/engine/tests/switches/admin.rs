@@ -1,4 +1,4 @@
-//! The view and the actions of an operator, and their records in the audit file.
+//! The operator's view and actions, and their records in the audit file.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -175,7 +175,7 @@ fn what_only_the_program_can_do_it_is_asked_for() {
             match &request.action {
                 EngineAction::Reload => request.answer(Err("x.toml:1: no".to_owned())),
                 EngineAction::Remove { .. } => request.answer(Ok("removed".to_owned())),
-                // Without an answer.
+                // No answer is sent.
                 _ => return,
             }
         }

@@ -17,7 +17,7 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Hands the answer to each order over to the test; does what its ClOrdID(11) says.
+/// Passes the answer handle of each order to the test; acts as the ClOrdID(11) says.
 struct Asks(Sender<(String, Option<MessageAnswer>)>);
 
 impl Application for Asks {
@@ -82,8 +82,8 @@ fn next(asked: &Asked, id: &str) -> MessageAnswer {
     answer.unwrap()
 }
 
-/// One thread for all applications: with one message open in each of two sessions, a third has
-/// its turn, and of each session the next message waits for the answer.
+/// One thread serves all applications. While two sessions have an open message, a third one is
+/// served. Within a session the next message waits for the answer.
 #[test]
 fn a_message_that_is_answered_later_holds_up_its_own_session_alone() {
     let named = |name: &str| venue(|s| s.target_comp_id = name.to_owned());
@@ -95,7 +95,7 @@ fn a_message_that_is_answered_later_holds_up_its_own_session_alone() {
         wire.send(&format!("35=D|34=3|49={name}|11=second of {name}"));
         answers.push(next(&asked, &format!("first of {name}")));
     }
-    // The session itself goes on.
+    // The session itself continues.
     wires[0].send("35=1|34=4|49=ONE|112=x");
     assert_eq!(wires[0].next(), "35=0|34=2|112=x");
     let (waiting, _) = session(&engine, "ONE").waiting_for_application();
@@ -114,7 +114,7 @@ fn an_answer_counts_once_and_whenever_it_is_given() {
     let mut wire = log_on(&engine, "CLIENT");
     wire.send("35=D|34=2|11=at once");
     assert_eq!(wire.next(), "35=j|34=2|45=2|372=D|380=0|58=no");
-    // The return value of the callback counts; a later answer changes nothing.
+    // The return value of the callback counts; a later answer has no effect.
     wire.send("35=D|34=3|11=an error");
     let late = next(&asked, "an error");
     assert_eq!(wire.next(), "35=j|34=3|45=3|372=D|380=0|58=an error");
@@ -139,13 +139,13 @@ fn a_session_that_begins_anew_has_no_use_for_the_answers_of_before() {
     wire.send("35=D|34=2|11=after");
     assert!(asked.try_recv().is_err(), "the application is called for two messages at a time");
     before.give(Err(BusinessReject::other("of another time")));
-    // A number of before would name another order.
+    // A number from before the reset would refer to another order.
     assert_eq!(wire.next(), "35=j|34=2|372=D|380=0|58=of another time");
     next(&asked, "after").give(Err(BusinessReject::other("of this time")));
     assert_eq!(wire.next(), "35=j|34=3|45=2|372=D|380=0|58=of this time");
 }
 
-/// A callback panics after it has taken the answer: the session restarts.
+/// A callback panics after taking the answer handle: the session restarts.
 #[test]
 fn a_panic_is_a_panic_whoever_has_the_answer() {
     let (engine, asked) = start(vec![venue(|_| ())], 1);
@@ -157,7 +157,7 @@ fn a_panic_is_a_panic_whoever_has_the_answer() {
     session(&engine, "CLIENT").operate(&Action::Revive {}).unwrap();
 }
 
-/// Nobody waits for the answer of an application that is called by the thread of its session.
+/// Without application threads, an application must answer within the callback.
 #[test]
 fn without_threads_of_its_own_an_application_answers_at_once() {
     let (engine, asked) = start(vec![venue(|_| ())], 0);
@@ -166,7 +166,7 @@ fn without_threads_of_its_own_an_application_answers_at_once() {
     assert!(asked.recv_timeout(LONG).unwrap().1.is_none());
 }
 
-/// A store whose batches are safe when the test says so.
+/// A store whose batches become safe when the test allows them.
 struct Slow {
     store: MemoryStore,
     last: u64,
@@ -177,7 +177,7 @@ struct Slow {
 struct Behaviour {
     /// A commit waits while another thread holds this lock.
     stuck: Arc<Mutex<()>>,
-    /// The next number in of the last commit.
+    /// The next inbound number of the last commit.
     next_in: Arc<AtomicU64>,
     safe: Arc<AtomicU64>,
     fails: Arc<AtomicBool>,
@@ -230,8 +230,8 @@ impl Store for Slow {
     }
 }
 
-/// `send` returns at once, with `stored` when no crash can lose the message; if the store fails
-/// before, it says so. Its number is told before anybody else knows of it.
+/// With `stored`, `send` returns when no crash can lose the message, or reports a failed store. The
+/// number is published before any other thread can see the message.
 #[test]
 fn what_is_sent_stored_is_safe_when_it_returns() {
     for fails in [false, true] {
@@ -263,7 +263,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
         let (done, is_done) = channel();
         let of_thread = session.clone();
         let sender = thread::spawn(move || done.send(news(&of_thread)).unwrap());
-        // It has its number, and is not safe.
+        // The message has a number, and is not safe yet.
         while session.sent_message(2).unwrap().is_none() {
             thread::yield_now();
         }
@@ -279,7 +279,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
     }
 }
 
-/// Also where the session is busy, and where `send` would leave it in memory.
+/// Also if the session is busy, or if a plain `send` would only queue the message in memory.
 #[test]
 fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
     let with = |offline, name: &str| {
@@ -313,8 +313,8 @@ fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
     }
 }
 
-/// A message for a third party whose session is busy: nobody waits for it, it does not count as
-/// taken, and goes there as soon as that session is free. So it never waits in memory alone.
+/// A message for a busy third-party session does not count as received until that session takes it.
+/// The message therefore never waits in memory only.
 #[test]
 fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
     let mut sessions = vec![venue(|s| s.route_third_party = true), venue(|_| ())];
@@ -339,7 +339,7 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
     let [of_ours, of_theirs] = does;
     let busy = of_theirs.stuck.lock().unwrap();
     theirs.send("35=1|34=2|49=OTHER|112=x");
-    // Its own worker is in it now, or soon is.
+    // The other session's worker is in its turn now, or soon will be.
     let other = session(&engine, "OTHER");
     while other.next_numbers().0 < 3 {
         thread::yield_now();
@@ -357,12 +357,12 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
         "35=D|34=4|97=Y|115=CLIENT|11=b",
         "a process of before may have had it"
     );
-    // A message that names its target gets the name back.
+    // The answer names the target of the message as its origin.
     ours.send("35=D|34=5|128=CLIENT|11=c");
     assert_eq!(ours.next(), "35=D|34=3|115=CLIENT|11=c");
 }
 
-/// A callback in the thread of its session has that session in hand.
+/// A callback on the thread of its session already holds that session's lock.
 #[test]
 fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
     struct Sends(Sender<Result<Sent, SendError>>);

@@ -1,4 +1,4 @@
-//! The answers of an application: none is refused after the message was executed.
+//! The answers of an application: no answer is refused after the message was executed.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -13,21 +13,21 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// Each mode with each durability that keeps a journal.
+/// Returns each mode with each durability that keeps a journal.
 fn ways() -> impl Iterator<Item = (Mode, Durability)> {
     [Mode::Pool, Mode::Dedicated, Mode::Spin]
         .into_iter()
         .flat_map(|mode| [Durability::Process, Durability::Power].map(|kept| (mode, kept)))
 }
 
-/// How long many messages may take on the slowest machine.
+/// Time limit for many messages on the slowest machine.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// Answers each order with `?`, as the documentation recommends, and says which it has executed.
+/// Answers each order with `?`, as the documentation recommends, and reports executed orders.
 struct Trader {
     executed: Sender<String>,
     text: String,
-    /// The order named `hold` is answered twice, with a wait between.
+    /// The order named `hold` is answered twice, with a wait in between.
     hold: Option<Receiver<()>>,
 }
 
@@ -41,7 +41,7 @@ impl Application for Trader {
         session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, &self.text))?;
         let _ = self.executed.send(id.to_owned());
         if id == "hold" {
-            // An engine that stops waits for the call for a while.
+            // A stopping engine waits a limited time for the callback.
             self.hold.as_ref().unwrap().recv_timeout(SETTLED).unwrap();
             session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, "end"))?;
         }
@@ -80,14 +80,14 @@ impl Desk {
     }
 }
 
-/// Logs on again with this number, and asks for all from the beginning; returns the ids of the
-/// reports that come before the Heartbeat(0) which answers the last message.
+/// Logs on again with this number and requests all messages from the beginning. Returns the ids of
+/// the reports before the Heartbeat(0) that answers the last message.
 fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
     let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
     let (mut wire, last) = loop {
         let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
         wire.send(&format!("35=A|34={seq}|98=0|108=30"));
-        // While the connection before is still there, this one is closed.
+        // The acceptor closes this connection while the previous one is still open.
         match &*wire.next() {
             "" => assert!(clock::monotonic_ns() < until_ns, "it never logs on again"),
             answer => {
@@ -105,8 +105,8 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
         assert_ne!(message, "");
         assert!(!message.starts_with("35=j") && !message.starts_with("35=3|"), "{message}");
         if message.starts_with("35=2|") {
-            // The connection ended while the application had a message: what came behind it is
-            // asked for once more.
+            // The connection ended during a callback, so the messages behind it are requested
+            // again.
             let from = field(&message, "7").unwrap();
             wire.send(&format!("35=4|34={from}|43=Y|122=20200101-00:00:00|123=Y|36={}", seq + 1));
         }
@@ -116,7 +116,7 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
         if message.starts_with("35=8|") {
             ids.push(field(&message, "11").unwrap().to_owned());
         }
-        // A resent message may follow later messages: the engine asks the application.
+        // A resent message may follow later messages, because the engine asks the application.
         let fills_to = field(&message, "36").and_then(|next| next.parse::<u64>().ok());
         if !asks_for_the_end && fills_to.is_some_and(|next| next > last) {
             asks_for_the_end = true;
@@ -125,7 +125,7 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
     }
 }
 
-/// The value of a field of a line.
+/// Returns the value of a field of a line.
 fn field<'l>(line: &'l str, tag: &str) -> Option<&'l str> {
     line.split('|').find_map(|field| field.strip_prefix(tag)?.strip_prefix('='))
 }
@@ -137,8 +137,8 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
             s.queue.queued_bytes_max = 1 << 20;
             s.queue.slow_consumer_bytes = 0;
         });
-        // It sends orders, and reads nothing: far more answers than sockets and queue take.
-        // No Heartbeat(0) takes a number meanwhile.
+        // The client sends orders and reads nothing: far more answers than sockets and queue can
+        // hold. No Heartbeat(0) consumes a number in this time.
         let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
         wire.send("35=A|34=1|98=0|108=0");
         assert!(wire.next().starts_with("35=A|"));
@@ -148,7 +148,7 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
         let handle = desk.engine.sessions().next().unwrap();
         let mut executed = Vec::new();
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
-        // Each has its number, behind that of the Logon(A).
+        // Each answer has a number, after the number of the Logon(A).
         while handle.is_logged_on() || handle.next_numbers().1 != executed.len() as u64 + 2 {
             executed.extend(desk.executed.try_iter());
             let state = (handle.is_logged_on(), handle.next_numbers(), executed.len());
@@ -156,9 +156,10 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
             std::thread::yield_now();
         }
         drop(wire);
-        // It goes on behind its last order; those that nobody had it need not send again.
+        // The client continues after its last order. Orders that were never received need not be
+        // resent.
         let ids = asked_again(&desk, 402);
-        // The last one may have been in the application's hands all the time.
+        // The last order may still have been in a callback.
         executed.extend(desk.executed.try_iter());
         assert_eq!(ids, executed, "{threads} threads");
     }
@@ -183,7 +184,7 @@ fn an_order_that_comes_behind_our_logout_is_answered() {
     }
 }
 
-/// The numbers of the messages that the journal has as sent, and the next one expected.
+/// Returns the numbers of messages that the journal records as sent, and the next expected number.
 fn kept(dir: &TempDir) -> (Vec<u64>, Option<u64>) {
     let (mut sent, mut next_in) = (Vec::new(), None);
     for entry in journal::read(&dir.path().join("FIX.4.4-VENUE-CLIENT")).unwrap() {
@@ -220,7 +221,7 @@ fn a_connection_that_ends_in_a_call_leaves_the_answer_and_its_number() {
 
 #[test]
 fn an_engine_that_stops_in_a_call_keeps_the_answer_and_its_number() {
-    // Each waits for the call for a while.
+    // Each stop waits a limited time for the callback.
     for way in [(Mode::Pool, Durability::Process), (Mode::Dedicated, Durability::Power)] {
         let Desk { engine, executed, release, dir } = Desk::of(2, way);
         let mut wire = logged_on(engine.listening()[0]);
@@ -241,7 +242,7 @@ fn an_answer_is_committed_with_the_number_that_it_answers() {
         let mut wire = logged_on(desk.engine.listening()[0]);
         wire.send("35=D|34=2|11=hold");
         assert_eq!(desk.executed.recv_timeout(LONG).unwrap(), "hold");
-        // The session goes on while the application has sent one of two answers.
+        // The session continues after the application has sent one of two answers.
         wire.send("35=1|34=3|112=x");
         let mut came = [wire.next(), wire.next()];
         came.sort();
@@ -254,7 +255,7 @@ fn an_answer_is_committed_with_the_number_that_it_answers() {
     }
 }
 
-/// Nothing else happens in the session that would let its worker look.
+/// No other event would wake the session's worker.
 #[test]
 fn an_answer_goes_out_while_its_call_goes_on() {
     for way in ways() {

@@ -1,4 +1,4 @@
-//! Applications that are called in threads of their own.
+//! Applications that run in separate threads.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// Answers each order, an order named `wait` once it may, and tells what befalls it.
+/// Answers each order, answers an order named `wait` when released, and reports its events.
 struct Slow {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -85,7 +85,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// One worker, and so many threads for the applications.
+    /// Starts one worker and `application_threads` threads for the applications.
     fn start(sessions: Vec<SessionSettings>, application_threads: usize) -> Self {
         let mut settings = Settings { sessions, ..Settings::default() };
         settings.engine.application_threads = application_threads;
@@ -111,7 +111,7 @@ impl Rig {
         assert_eq!(self.told.recv_timeout(LONG).unwrap(), what);
     }
 
-    /// The connection has ended for the session too, not only for its counterparty.
+    /// Waits until the connection has ended for the session, too.
     fn is_over(&self) {
         while self.engine.sessions().next().unwrap().state() != State::Disconnected {
             std::thread::yield_now();
@@ -183,8 +183,8 @@ fn messages_are_answered_and_rejected_in_their_order() {
     }
 }
 
-/// Only what the application has had counts, and nothing is taken of a new connection before it is
-/// done with the last one.
+/// Only messages that the application has handled count. Messages of a new connection wait until
+/// the application has finished with the old one.
 #[test]
 fn what_the_application_has_not_had_comes_again() {
     let dir = TempDir::new();
@@ -213,7 +213,7 @@ fn what_the_application_has_not_had_comes_again() {
     rig.expect("b");
     assert_eq!(wire.next(), "35=8|34=7|11=b");
     drop(rig);
-    // The process ends while the application has a message.
+    // The process ends while the application handles a message.
     let rig = Rig::start(vec![durable], 1);
     let numbers = rig.engine.sessions().next().unwrap().next_numbers();
     assert_eq!(numbers.0, 4, "4 to 6 have still to come");
@@ -252,12 +252,12 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
         let answers = seen.iter().filter(ids).map(|line| line.rsplit('=').next().unwrap());
         let expected = ["wait", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
         assert_eq!(answers.collect::<Vec<_>>(), expected);
-        // Read when there was room, and answered by the session layer itself.
+        // This message was read when there was room, and the session layer answered it.
         assert!(seen[7..].iter().any(|line| line.ends_with("|112=x")), "{seen:?}");
     }
 }
 
-/// It is asked again, and what comes behind waits, however little room there is.
+/// The application is asked again, and later messages wait, even with little room.
 #[test]
 fn an_application_that_is_not_available_is_asked_again() {
     let unavailable = venue(|s| {
@@ -284,7 +284,7 @@ fn an_application_that_is_not_available_is_asked_again() {
     }
 }
 
-/// Also of what the application is only told.
+/// Also applies to messages that the application only observes.
 #[test]
 fn a_flood_of_heartbeats_does_not_pile_up() {
     let flooded = venue(|s| {
@@ -327,7 +327,7 @@ fn a_panic_costs_its_own_session_alone() {
     assert_eq!(wire.next(), "35=8|34=3|11=c");
 }
 
-/// The application is asked about each message that is sent again, when it is free.
+/// Before each resent message the engine asks the application, when the application is free.
 #[test]
 fn messages_are_sent_again_when_the_application_is_free() {
     let rig = Rig::start(vec![venue(|_| ())], 1);
@@ -350,7 +350,7 @@ fn messages_are_sent_again_when_the_application_is_free() {
     assert!(seen[2].contains("34=4"), "{seen:?}");
 }
 
-/// Its thread is left to it.
+/// The blocked thread is abandoned.
 #[test]
 fn an_application_that_does_not_return_does_not_hold_up_the_stop() {
     let rig = Rig::start(vec![venue(|_| ())], 1);

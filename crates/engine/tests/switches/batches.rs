@@ -1,4 +1,4 @@
-//! Messages that are stored and written together, and how many of them.
+//! Messages that are stored and written together, and the size of such batches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// Answers each order; waits in the one named `wait` before it does.
+/// Answers each order; blocks in an order named `wait` before answering.
 struct Gated(Arc<Mutex<Receiver<()>>>);
 
 impl Application for Gated {
@@ -39,7 +39,7 @@ fn gated(change: impl FnOnce(&mut SessionSettings)) -> (Engine, Sender<()>) {
     (engine, open)
 }
 
-/// Sends orders of these names at once.
+/// Sends orders with these names at once.
 fn burst(wire: &mut Wire, from: u64, names: &[&str]) {
     let orders = names.iter().zip(from..);
     let frames: Vec<u8> =
@@ -56,7 +56,7 @@ fn answers_leave_before_the_turn_is_over_if_a_batch_is_full() {
         let (engine, open) = gated(limit);
         let mut wire = logged_on(engine.listening()[0]);
         burst(&mut wire, 2, &["a", "b", "wait", "c"]);
-        // The gate is closed yet.
+        // The gate is still closed.
         assert_eq!(wire.next(), "35=D|34=2|11=a");
         assert_eq!(wire.next(), "35=D|34=3|11=b");
         open.send(()).unwrap();
@@ -65,10 +65,10 @@ fn answers_leave_before_the_turn_is_over_if_a_batch_is_full() {
     }
 }
 
-/// As many as a turn writes at once that no other session of the thread waits for.
+/// Messages that a turn writes at once if no other session of the thread waits.
 const EARLY: usize = 16;
 
-/// Orders of as many names.
+/// Returns `count` names of orders.
 fn names(count: usize) -> Vec<String> {
     (0..count).map(|n| format!("n{n}")).collect()
 }
@@ -81,7 +81,7 @@ fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
     let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
     all.extend(["wait", "last"]);
     burst(&mut wire, 2, &all);
-    // The gate is closed yet.
+    // The gate is still closed.
     for (name, seq) in names.iter().zip(2..) {
         assert_eq!(wire.next(), format!("35=D|34={seq}|11={name}"));
     }
@@ -92,11 +92,11 @@ fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
 
 #[test]
 fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
-    // Its store is none of the engine's.
+    // This session uses a custom store.
     let mut shop = Shop::open(|_| ());
     let (names, mut fewest, mut seq) = (names(4 * EARLY), u64::MAX, 2);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    // A burst may come in two pieces: rarely so often in a row.
+    // A burst may arrive in two pieces, but rarely this often in a row.
     for _ in 0..UNDISTURBED_IN {
         let before = shop.commits();
         burst(&mut shop.wire, seq, &all);
@@ -112,11 +112,11 @@ fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
     panic!("{fewest} commits");
 }
 
-/// A worker that wants the session at the same moment divides a batch further, or gets its first
-/// messages: rarely so often in a row.
+/// Attempts. A worker that takes the session at the same moment may split a batch or take its first
+/// messages, but rarely this often in a row.
 const UNDISTURBED_IN: u64 = 20;
 
-/// Counts commits that had something new.
+/// Counts commits with new data.
 struct Counting {
     store: MemoryStore,
     puts: bool,
@@ -179,7 +179,7 @@ impl Shop {
             .start(move |_| Box::new(Gated(Arc::clone(&gate))))
             .unwrap();
         let wire = logged_on(engine.listening()[0]);
-        // Its turn is over when somebody else has the lock.
+        // The turn is over when another thread can take the lock.
         engine.sessions().next().unwrap().sent_message(1).unwrap();
         Self { engine, wire, commits, fails }
     }
@@ -273,7 +273,7 @@ fn what_is_refused_of_a_batch_is_told() {
     let mut shop = Shop::open(|_| ());
     let handle = shop.handle();
     let mut batch = batch_of(&handle, 1);
-    // One that is no application message, and one that has a field of the header.
+    // One message is not an application message, and one contains a header field.
     batch.add("0", |_| ()).unwrap();
     batch.add("B", |news| _ = news.str(tag::TEXT, "never")).unwrap();
     assert!(batch.add("B", |news| _ = news.str(tag::SENDER_COMP_ID, "x")).is_err());
@@ -301,7 +301,7 @@ fn a_batch_without_a_connection_is_stored_if_the_settings_say_so() {
     while handle.is_logged_on() {
         std::thread::yield_now();
     }
-    // The worker is done with the end of the connection.
+    // The worker has processed the end of the connection.
     handle.sent_message(1).unwrap();
     let sent = handle.send_batch(&batch_of(&handle, 2));
     assert_eq!((sent.sent, sent.refused), (vec![Sent::Stored(2), Sent::Stored(3)], None));

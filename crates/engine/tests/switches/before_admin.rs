@@ -1,4 +1,4 @@
-//! The program's look at administrative messages: it signs them, or vetoes one.
+//! The hook for administrative messages: the program signs them, or vetoes one.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,10 @@ use crate::switches::dynamic::until;
 use crate::switches::venue;
 use crate::switches::wire::Wire;
 
-/// A field of a venue's own.
+/// A custom field of the venue.
 const SIGNATURE: Tag = Tag(9001);
 
-/// Signs each administrative message, and vetoes those of one type as long as it is told to.
+/// Signs each administrative message, and vetoes messages of the chosen type.
 struct Signer {
     vetoes: AtomicBool,
     vetoed: &'static str,
@@ -73,7 +73,7 @@ fn start(settings: SessionSettings, signer: &Arc<Signer>, in_pool: bool) -> Engi
     Engine::start(&settings, |_| Box::new(Desk(Arc::clone(signer)))).unwrap()
 }
 
-/// The type of the next message, which is signed with the number and time that it has.
+/// Returns the type of the next message, which must be signed with its own number and time.
 fn signed(wire: &mut Wire) -> String {
     let bytes = wire.next_frame();
     let mut index = FieldIndex::default();
@@ -94,7 +94,7 @@ fn an_acceptor_signs_what_its_session_layer_sends() {
         assert_eq!(signed(&mut wire), "A");
         wire.send("35=1|34=2|112=x");
         assert_eq!(signed(&mut wire), "0");
-        // A message of the application is not, nor one that is sent again, nor its gap fill.
+        // Application messages, resent messages and gap fills are not signed.
         wire.send("35=D|34=3|11=a");
         assert_eq!(wire.next(), "35=B|34=3|58=x");
         wire.send("35=2|34=4|7=1|16=0");

@@ -1,5 +1,5 @@
-//! The steps of an outbound message before it is sent: fields of the settings, the hook of the
-//! program, validation. Messages of other versions than that of the session pass too.
+//! The steps before an outbound message is sent: fields from the settings, the program's hook, and
+//! validation. Messages of application versions other than the session's default pass too.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -63,7 +63,7 @@ fn fields_of_the_settings_stand_in_the_bodies_that_have_a_place_for_them() {
     assert_eq!(wire.next(), "35=D|34=6|1=DESK7|11=d", "from a callback");
     handle.send("U7", |own| _ = own.str(tag::TEXT, "x")).unwrap();
     assert_eq!(wire.next(), "35=U7|34=7|58=x", "a type that the dictionary does not know");
-    // Data may hold anything, and its Length field is no place to stop at.
+    // A data field may contain any bytes, and fields must not be inserted after its Length field.
     order(b"90=3\x0191=\x011=\x0111=e\x01");
     assert_eq!(wire.next(), "35=D|34=8|90=3|91=\\x011=|1=DESK7|11=e");
 }
@@ -90,7 +90,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     }
 }
 
-/// Refuses what is for `NOT_THEM`, and puts an account in.
+/// Refuses messages for `NOT_THEM`, and inserts Account(1).
 struct Look(AtomicU64);
 
 impl BeforeSend for Look {
@@ -108,7 +108,7 @@ impl BeforeSend for Look {
     }
 }
 
-/// Sends each message back, and what became of that if it was refused.
+/// Echoes each message, and reports the error if the echo was refused.
 struct Looking(Arc<Look>);
 
 impl Application for Looking {
@@ -152,7 +152,7 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
         wire.send("35=D|34=3|11=bad|55=EU");
         let refused = "the program\\'s own look at what it sends has refused it";
         assert_eq!(wire.next(), format!("35=B|34=3|58={refused}"), "no number was used");
-        // From a handle: the sender is told at once, whoever has the session.
+        // From a handle: the sender gets the result at once, even if the session is busy.
         let order = |id| handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         order("b").unwrap();
         assert_eq!(wire.next(), "35=D|34=4|11=b|1=SEEN");
@@ -219,7 +219,7 @@ fn what_the_counterparty_would_reject_is_refused_or_warned_of_or_sent() {
             s.threads.send = send;
             s.validation.validate = true;
             s.validation.validate_out = validate_out;
-            // With the header, messages are judged too.
+            // With header fields from the settings, messages are judged too.
             s.protocol.header_fields = vec![(Tag(115), "DESK".to_owned())];
         });
         let (engine, address) = start(vec![settings], || Echo);
@@ -240,7 +240,7 @@ fn what_the_counterparty_would_reject_is_refused_or_warned_of_or_sent() {
         }
         news("61=2").unwrap();
         assert_eq!(wire.next(), format!("35=B|115=DESK|34={next}|148=n|33=1|58=line|61=2"));
-        // From a callback: an order that is not whole.
+        // From a callback: an incomplete order.
         wire.send(&format!("35=D|34=2|{ORDER}"));
         if expected.is_ok() {
             assert_eq!(wire.next(), format!("35=D|115=DESK|34={}|11=a", next + 1));
@@ -282,7 +282,7 @@ fn warnings_about_what_goes_out_are_bounded_and_counted() {
     assert!(of_them[10].contains("left_out=90"), "{}", of_them[10]);
 }
 
-/// Where lines of the log go.
+/// The destination of log lines.
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
 impl std::io::Write for Lines {
@@ -312,7 +312,7 @@ fn fixt_logon(engine: &Engine, further: &str) -> (Wire, String) {
     (wire, answer)
 }
 
-/// Answers with the type of what has come.
+/// Answers with the type of the received message.
 struct Names;
 
 impl Application for Names {
@@ -340,7 +340,7 @@ fn a_message_of_another_standard_version_is_judged_by_its_own_dictionary() {
     let (engine, _) = start(vec![settings], || Names);
     let (mut wire, logon) = fixt_logon(&engine, "");
     assert!(logon.starts_with("35=A|"), "{logon}");
-    // MaturityDay(205) is gone since 4.4; MatchIncrement(1089) is new in 5.0;
+    // MaturityDay(205) was removed after FIX 4.4; MatchIncrement(1089) is new in 5.0;
     // SelfMatchPreventionInstruction(2964) came with an extension pack.
     let cases = [
         ("", "205=4", "371=205"),

@@ -17,7 +17,8 @@ fn until(what: impl Fn() -> bool) {
     }
 }
 
-/// Rejects in and out, business rejects in and out, resend requests in and out, messages resent.
+/// Returns the counts of inbound and outbound Reject(3), inbound and outbound
+/// BusinessMessageReject(j), inbound and outbound ResendRequest(2), and resent messages.
 fn troubles(handle: &SessionHandle) -> [u64; 7] {
     let counters = handle.counters();
     [
@@ -47,7 +48,7 @@ fn each_message_that_tells_of_trouble_is_counted_once() {
         ("35=D|34=9|11=late", "35=2|", [2, 1, 1, 1, 1, 1, 2]),
     ] {
         wire.send(sent);
-        // Behind the first answer to a ResendRequest(2) come the messages that it asks for.
+        // The first answer to a ResendRequest(2) is followed by the requested messages.
         let mut said = String::new();
         while !said.starts_with(answer) {
             said = wire.next();

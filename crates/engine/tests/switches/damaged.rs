@@ -1,5 +1,5 @@
-//! A stored message changes under a running engine. The engine never resends the message, ends the
-//! session with the place of the damage, and continues from a repaired store.
+//! A stored message changes while the engine runs. The engine never resends the message, ends the
+//! session with the location of the damage, and continues from a repaired store.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,13 +12,13 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::reopening::insist;
 use crate::switches::{Echo, logged_on, venue};
 
-/// Puts 90 in place of 10 behind `what` in a segment file. Returns where the record begins.
+/// Replaces 10 by 90 after `what` in a segment file. Returns the offset of the record.
 fn change(segment: &Path, what: &str) -> u64 {
     let bytes = fs::read(segment).unwrap();
     let at = bytes.windows(what.len()).position(|part| part == what.as_bytes()).unwrap();
     let file = OpenOptions::new().write(true).open(segment).unwrap();
     file.write_all_at(b"9", (at + what.len() - 2) as u64).unwrap();
-    // The record's header has 32 bytes, and the message begins behind it.
+    // The record's header has 32 bytes; the message follows the header.
     let begin = bytes[..at].windows(5).rposition(|part| part == b"8=FIX").unwrap();
     begin as u64 - 32
 }
@@ -58,7 +58,7 @@ fn a_changed_message_is_never_sent_again_and_a_repair_brings_the_session_back() 
     let place = format!("{} at byte {offset}: ", segment.display());
     assert!(error.contains(&place) && error.contains("transfix store repair"), "{error}");
 
-    // As `transfix store repair` does, once the engine has let go of the store.
+    // Repairs as `transfix store repair` does, once the engine has closed the store.
     let mended = dir.path().join("mended");
     while let Err(error) = FileStore::repair(&store, &mended, None) {
         assert!(matches!(error, StoreError::Locked { .. }), "{error}");

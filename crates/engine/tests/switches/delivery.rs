@@ -1,4 +1,4 @@
-//! Messages that the application cannot take, and those for third parties.
+//! Messages that the application cannot accept, and messages for third parties.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -14,7 +14,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, logged_on, start, venue};
 
-/// Sends messages back once it has been asked so many times.
+/// Echoes a message after being asked a set number of times.
 struct Late {
     asked: Arc<AtomicU32>,
     available_after: u32,
@@ -61,14 +61,14 @@ fn it_is_asked_again_and_the_order_is_kept() {
         Unavailable { retries: 3, delay: Duration::from_millis(1), ..Unavailable::default() };
     let (engine, mut wire, asked) = late(retry, 3);
     let mut lines = [wire.next(), wire.next(), wire.next()];
-    // The Heartbeat(0) may come before or behind.
+    // The Heartbeat(0) may arrive before or after.
     lines.sort();
     assert!(lines[0].starts_with("35=0|"), "{lines:?}");
     assert!(lines[1].ends_with("|11=a") && lines[2].ends_with("|11=b"), "{lines:?}");
     assert_eq!(asked.load(Ordering::Relaxed), 5);
     let (next_in, _) = engine.sessions().next().unwrap().next_numbers();
     assert_eq!(next_in, 5);
-    // In the end it is rejected, and each message has its own tries.
+    // The message is finally rejected. Each message has its own tries.
     let (_engine, mut wire, asked) = late(retry, 5);
     let mut lines = [wire.next(), wire.next(), wire.next()];
     lines.sort();
@@ -95,7 +95,7 @@ fn it_may_end_the_session_and_gets_the_message_again() {
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
 }
 
-/// Ends the session at the first message, in the way of its name.
+/// Ends the session at the first message, in the way that the variant names.
 #[derive(Clone, Copy)]
 enum Ender {
     LogsOut,
@@ -131,7 +131,7 @@ fn an_application_ends_its_session_with_or_without_a_word() {
     }
 }
 
-/// Panics at whatever comes.
+/// Panics at each message.
 struct Fragile;
 
 impl Application for Fragile {
@@ -144,7 +144,7 @@ impl Application for Fragile {
     }
 }
 
-/// The message counts, or the next start would meet it again.
+/// The message counts as received, or the next start would panic again.
 #[test]
 fn a_message_at_which_the_application_panics_counts() {
     let dir = TempDir::new();
@@ -192,7 +192,7 @@ fn messages_for_third_parties_are_passed_on() {
     }
 }
 
-/// Its answer cannot be sent: a field of it is empty.
+/// The answer cannot be sent, because one of its fields is empty.
 struct Mistaken;
 
 impl Application for Mistaken {

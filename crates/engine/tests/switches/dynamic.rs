@@ -1,4 +1,4 @@
-//! Sessions that come and go while the engine runs.
+//! Sessions that are added and removed while the engine runs.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::thread;
@@ -17,7 +17,7 @@ fn place(port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 2, 1), port).into()
 }
 
-/// A counterparty of its own at this address.
+/// Returns an acceptor session for its own counterparty at this address.
 fn acceptor(
     at: SocketAddr,
     name: &str,
@@ -34,7 +34,7 @@ fn add(engine: &mut Engine, settings: &SessionSettings) -> Result<SessionHandle,
     Ok(engine.add(settings, Box::new(Echo))?.unwrap())
 }
 
-/// Logs on as this counterparty and sends one order. Returns what came.
+/// Logs on as this counterparty and sends one order. Returns the received messages.
 pub(super) fn day(at: SocketAddr, name: &str, seq: u64) -> [String; 2] {
     let mut wire = Wire::connect(at, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|49={name}|98=0|108=30"));
@@ -62,7 +62,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
     for at in [known, place(4_001)] {
         let mut settings = acceptor(at, "LATER", in_files);
         if at == known {
-            // As the settings have it: the port was chosen by the system.
+            // The settings keep port 0; the system chose the actual port.
             settings.address = "127.0.0.1:0".to_owned();
         }
         let id = settings.id();
@@ -70,7 +70,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
             let handle = add(&mut engine, &settings).unwrap();
             assert_eq!(engine.session(&id).unwrap().id(), &id);
             assert_eq!(engine.sessions().count(), 2);
-            // Its numbers go on from where it was removed: the Logout(5) has one too.
+            // The numbers continue after the removal. The Logout(5) consumed a number too.
             let first = 1 + 3 * round + if at == known { 0 } else { 9 };
             let mut wire = Wire::connect(at, BeginString::Fix44);
             wire.send(&format!("35=A|34={first}|49=LATER|98=0|108=30"));
@@ -107,7 +107,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
     assert_eq!(first.next(), "35=0|34=2|112=x");
 }
 
-/// A polled initiator whose counterparty is not there.
+/// Returns a polled initiator without a counterparty.
 fn polled() -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "A", "B");
     let mut session = SessionSettings::new(Role::Initiator, &id, "127.0.0.1:1");
@@ -115,7 +115,7 @@ fn polled() -> SessionSettings {
     session
 }
 
-/// An initiator that logs on to the venue at this address.
+/// Returns an initiator that logs on to the venue at this address.
 fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     venue(|s| {
         s.role = Role::Initiator;
@@ -125,7 +125,7 @@ fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     })
 }
 
-/// Polls until the session is logged on, or until it is not.
+/// Polls until the session is logged on, or until it is not, as `is_logged_on` says.
 fn poll_until(engine: &mut Engine, handle: &SessionHandle, is_logged_on: bool) {
     until(|| {
         engine.poll();
@@ -170,7 +170,7 @@ fn what_cannot_be_added_leaves_nothing_behind() {
     let dir = TempDir::new();
     let (mut engine, known) = start(vec![venue(|_| ())], || Echo);
     let busy = std::net::TcpListener::bind(place(4_010)).unwrap();
-    // A file stands where the store is to be.
+    // A file exists at the path of the store.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let in_file = |s: &mut SessionSettings| {
         s.store.store_dir = dir.path().join("file");
@@ -210,7 +210,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     assert!(silent.next().starts_with("35=5|"));
     assert_eq!(silent.next(), "", "the connection is closed");
     assert_eq!(day(address, "OTHER", 1)[1], "35=D|34=2|11=a");
-    // One that is not connected goes at once, one that is logging on too.
+    // A disconnected session is removed at once, and so is a session that is logging on.
     let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
     engine.session(&other).unwrap().operate(&Action::LogOut { text: String::new() }).unwrap();
     engine.remove(&other, "", Duration::from_secs(60)).unwrap();
@@ -228,7 +228,7 @@ fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
         handles.push(add(&mut engine, &session).unwrap());
         engine.remove(&session.id(), "", Duration::ZERO).unwrap();
     }
-    // So is the identity, also of a session of the start to which somebody has a handle.
+    // The id is free again, even if a handle to the initial session still exists.
     engine.remove(first.id(), "", Duration::ZERO).unwrap();
     add(&mut engine, &venue(|_| ())).unwrap();
 }
@@ -250,7 +250,8 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     assert_eq!(engine.sessions().count(), 1);
     assert!(engine.listening().len() == 1, "with the template its listener went");
     assert!(engine.add(&template, Box::new(Echo)).unwrap().is_none());
-    // As often as it goes, it may come back: it is made anew, in memory from 1.
+    // A removed template session may return each time. It is created again in memory, starting at
+    // number 1.
     for _ in 0..3 {
         assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
         engine.remove(&made, "", Duration::from_secs(60)).unwrap().unwrap();
@@ -275,19 +276,19 @@ fn sessions_of_a_template_go_when_nobody_comes() {
     assert_eq!(refused.next(), "", "there is room for one");
     until(|| engine.sessions().count() == 0);
     let mut wire = refused;
-    // The acceptor hears of it a little later than the list.
+    // The acceptor learns about the session slightly later than the list.
     until(|| {
         wire = Wire::connect(place(4_060), BeginString::Fix44);
         wire.send("35=A|34=1|49=SECOND|98=0|108=30");
         wire.next() == "35=A|34=1|98=0|108=30"
     });
-    // Longer than one may be without a connection: this one has one.
+    // Longer than a session may exist without a connection. This session is connected.
     let long = clock::monotonic_ns() + 2_000_000_000;
     until(|| clock::monotonic_ns() > long);
     assert_eq!(engine.sessions().count(), 1);
     drop(wire);
     until(|| engine.sessions().count() == 0);
-    // Its numbers go on.
+    // The numbers continue.
     until(|| day(place(4_060), "FIRST", 3) == ["35=A|34=3|98=0|108=30", "35=D|34=4|11=a"]);
 }
 
@@ -307,7 +308,7 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=A|34=1|49=STAYS|98=0|108=30");
     assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
     assert_eq!(day(place(4_041), "CHANGES", 1)[1], "35=D|34=2|11=a");
-    // Otherwise it would be sent a Logout(5), which has a number.
+    // Otherwise the session would send a Logout(5), which consumes a number.
     let changes = engine.session(&named("CHANGES", 4_041).id()).unwrap();
     until(|| changes.state() == State::Disconnected);
     let mut to = of(vec![named("STAYS", 4_040), named("CHANGES", 4_042), named("COMES", 4_043)]);
@@ -321,7 +322,7 @@ fn other_settings_end_begin_and_leave_alone() {
          FIX.4.4:VENUE->COMES: added\n\
          [engine]: workers will count from the next start on"
     );
-    // First with something wrong at the end of it: nothing is changed.
+    // First with an error at the end of the settings: nothing is changed.
     type Spoil<'s> = &'s dyn Fn(&mut Settings);
     let busy = std::net::TcpListener::bind(place(4_044)).unwrap();
     let spoils: [(Spoil<'_>, &str); 5] = [
@@ -350,11 +351,11 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=1|34=2|49=STAYS|112=x");
     assert_eq!(stays.next(), "35=0|34=2|112=x", "it has heard nothing of it");
     assert_eq!(day(place(4_043), "COMES", 1)[1], "35=D|34=2|11=a");
-    // Its numbers go on; the Logout(5) of before had nobody to go to.
+    // The numbers continue. The previous Logout(5) had no connection.
     let [logon, _] = day(place(4_042), "CHANGES", 3);
     assert_eq!(logon, "35=A|34=3|98=0|108=30");
     assert!(TcpStream::connect(place(4_041)).is_err());
-    // Once more, with nothing to do.
+    // A second reload has nothing to do.
     let again =
         engine.reload(&to, &to, Duration::ZERO, |_| unreachable!("nothing begins")).unwrap();
     assert!(again.changes.is_empty());
@@ -366,7 +367,7 @@ fn a_session_whose_new_settings_fail_goes_on_with_its_old_ones() {
     let dir = TempDir::new();
     let from = Settings::of(acceptor(place(4_050), "CHANGES", |_| ()));
     let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
-    // A file stands where the store is to be.
+    // A file exists at the path of the store.
     std::fs::write(dir.path().join("file"), "").unwrap();
     let mut to = from.clone();
     to.sessions[0].store.store_dir = dir.path().join("file");
@@ -397,7 +398,7 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
     wire.send("35=1|34=2|49=ADDED|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
-    // Once it is gone the settings may have it.
+    // Once the session is removed, the settings may use it.
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(wire.next(), "35=5|34=3|58=moves");

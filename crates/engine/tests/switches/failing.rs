@@ -1,5 +1,5 @@
-//! A store that fails at a commit: no message that was accepted is lost, and none is sent that was
-//! refused or given back.
+//! A store that fails at a commit: no accepted message is lost, and no refused or returned message
+//! is sent.
 
 use std::io;
 use std::path::Path;
@@ -22,12 +22,12 @@ use crate::switches::reopening::insist;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// The fate of the batch of a commit.
+/// The outcome of the next commit.
 const SOUND: u8 = 0;
 const LOST: u8 = 1;
-/// It is there, and the commit fails all the same.
+/// The batch is stored, but the commit reports a failure.
 const FOUND: u8 = 2;
-/// The store takes no record.
+/// The store accepts no record.
 const FULL: u8 = 3;
 
 struct Failing {
@@ -84,8 +84,8 @@ enum Event {
     Unsent(String, SendError),
 }
 
-/// Tells what happens; sends three messages when the connection ends, as the store begins to fail,
-/// if it has its own handle by then.
+/// Reports its events. When the connection ends as the store begins to fail, it sends three
+/// messages through its own handle, if set.
 struct Told {
     events: Sender<Event>,
     own: Arc<OnceLock<SessionHandle>>,
@@ -135,7 +135,7 @@ struct Venue {
 }
 
 impl Venue {
-    /// Over a store in this directory, or in memory.
+    /// Starts with a store in `dir`, or in memory.
     fn start(settings: SessionSettings, dir: Option<&Path>, how: u8) -> Self {
         let (sender, events) = channel();
         let (fails, own) = (Arc::new(AtomicU8::new(SOUND)), Arc::new(OnceLock::new()));
@@ -169,13 +169,13 @@ impl Venue {
         self.events.recv_timeout(LONG).unwrap()
     }
 
-    /// Logs on once the store is open again. Returns the answer to the Logon(A) too.
+    /// Logs on once the store is reopened. Returns also the answer to the Logon(A).
     fn come_back(&self, seq: u64) -> (Wire, String) {
         insist(self.engine.listening()[0], &format!("35=A|34={seq}|98=0|108=30"))
     }
 }
 
-/// Nothing else has come, and nothing comes before the answer.
+/// Checks that no other message arrives before the answer.
 fn assert_quiet(wire: &mut Wire, seq: u64) {
     wire.send(&format!("35=1|34={seq}|112=x"));
     let answer = wire.next();
@@ -195,7 +195,7 @@ fn a_failure_in_a_thread_that_sends_is_seen_at_once() {
     assert_eq!(answer, "35=A|34=2|98=0|108=30");
     match sent {
         Err(SendError::Failed) => {}
-        // The worker had the session at that moment.
+        // The worker held the session at that moment.
         Ok(Sent::Queued { .. }) => assert_eq!(wire.next(), "35=D|34=3|11=a"),
         other => panic!("{other:?}"),
     }
@@ -215,7 +215,7 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     assert!(!venue.session.is_logged_on());
 }
 
-/// None of them is in doubt: the store was given none.
+/// No message is in doubt, because the store received none.
 #[test]
 fn what_a_store_does_not_take_comes_back_at_the_end() {
     let venue = Venue::start(venue(|s| s.queue.offline = Offline::Store), None, FULL);
@@ -301,7 +301,7 @@ fn a_stop_settles_what_was_in_doubt() {
         match (how, is_mended) {
             (LOST, true) => assert_eq!((told, outcome.next_num_out), (vec![back], 2)),
             (_, true) => assert_eq!((told, outcome.next_num_out), (vec![], 3), "it has a number"),
-            // A later process may find it in the store.
+            // A later process may find the message in the store.
             (_, false) => assert_eq!((told, outcome.outcome), (vec![], Outcome::Failed)),
         }
     }
@@ -333,7 +333,7 @@ fn what_waits_for_a_logon_outlives_a_failed_commit() {
         let wire = logged_on(venue.engine.listening()[0]);
         drop(wire);
         assert!(matches!(venue.next_event(), Event::Ended(_)));
-        // The first sender has its answer already.
+        // The first sender already has its result.
         assert_eq!(send(&venue.session, "d"), Err(SendError::Failed));
         venue.fail(SOUND);
         let (mut wire, answer) = venue.come_back(2);

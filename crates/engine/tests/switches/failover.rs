@@ -1,4 +1,4 @@
-//! Initiators with several destinations, names that are looked up at each attempt, proxies.
+//! Initiators with several destinations, host names that are resolved at each attempt, and proxies.
 
 use std::any::Any;
 use std::fs;
@@ -18,12 +18,12 @@ use transfix_testkit::temp::TempDir;
 
 use crate::switches::{Echo, LONG, venue};
 
-/// A place at which nobody listens unless a test does; each test has a host of its own.
+/// Returns an address without a listener, unless a test adds one. Each test has its own host.
 fn place(host: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 1, host), port).into()
 }
 
-/// An acceptor at this place.
+/// Starts an acceptor at this address.
 fn acceptor(at: SocketAddr, change: impl FnOnce(&mut SessionSettings)) -> Engine {
     let session = venue(|s| {
         s.address = at.to_string();
@@ -32,7 +32,7 @@ fn acceptor(at: SocketAddr, change: impl FnOnce(&mut SessionSettings)) -> Engine
     Engine::start(&Settings::of(session), |_| Box::new(Echo)).unwrap()
 }
 
-/// Its counterparty, which connects to these.
+/// Starts the counterparty, which connects to these destinations.
 fn initiator(to: &[String], change: impl FnOnce(&mut SessionSettings)) -> Engine {
     Engine::start(&Settings::of(settings(to, change)), |_| Box::new(Echo)).unwrap()
 }
@@ -53,7 +53,7 @@ fn texts(places: &[SocketAddr]) -> Vec<String> {
     places.iter().map(SocketAddr::to_string).collect()
 }
 
-/// Waits until it is logged on at this destination.
+/// Waits until the session is logged on at this destination.
 fn reaches(handle: &SessionHandle, destination: usize) {
     let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
     while !handle.is_logged_on() || handle.destination() != Some(destination) {
@@ -71,7 +71,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
     for (order, back_at) in [(FailoverOrder::Stay, 1), (FailoverOrder::First, 0)] {
         let places = [place(1, 4_001), place(1, 4_002)];
         let primary = acceptor(places[0], |_| ());
-        // Numbers of the two acceptors are of no interest here.
+        // The numbers of the two acceptors do not matter here.
         let backup = acceptor(places[1], |_| ());
         let engine = initiator(&texts(&places), |s| {
             s.failover.order = order;
@@ -85,7 +85,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
         reaches(&handle, 1);
         let primary = acceptor(places[0], |_| ());
         the_one(&backup).operate(&Action::Disconnect {}).unwrap();
-        // Both acceptors begin with the numbers of the reset.
+        // Both acceptors continue from the reset numbers.
         reaches(&handle, back_at);
         drop((primary, backup));
     }
@@ -98,7 +98,7 @@ fn an_operator_chooses_the_destination() {
     let engine = initiator(&texts(&places), |s| {
         s.protocol.reset_on.logon = true;
         s.failover.attempts = 0;
-        // Too long for the test: it is not waited for.
+        // Longer than the test: the reconnect must not wait for this interval.
         s.socket.reconnect_interval = Duration::from_secs(3_600);
     });
     let handle = the_one(&engine);
@@ -141,7 +141,7 @@ fn backups_have_a_store_of_their_own_if_that_is_wanted() {
         for destination in [1, 0, 1, 1, 0] {
             handle.operate(&Action::ConnectTo { destination }).unwrap();
             visits[destination] += 1;
-            // Logon(A) and Logout(5) take a number each, of each side. With one store for both
+            // Logon(A) and Logout(5) consume one number each, on each side. With one store for both
             // destinations the numbers would be higher.
             let next = (2 * visits[destination], 2 * visits[destination]);
             let far = the_one(&far[destination]);
@@ -172,7 +172,7 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
         drop(listener.accept().unwrap());
     }
     listener.set_nonblocking(true).unwrap();
-    // Ten times as long as a further attempt would take.
+    // Ten times the interval of a further attempt.
     thread::park_timeout(Duration::from_millis(50));
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
@@ -180,7 +180,7 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
     drop(listener.accept().unwrap());
 }
 
-/// A proxy at this place, which says what it was asked and with which credentials.
+/// Starts a proxy at this address, which reports each request and its credentials.
 fn proxy(at: SocketAddr, kind: ProxyKind, answer: &'static [u8]) -> Receiver<String> {
     let listener = TcpListener::bind(at).unwrap();
     let (asked, receiver) = channel();
@@ -219,7 +219,7 @@ fn http(
     let head = String::from_utf8(head).unwrap();
     let target = head.split(' ').nth(1).unwrap().to_owned();
     let _ = asked.send(head);
-    // In two parts, as networks do.
+    // In two parts, as networks may deliver.
     let (first, second) = answer.split_at(answer.len() / 2);
     socket.write_all(first)?;
     thread::yield_now();
@@ -276,7 +276,7 @@ fn a_proxy_puts_the_connection_through() {
         (ProxyKind::Http, true, b"HTTP/1.1 200 \r\n\r\n", "Basic ZGVzazpzZXNhbWU=\r\n".to_owned()),
         (ProxyKind::Socks5, false, GRANTED, to.to_string()),
         (ProxyKind::Socks5, true, GRANTED, format!("desk sesame {to}")),
-        // It says by name where it has connected from.
+        // The answer names the bound address by host name.
         (ProxyKind::Socks5, false, b"\x05\x00\x00\x03\x03abc\x01\x02", to.to_string()),
     ];
     for (n, (kind, has_login, answer, expected)) in (1..).zip(cases) {
@@ -296,7 +296,7 @@ fn a_proxy_puts_the_connection_through() {
     }
 }
 
-/// A proxy with this login, of the testkit.
+/// Starts a testkit proxy with this login.
 fn of_testkit(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any> {
     let kind = match kind {
         ProxyKind::Socks5 => proxy::Kind::Socks5(login),
@@ -305,7 +305,7 @@ fn of_testkit(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn 
     Box::new(Proxy::start(at, kind))
 }
 
-/// The same proxy as a program: tinyproxy or microsocks.
+/// Starts tinyproxy or microsocks as the proxy.
 fn program(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any> {
     let (ip, port) = (at.ip().to_string(), at.port().to_string());
     if kind == ProxyKind::Socks5 {
@@ -325,7 +325,7 @@ fn program(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any
     Box::new((program, dir))
 }
 
-/// Logs on through proxies of both kinds, with the right credentials and without any.
+/// Logs on through proxies of both kinds, with the right credentials and without credentials.
 fn logs_on_through(
     start: fn(ProxyKind, SocketAddr, Option<Login>) -> Box<dyn Any>,
     place: fn(u16) -> SocketAddr,
@@ -340,7 +340,7 @@ fn logs_on_through(
         (4_004, ProxyKind::Socks5, login),
     ] {
         let _proxy = start(kind, place(port), login.clone());
-        // A program that has just been started is there at one of the attempts.
+        // A program that has just been started becomes reachable after some attempts.
         let engine = initiator(&[to.to_string()], |s| {
             s.protocol.reset_on.logon = true;
             let mut proxy = ProxySettings::new(kind, &place(port).to_string());
@@ -392,7 +392,7 @@ fn a_proxy_that_refuses_leads_to_the_next_destination() {
 fn who_says_nothing_is_left_in_time() {
     let (primary, backup) = (place(8, 4_000), place(8, 4_001));
     let _acceptor = acceptor(backup, |_| ());
-    // A proxy that takes connections and says nothing: the first of them waits for ever.
+    // A proxy that accepts connections but sends nothing: the first connection waits forever.
     let listener = TcpListener::bind(primary).unwrap();
     let engine = initiator(&texts(&[backup]), |s| {
         s.socket.connect_timeout = Duration::from_millis(50);
@@ -400,7 +400,7 @@ fn who_says_nothing_is_left_in_time() {
     });
     let silent = listener.accept().unwrap();
     let (mut next, _) = listener.accept().unwrap();
-    // The first one was given up.
+    // The first connection was given up.
     assert!(io::copy(&mut &silent.0, &mut io::sink()).unwrap() > 0);
     next.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
     let mut request = [0; 7];
@@ -470,7 +470,7 @@ fn a_settings_file_says_where_else_and_through_whom() {
 
 #[test]
 fn a_name_that_nobody_knows_is_no_error_of_the_start_and_leads_to_the_next_destination() {
-    // One of both families, on most hosts: nobody listens at the other address.
+    // On most hosts `localhost` has an address of each family; only one address has a listener.
     let listening = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listening.local_addr().unwrap().port();
     drop(listening);

@@ -1,5 +1,5 @@
-//! Stores that fetch what they are asked for: the session goes on meanwhile, and so do the others
-//! of its thread.
+//! Stores that fetch messages asynchronously: the session and the other sessions of its thread
+//! continue meanwhile.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -21,20 +21,20 @@ use crate::switches::{Echo, venue};
 /// The operations that the test allows the store.
 #[derive(Default)]
 struct Far {
-    /// True if what is asked for is there.
+    /// True if requested data is available.
     answers: bool,
-    /// How often something was not there yet.
+    /// Number of requests for data that was not yet available.
     asked: u64,
-    /// The numbers as another process has left them.
+    /// The numbers as left by another process.
     other: Option<(u64, u64)>,
-    /// True if a refresh waits, whatever else is there.
+    /// True if a refresh waits, even if other data is available.
     holds_refresh: bool,
     /// True if the next refresh fails.
     fails: bool,
     wake: Option<Wake>,
 }
 
-/// A store whose medium is far away: what is asked for is there when the test says so.
+/// A store on a remote medium: requested data becomes available when the test allows it.
 struct FarStore {
     store: FileStore,
     far: Arc<Mutex<Far>>,
@@ -42,7 +42,7 @@ struct FarStore {
     refreshes: bool,
 }
 
-/// The test's side of it.
+/// The test's control of the store.
 #[derive(Clone)]
 struct Gate(Arc<Mutex<Far>>, Arc<TempDir>);
 
@@ -147,7 +147,7 @@ impl Store for FarStore {
     }
 }
 
-/// Two sessions of one thread, the first over a store that is far away.
+/// Starts two sessions in one thread; the first one has a remote store.
 fn start(mode: Mode, gate: &Gate, change: impl Fn(&mut SessionSettings)) -> Engine {
     let session = |name: &str| {
         venue(|s| {
@@ -174,7 +174,7 @@ fn logon(to: SocketAddr, name: &str, seq: u64) -> Wire {
     wire
 }
 
-/// Logs on with number 1. `is_slow`: the store answers only when it has been asked.
+/// Logs on with number 1. With `is_slow` the store answers only after it was asked.
 fn logon_over(gate: &Gate, engine: &Engine, is_slow: bool) -> Wire {
     if is_slow {
         gate.close();
@@ -187,7 +187,7 @@ fn logon_over(gate: &Gate, engine: &Engine, is_slow: bool) -> Wire {
     wire
 }
 
-/// The other session of the thread takes an order and answers it.
+/// The other session of the thread receives an order and answers it.
 fn trades(wire: &mut Wire, seq: &mut u64) {
     wire.send(&format!("35=D|34={seq}|49=NEAR|11=near"));
     assert!(wire.next().ends_with("|11=near"));
@@ -218,7 +218,7 @@ fn a_resend_waits_for_the_store_and_nothing_else_does() {
         wire.send("35=2|34=5|7=1|16=0");
         until(|| gate.asked() > 0);
         trades(&mut near, &mut seq);
-        // The session itself is alive, and what it sends now goes out before.
+        // The session itself is alive. Its new messages are sent before the resend.
         wire.send("35=1|34=6|112=alive");
         assert_eq!(wire.next(), "35=0|34=5|112=alive");
         trades(&mut near, &mut seq);
@@ -268,9 +268,9 @@ fn a_store_that_never_answers_costs_its_connection() {
     assert_eq!(wire.next(), "");
     let handle = far(&engine);
     until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
-    // The worker looks now and then: it does not spin.
+    // The worker polls at intervals; it does not spin.
     assert!(gate.asked() < 100, "asked {} times", gate.asked());
-    // It is as before when the store answers.
+    // The session works as before when the store answers.
     gate.open();
     let mut wire = logon(engine.listening()[0], "CLIENT", 1);
     assert!(wire.next().starts_with("35=A|34=1|"));
@@ -295,8 +295,8 @@ fn stored() -> SendOptions<'static> {
     SendOptions { stored: true, ..SendOptions::default() }
 }
 
-/// Messages sent while a store is refreshed are neither lost nor reordered, also if the connection
-/// ends meanwhile.
+/// Messages sent during a refresh are neither lost nor reordered, even if the connection ends
+/// meanwhile.
 #[test]
 fn what_is_sent_during_a_refresh_waits() {
     for offline in [Offline::Queue, Offline::Store] {
@@ -322,7 +322,7 @@ fn what_is_sent_during_a_refresh_waits() {
             stored.join().unwrap().unwrap();
             notes.join().unwrap();
         });
-        // The connection has been logged on or not: nobody has read what it was sent.
+        // The connection may or may not have logged on: the test has not read its messages.
         until(|| handle.status().last_end.is_some());
         let seq = handle.next_numbers().0;
         let mut wire = logon(engine.listening()[0], "CLIENT", seq);
@@ -376,7 +376,7 @@ fn an_initiator_connects_and_waits_for_its_store() {
             .stores(move |_, _| Ok(Some(stores.store())))
             .start(|_| Box::new(Echo))
             .unwrap();
-        // A connection that ends before the store answers is followed by another one when it has.
+        // If a connection ends before the store answers, another one follows after the answer.
         let (socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let read = std::io::Read::read(&mut (&socket), &mut [0; 8]);
@@ -386,7 +386,7 @@ fn an_initiator_connects_and_waits_for_its_store() {
         let (socket, _) = listener.accept().unwrap();
         let mut wire = Wire::of(socket, BeginString::Fix44);
         let logon = wire.next();
-        // The first connection may have had a Logon(A) that nobody has read.
+        // The first connection may have sent a Logon(A) that the test did not read.
         let seq = if logon.starts_with("35=A|34=6|") { 6 } else { 7 };
         assert!(logon.starts_with(&format!("35=A|34={seq}|")), "{logon}");
         wire.send("35=A|34=4|98=0|108=30");

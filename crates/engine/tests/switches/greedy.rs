@@ -1,4 +1,4 @@
-//! Programs that send in a loop, as fast as they can: the session goes on with all else.
+//! Programs that send in a loop at full speed: the session continues all its other work.
 
 use std::fs;
 use std::panic::catch_unwind;
@@ -10,10 +10,10 @@ use transfix_testkit::temp::TempDir;
 
 use crate::switches::{Echo, logged_on, start, venue};
 
-/// Far more than are sent before the worker has its turn.
+/// Far more messages than are sent before the worker's turn.
 const MESSAGES_MAX: u64 = 100_000;
 
-/// Sends until it is to end, so many messages at most. Returns how many were taken.
+/// Sends until `is_over` is true, up to the limit. Returns the number of accepted messages.
 fn greedy(handle: &SessionHandle, is_over: &AtomicBool) -> Result<u64, SendError> {
     let mut n = 0;
     while n < MESSAGES_MAX && !is_over.load(Ordering::Relaxed) {
@@ -76,7 +76,7 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
             engine.stop(Duration::from_secs(5));
             let store = dir.path().join("FIX.4.4-VENUE-CLIENT");
             let files = fs::read_dir(store).unwrap().count() as u64;
-            // Segments are short while the thread that makes them ahead has no turn.
+            // Segments are short while the segment thread has no CPU time.
             let many = 40 + sent / 1_000;
             assert!(files < many, "{mode:?} {send:?}: {files} files of the store, {sent} sent");
         }
@@ -87,13 +87,13 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
 fn an_engine_stops_while_programs_send_in_a_loop() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
         let (engine, address) = start(vec![venue(|s| s.threads.mode = mode)], || Echo);
-        // It never reads.
+        // The counterparty never reads.
         let _wire = logged_on(address);
         stops(engine);
     }
 }
 
-/// Without a logon each message is stored, and nothing tells the programs to wait.
+/// Without a logon each message is stored, and no backpressure slows the programs.
 #[test]
 fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
@@ -112,7 +112,7 @@ fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
                     }
                 });
             }
-            // The programs end even if nobody can log on.
+            // The programs end even if the logon fails.
             let wire = catch_unwind(|| logged_on(address));
             is_over.store(true, Ordering::Relaxed);
             assert!(wire.is_ok(), "{mode:?}: nobody can log on");

@@ -1,4 +1,4 @@
-//! The behaviour of handles while a turn of their session runs, and for each kind of message.
+//! Handles during a turn of their session, and for each kind of message.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -15,7 +15,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, start, venue};
 
-/// Tells that a message is here, and keeps its turn until it is let go.
+/// Reports a message, and blocks its turn until released.
 #[derive(Clone)]
 struct Holder {
     here: Sender<()>,
@@ -48,7 +48,7 @@ fn a_session_is_seen_while_its_turn_runs() {
     let mut wire = logged_on(address);
     wire.send("35=D|34=2|11=A");
     is_here.recv_timeout(LONG).unwrap();
-    // The turn has the session's lock now: whatever waited for it would wait for ever.
+    // The turn holds the session's lock now: a call that needed the lock would block forever.
     assert_eq!(handle.state(), State::Active);
     assert_eq!(handle.next_numbers(), (3, 2));
     let counters = handle.counters();
@@ -122,7 +122,7 @@ fn a_body_that_is_encoded_already_is_checked() {
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
 }
 
-/// Sends each message back, or passes it on to another session.
+/// Echoes each message, or passes it to another session.
 struct Passage {
     to: Option<SessionId>,
 }
@@ -222,7 +222,7 @@ fn an_operator_is_told_why_nothing_was_done() {
     assert_eq!(handle.operate(&Action::ResetAtNextLogon {}), Err(OperateError::NoResetFlag));
 }
 
-/// Tells what it sees of its session where nothing can be sent.
+/// Reports its view of the session in callbacks that cannot send.
 #[derive(Clone)]
 struct Looker(Sender<(&'static str, State, (u64, u64))>);
 
@@ -249,7 +249,7 @@ impl Application for Looker {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // The session layer alone may send a Logon(A): nothing is written.
+        // Only the session layer may send a Logon(A): nothing is written.
         let refused = session.send(msg_type::LOGON, |_| ());
         assert!(matches!(refused, Err(SendError::Misuse(_))), "{refused:?} at {event:?}");
     }

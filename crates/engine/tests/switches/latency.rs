@@ -1,5 +1,5 @@
-//! How long messages take on their way: each is counted in each stage, and in none if nobody wants
-//! to know. Times themselves are compared with each other alone.
+//! Latency of messages. Each message is counted in each stage, and in no stage if the measurement
+//! is off. Times are only compared with each other.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,19 +14,19 @@ use transfix::{
 
 use crate::switches::{Echo, LONG, logged_on, start, venue};
 
-/// How often each stage was measured, in the order of `LatencyStage::ALL`.
+/// Returns the count of each stage, in the order of `LatencyStage::ALL`.
 fn counts(latency: &Latency) -> [u64; 10] {
     LatencyStage::ALL.map(|stage| latency.stage(stage).count())
 }
 
-/// Waits until this stage was measured so often: the counterparty has an answer before its writer
-/// has counted it.
+/// Waits until this stage has this count. The counterparty may have an answer before the writer has
+/// counted it.
 fn latency_after(session: &SessionHandle, stage: LatencyStage, count: u64) -> Latency {
     let until_ns = clock::monotonic_ns() + LONG.as_nanos() as u64;
     loop {
         let is_there = session.latency().stage(stage).count() >= count;
         if is_there || clock::monotonic_ns() > until_ns {
-            // The first look may have been in the middle of the turn's counts.
+            // The first look may have been amid the turn's counts.
             return session.latency();
         }
         std::thread::yield_now();
@@ -71,7 +71,7 @@ fn the_stages_of_a_turn_follow_each_other() {
         wire.next();
         let one = latency_after(&session, ReadToWritten, n + 1).since(&before);
         assert_eq!(counts(&one), [1, 1, 1, 1, 1, 1, 1, 1, 0, 0], "\n{one}");
-        // The least that each may have been is no more than the whole was.
+        // The sum of the parts' minima does not exceed the whole.
         for (parts, whole) in [
             (&[Found, Session][..], ReadToCallback),
             (&[Encoded], Callback),
@@ -90,7 +90,7 @@ fn messages_of_a_burst_are_measured_one_by_one() {
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
-    // The last one first: it is kept above the gap, and delivered from there.
+    // The last message arrives first: it is kept above the gap, and delivered from there.
     let seqs = [vec![1 + ORDERS], (2..1 + ORDERS).collect()].concat();
     let orders = seqs.iter().map(|n| wire.frame(&format!("35=D|34={n}|11=A")));
     let orders = orders.collect::<Vec<_>>().concat();
@@ -109,7 +109,7 @@ fn messages_of_a_burst_are_measured_one_by_one() {
     assert_eq!((written, to_written), (committed, committed), "\n{burst}");
 }
 
-/// Answers orders of this name alone.
+/// Answers only orders of this name.
 struct Picky;
 
 impl Application for Picky {
@@ -132,7 +132,7 @@ fn who_is_not_answered_waits_for_no_write() {
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
-    // The two answers leave in the middle of the turn, which ends without another one.
+    // The two answers are written in mid-turn. The turn ends without another write.
     let orders: Vec<Vec<u8>> = ["A", "A", "B", "B"]
         .iter()
         .zip(2..)
@@ -162,7 +162,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
         let (engine, address) = start(vec![settings], || Echo);
         let session = session(&engine);
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
-        // How long it waits for a logon is no latency.
+        // Time spent waiting for a logon is not latency.
         let early = u64::from(send().is_ok());
         let mut wire = logged_on(address);
         for _ in 0..early {
@@ -178,7 +178,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
         let latency = session.latency();
         assert_eq!(latency.stage(LatencyStage::PutToWritten).count(), ORDERS, "{mode:?}");
         assert_eq!(latency.stage(LatencyStage::Encoded).count(), early + ORDERS, "{mode:?}");
-        // No message but the Logon(A) has come, and no callback has sent any.
+        // Only the Logon(A) has arrived, and no callback has sent a message.
         for stage in [LatencyStage::Callback, LatencyStage::TestRequest] {
             assert_eq!(latency.stage(stage).count(), 0, "{mode:?}, {stage}");
         }
@@ -225,7 +225,7 @@ fn a_test_request_is_measured_until_its_heartbeat() {
         let latency = latency_after(&session, LatencyStage::TestRequest, before + 1);
         assert_eq!(answered(&latency), before + 1);
     }
-    // Nobody has asked for it again.
+    // The message was not requested again.
     wire.send("35=0|34=8|112=b");
     wire.send("35=1|34=9|112=c");
     assert!(wire.next().starts_with("35=0|"));
@@ -246,7 +246,7 @@ fn without_points_nothing_is_measured() {
     assert_eq!(session.latency(), Latency::default());
 }
 
-/// Lines of the log.
+/// The log lines.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -289,7 +289,7 @@ fn the_stop_tells_if_it_is_asked() {
     }
 }
 
-/// Sends each order back. Once it may, it takes its time for some of them.
+/// Echoes each order. Once allowed, some echoes are slow.
 struct Moody {
     may_be_slow: Arc<AtomicBool>,
     orders: u64,
@@ -327,11 +327,11 @@ fn a_stage_that_leaves_its_usual_range_is_known() {
         let wire = logged_on(engine.listening()[0]);
         (engine, wire, 1)
     };
-    // One that looks, one that finds nothing unusual, one that does not look.
+    // One engine measures, one has a threshold that is never reached, and one does not measure.
     let mut all = [start(1, 300), start(1, u32::MAX), start(0, 300)];
     let unusual = |engine: &Engine| session(engine).status().unusual_latency;
     let begun_ns = clock::monotonic_ns();
-    // Other load on the machine may make any stage unusual, this one also too early.
+    // Other load on the machine may make any stage unusual, including this one too early.
     while !may_be_slow.load(Ordering::Relaxed)
         || !unusual(&all[0].0).contains(&LatencyStage::Callback)
     {

@@ -1,4 +1,4 @@
-//! Logons that the application judges later, in a thread of its own.
+//! Logons that the application judges later, in another thread.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use transfix::{
 
 use crate::switches::{Echo, LONG, Wire, start, venue};
 
-/// Hands each answer over to the test, which gives it or keeps it.
+/// Passes each answer handle to the test, which answers or keeps it.
 #[derive(Clone)]
 struct Asks {
     answers: Sender<LogonAnswer>,
@@ -104,7 +104,7 @@ fn a_later_refusal_ends_the_connection() {
     let mut wire = knock(address);
     asked.recv_timeout(LONG).unwrap().refuse(LogonRefusal::new("not today"));
     refused(&mut wire, "not today");
-    // An answer that nobody gives any more is a refusal too.
+    // A dropped answer handle is also a refusal.
     let mut wire = knock(address);
     drop(asked.recv_timeout(LONG).unwrap());
     refused(&mut wire, "not available");
@@ -119,7 +119,7 @@ fn an_answer_that_does_not_come_in_time_is_a_refusal() {
     let late = asked.recv_timeout(LONG).unwrap();
     assert_eq!(wire.next(), "35=5|34=1|58=not available");
     assert_eq!(wire.next(), "");
-    // It says nothing about the next connection.
+    // The refusal does not affect the next connection.
     let mut wire = knock(address);
     let answer = asked.recv_timeout(LONG).unwrap();
     late.accept();
@@ -192,14 +192,14 @@ fn the_first_logon_of_a_template_may_wait_longer_than_a_connection_without_one()
         .start(|_| unreachable!("no session of its own"));
     let engine = engine.unwrap();
     let address = engine.listening()[0];
-    // On a slow machine a Logon(A) itself may come too late.
+    // On a slow machine the Logon(A) itself may arrive too late.
     let (mut wire, answer) = loop {
         let wire = knock(address);
         if let Ok(answer) = asked.recv_timeout(Duration::from_secs(1)) {
             break (wire, answer);
         }
     };
-    // One that says nothing is closed: so much time has gone by.
+    // A silent connection is closed, so its time limit has passed.
     assert_eq!(Wire::connect(address, BeginString::Fix44).next(), "");
     answer.accept();
     assert!(wire.next().starts_with("35=A|34=1|"));

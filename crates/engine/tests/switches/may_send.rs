@@ -1,5 +1,5 @@
-//! The answer to a send in each state of the session, with each `offline`, for each way to send.
-//! The table is a page of the book.
+//! The result of a send in each state of the session, with each `offline` and each way to send. The
+//! book has this table as a page.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -54,7 +54,7 @@ session.
 /// Brings a session into a state.
 type Prepare = fn(&mut Case);
 
-/// The states, and what brings a session there.
+/// The states, and the steps that reach each state.
 const STATES: [(&str, Prepare); 11] = [
     ("not connected, connecting, or failing over", |_| ()),
     ("outside of its schedule", Case::close_window),
@@ -80,14 +80,14 @@ struct Case {
     listener: TcpListener,
 }
 
-/// The state that the applications share.
+/// State shared by the applications.
 struct Asked {
     later: Mutex<Option<LogonAnswer>>,
     tell: Sender<String>,
     subject: SessionId,
 }
 
-/// Sends into the session in question when it is asked to.
+/// Sends into the session under test on request.
 struct Router(Arc<Asked>);
 
 impl Application for Router {
@@ -135,7 +135,7 @@ fn word(sent: Result<Sent, SendError>) -> String {
     .to_owned()
 }
 
-/// The test does not ask about a session that is busy at the moment.
+/// Repeats the question while the session is busy.
 fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> String {
     let mut said = ask(handle);
     for n in 0..1_000 {
@@ -143,7 +143,7 @@ fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> St
         if said != "queued" && !is_failing {
             break;
         }
-        // Other load on the machine may delay the worker of the session.
+        // Other load on the machine may delay the session's worker.
         match n < 900 {
             true => thread::yield_now(),
             false => thread::park_timeout(Duration::from_millis(2)),
@@ -278,7 +278,8 @@ impl Case {
         assert_eq!(send(&handle), "refused: closed");
     }
 
-    /// The outcome of a message for each way to send: by a handle, stored, from another session.
+    /// Returns the outcome of a message for each way to send: through a handle, stored, and from
+    /// another session.
     fn outcomes(&mut self) -> [String; 3] {
         let id = self.shared.subject.clone();
         let handle = self.started().session(&id);
@@ -333,7 +334,7 @@ fn every_state_and_every_way_is_in_the_book() {
     }
 }
 
-/// A callback sends in each state in which it is called.
+/// A callback can send in each state in which it is called.
 #[test]
 fn a_callback_of_the_session_always_sends() {
     for (prepare, seq) in

@@ -1,4 +1,5 @@
-//! The limit of what waits in all sessions together: the heaviest goes, the others stay.
+//! The limit for waiting bytes in all sessions together: the session with the most bytes ends, the
+//! others continue.
 
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, LONG, venue};
 
-/// Tells which session ended, and why.
+/// Reports which session ended, and why.
 struct Ends(Sender<(String, Disconnect)>);
 
 impl Application for Ends {
@@ -31,7 +32,7 @@ impl Application for Ends {
 }
 
 /// Sends to a counterparty that never reads: more than sockets hold, or until the session ends.
-/// Returns which sessions ended.
+/// Returns the ended sessions.
 fn flood(send: SendMode, waiting_bytes_max: usize) -> Vec<(String, Disconnect)> {
     const FLOOD: usize = 24 << 20;
     let sessions = ["CLIENT", "STALLED", "LIGHT"].map(|them| {

@@ -1,4 +1,5 @@
-//! Switches that need more than the session layer: an engine over loopback, each switch on and off.
+//! Settings that need more than the session layer: an engine over loopback, with each setting on
+//! and off.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
@@ -50,11 +51,11 @@ use transfix_store::journal;
 use transfix_testkit::temp::TempDir;
 use wire::Wire;
 
-/// Long enough for the slowest machine, and shorter than the default of any setting; no test waits
-/// that long unless it fails.
+/// Suffices on the slowest machine, and is shorter than any default timeout. Only a failing test
+/// waits this long.
 const LONG: Duration = Duration::from_secs(8);
 
-/// Sends each message back, but for one that is to be refused.
+/// Echoes each message, except a message that asks for a refusal.
 struct Echo;
 
 impl Application for Echo {
@@ -156,7 +157,7 @@ fn garbled_messages_are_skipped_or_rejected() {
     }
 }
 
-/// Lets in who knows the password, and says when its own was last changed.
+/// Checks the password, and reports when its own password last changed.
 struct Doorkeeper;
 
 impl Application for Doorkeeper {
@@ -199,7 +200,7 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
             assert_eq!(wire.next(), "");
         }
     }
-    // A Logon(A) that is bad anyway is not judged.
+    // An invalid Logon(A) does not reach the application.
     let (_engine, address) = start(vec![venue(|_| ())], || Doorkeeper);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=-1");
@@ -256,7 +257,7 @@ fn messages_received_are_kept_if_wanted() {
     }
 }
 
-/// The first says nothing, and makes room where there is none.
+/// The first silent connection is closed to make room for a new one.
 #[test]
 fn connections_wait_in_limited_number() {
     for (pending_connections_max, is_closed) in [(1, true), (2, false)] {

@@ -1,4 +1,4 @@
-//! Sessions that go from one worker of the pool to another in the middle of their connections.
+//! Sessions that move between workers of the pool while they are connected.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -16,7 +16,7 @@ use crate::switches::wire::Wire;
 
 type Threads = Arc<Mutex<HashMap<String, String>>>;
 
-/// Echoes, and notes the thread that drives each session.
+/// Echoes, and records the thread that drives each session.
 struct Noting(Threads);
 
 impl Application for Noting {
@@ -34,7 +34,7 @@ impl Application for Noting {
     }
 }
 
-/// One counterparty, which checks that the numbers of what it gets have no gap.
+/// One counterparty, which checks that its inbound numbers have no gap.
 struct Counterparty {
     name: String,
     wire: Wire,
@@ -50,7 +50,7 @@ impl Counterparty {
         Self { name: name.to_owned(), wire, sent: 1, had: 1 }
     }
 
-    /// Reads one message; returns whether it is the echo of this order.
+    /// Reads one message. Returns true if the message is the echo of this order.
     fn next(&mut self, order: Option<u64>) -> bool {
         self.had += 1;
         let line = self.wire.next();
@@ -86,7 +86,7 @@ fn settings(rebalance_ms: u64) -> Settings {
     settings
 }
 
-/// Two sessions that share a thread, by what was seen last.
+/// Returns two sessions that last ran on the same thread.
 fn neighbours(threads: &Threads) -> (usize, usize) {
     let threads = threads.lock().unwrap();
     let shares = |(a, b): &(usize, usize)| threads[NAMES[*a]] == threads[NAMES[*b]];
@@ -108,7 +108,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
             while !is_over.load(Ordering::Relaxed) {
                 for handle in &handles {
                     let sent = handle.send("B", |news| _ = news.str(tag::TEXT, "x"));
-                    // It waits if its counterparty reads for another one meanwhile.
+                    // The message waits if the test reads for another counterparty meanwhile.
                     assert!(matches!(sent, Ok(_) | Err(SendError::WouldBlock { .. })), "{sent:?}");
                 }
                 thread::yield_now();
@@ -121,7 +121,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         while of(a) == of(b) {
             all[a].order();
             all[b].order();
-            // They read what they are sent meanwhile too.
+            // The counterparties also read their messages meanwhile.
             all.iter_mut().for_each(Counterparty::order);
         }
     }
@@ -131,7 +131,8 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         counterparty.order();
         assert_eq!(handle.counters().logons, 1, "one connection all the time");
     }
-    // It is found where it is now: a second connection is refused, and one after its end is taken.
+    // The moved session is found: a second connection is refused, and a new one after its end is
+    // accepted.
     all[0].log_out();
     let mut again = Wire::connect(to, BeginString::Fix44);
     again.send(&format!("35=A|34={}|49=C0|98=0|108=30", all[0].sent + 2));
@@ -151,7 +152,7 @@ fn sessions_stay_where_they_are_if_the_settings_say_so() {
     let mut all = NAMES.map(|name| Counterparty::log_on(engine.listening()[0], name));
     all.iter_mut().for_each(Counterparty::order);
     let at_first = threads.lock().unwrap().clone();
-    // C0 and C2 share a worker, and the other one has nothing to do.
+    // C0 and C2 share a worker; the other worker is idle.
     for _ in 0..2_000 {
         all[0].order();
         all[2].order();

@@ -1,4 +1,4 @@
-//! The order in which an application hears of a session: states, events, frames and messages.
+//! The order in which an application receives states, events, frames and messages.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -9,17 +9,17 @@ use transfix::{
     SessionNotice, SessionRef, SessionView, Settings, State, tag,
 };
 
-/// When it does something besides listening.
+/// When the application acts instead of only recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Nothing,
-    /// It logs out as soon as it sees the Logon(A).
+    /// Logs out as soon as it sees the Logon(A).
     LogsOut,
-    /// It panics as soon as the session is logged on.
+    /// Panics as soon as the session is logged on.
     Panics,
 }
 
-/// Tells all that it hears.
+/// Records all callbacks.
 struct Listener {
     does: Does,
     told: Sender<String>,
@@ -80,7 +80,7 @@ fn listening(threads: usize, does: Does) -> (Engine, Receiver<String>) {
     (engine.unwrap(), heard)
 }
 
-/// Each of these is heard, the one after the other.
+/// Checks that the expected callbacks occurred in this order.
 #[track_caller]
 fn assert_order(heard: &[String], expected: &[&str]) {
     let mut rest = heard.iter();
@@ -95,8 +95,8 @@ fn a_state_is_told_before_what_is_written_in_it() {
         let (engine, heard) = listening(threads, Does::Nothing);
         let mut wire = logged_on(engine.listening()[0]);
         wire.send("35=D|34=2|11=a");
-        // A message that the application has not had when the connection ends comes after the next
-        // logon.
+        // A message that the application has not received when the connection ends is delivered
+        // after the next logon.
         let mut told = Vec::new();
         while told.last().is_none_or(|last| last != "message a") {
             told.push(heard.recv_timeout(Duration::from_secs(60)).unwrap());
@@ -143,7 +143,7 @@ fn a_logout_in_a_callback_does_not_pass_what_has_happened_before() {
     }
 }
 
-/// It would send into a session that begins anew.
+/// A callback after the panic would send into a restarted session.
 #[test]
 fn a_panic_ends_the_events_of_what_is_undone() {
     let (engine, heard) = listening(0, Does::Panics);

@@ -1,4 +1,4 @@
-//! Messages sent while nobody is logged on, and those that are given back.
+//! Messages sent without a logon, and returned messages.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
@@ -34,7 +34,7 @@ fn messages_wait_for_the_logon_in_order() {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send("35=A|34=1|98=0|108=30");
         assert!(wire.next().starts_with("35=A|34=1|"));
-        // However soon after the logon: behind the others.
+        // A message sent right after the logon follows the earlier ones.
         send(&handle, "c").unwrap();
         for expected in ["35=D|34=2|11=a", "35=D|34=3|11=b", "35=D|34=4|11=c"] {
             assert_eq!(wire.next(), expected);
@@ -45,7 +45,7 @@ fn messages_wait_for_the_logon_in_order() {
     assert_eq!(refused, Err(SendError::NotLoggedOn));
 }
 
-/// Without a logon nothing but the lock of the session says what becomes of a message.
+/// Without a logon only the session's lock decides the order of messages.
 #[test]
 fn threads_that_send_offline_at_once_lose_nothing() {
     const EACH: u64 = 500;
@@ -67,8 +67,8 @@ fn threads_that_send_offline_at_once_lose_nothing() {
         if offline == Offline::Store {
             wire.send("35=2|34=2|7=1|16=0");
         }
-        // By MsgSeqNum(34): one that had not left the queue before the logon comes before those
-        // that are sent again, and once more among them.
+        // By MsgSeqNum(34): a message still queued at the logon is sent before the resent ones, and
+        // again among them.
         let mut by_number = BTreeMap::new();
         while by_number.len() < 2 * EACH as usize {
             let order = wire.next();
@@ -87,7 +87,7 @@ fn threads_that_send_offline_at_once_lose_nothing() {
     }
 }
 
-/// Tells which messages came back.
+/// Reports returned messages.
 struct Returned(Sender<(String, SendError)>);
 
 impl Application for Returned {
@@ -127,7 +127,7 @@ fn what_was_not_sent_comes_back_at_the_end() {
     }
 }
 
-/// Memory ends with the engine, whatever `unsent` says of connections.
+/// A memory queue ends with the engine, even if `unsent` keeps messages across connections.
 #[test]
 fn what_waits_in_memory_alone_comes_back_at_the_end() {
     for (offline, unsent, expected) in [
@@ -153,7 +153,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
     }
 }
 
-/// Tells which messages came back, and panics at each.
+/// Reports returned messages, and panics at each.
 struct Fragile(Sender<String>);
 
 impl Application for Fragile {
@@ -177,7 +177,7 @@ impl Application for Fragile {
 fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     let expected = ["a", "b", "c"].map(|id| format!("11={id}\\x01"));
     let ways = [Offline::Refuse, Offline::Queue];
-    // With power the engine is told that they are safe while it waits for the device.
+    // With durability power, the engine waits for the device before the messages are safe.
     let ways = ways.map(|way| [(way, Durability::Process), (way, Durability::Power)]);
     for (offline, durability) in ways.into_iter().flatten() {
         let dir = TempDir::new();
@@ -202,7 +202,7 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     }
 }
 
-/// With `offline = "store"` a message may overtake none that waits either.
+/// With `offline = "store"` a message must not overtake waiting messages either.
 #[test]
 fn what_is_held_back_keeps_its_order_without_a_connection() {
     let settings = venue(|s| s.queue.offline = Offline::Store);
@@ -217,7 +217,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     }
     assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
     handle.operate(&Action::ReleaseSending {}).unwrap();
-    // If the worker has not stored a and b yet, sending c does.
+    // If the worker has not stored a and b yet, sending c stores them.
     send(&handle, "c").unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=2|98=0|108=30");
@@ -229,7 +229,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     }
 }
 
-/// A message longer than the counterparty takes was handed over before that was known.
+/// The message was accepted before the counterparty's limit was known.
 #[test]
 fn what_cannot_be_sent_comes_back_at_once() {
     let (sender, returned) = channel();
@@ -268,7 +268,7 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }
 
-/// Sends nothing twice that is stale.
+/// Refuses to resend stale messages.
 struct Stale;
 
 impl Application for Stale {
@@ -312,7 +312,7 @@ fn during_the_pause_after_a_logon_messages_keep_their_order() {
     assert_eq!(handle.queued().len(), 2);
 }
 
-/// Tells how often the same was asked for, and has enough at the third time.
+/// Reports repeated resend requests, and gives up at the third.
 struct Patient(Sender<u32>);
 
 impl Application for Patient {
@@ -350,7 +350,8 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
     }
 }
 
-/// The counterparty takes back what we have kept already: that is counted.
+/// The counterparty's gap fill covers messages that we have already kept; these messages are
+/// counted.
 #[test]
 fn kept_messages_that_are_covered_are_counted() {
     let (engine, address) = start(vec![venue(|_| ())], || Echo);
@@ -363,7 +364,7 @@ fn kept_messages_that_are_covered_are_counted() {
     assert_eq!(engine.sessions().next().unwrap().counters().passed_over, 1);
 }
 
-/// Sends from within callbacks, where its thread has the session's lock.
+/// Sends from within a callback, where its thread holds the session's lock.
 struct FromWithin(std::sync::mpsc::Receiver<SessionHandle>, Option<SessionHandle>);
 
 impl Application for FromWithin {

@@ -1,4 +1,4 @@
-//! Stores of the user's own: that of the example obeys the laws, and engines take turns on it.
+//! Custom stores: the store of the example obeys the laws, and two engines use the store in turn.
 
 #[path = "../../examples/own_store/plain.rs"]
 mod plain;
@@ -45,7 +45,7 @@ fn what_another_process_writes_is_neither_cut_nor_written_over() {
     one.commit().unwrap();
     let whole = fs::read(&path).unwrap();
     let mut standby = PlainStore::open(&path, 9).unwrap();
-    // The half of a batch: of a process that writes it just now, or was killed.
+    // Half a batch, from a process that is writing now or was killed.
     fs::write(&path, [&whole[..], &[9, 0, 0]].concat()).unwrap();
     let other = PlainStore::open(&path, 9).unwrap();
     assert_eq!((other.numbers().next_in, fs::read(&path).unwrap().len()), (2, whole.len() + 3));
@@ -69,7 +69,7 @@ fn start(session: SessionSettings, path: &Path) -> Result<Engine, EngineError> {
         .start(|_| Box::new(Echo))
 }
 
-/// Logs on with this number, sends one order, logs out. Returns what came.
+/// Logs on with this number, sends one order, and logs out. Returns the received messages.
 fn day(address: SocketAddr, seq: u64) -> [String; 3] {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
@@ -86,7 +86,7 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
         let dir = TempDir::new();
         let path = dir.path().join("journal");
         let settings = venue(|s| s.store.refresh_on_logon = refresh_on_logon);
-        // Both are there from the beginning.
+        // Both engines exist from the beginning.
         let one = start(settings.clone(), &path).unwrap();
         let other = start(settings, &path).unwrap();
         let [logon, echo, _] = day(one.listening()[0], 1);
@@ -97,13 +97,13 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
                 assert_eq!((&*logon, &*next), ("35=A|34=4|98=0|108=30", "35=D|34=5|11=a"));
                 assert_eq!(other.sessions().next().unwrap().next_numbers(), (7, 7));
             }
-            // It knows nothing of the first day, and its store takes nothing.
+            // This engine does not know the first day, and its store accepts no record.
             false => assert_eq!((&*logon, &*next), ("", "")),
         }
     }
 }
 
-/// Refuses whoever is not called FRIEND.
+/// Refuses counterparties not named FRIEND.
 struct Choosy;
 
 impl Application for Choosy {

@@ -1,5 +1,5 @@
-//! Applications in threads of their own when something goes wrong: connections that end, stores
-//! that fail, others that wait.
+//! Application threads under faults: ended connections, failing stores, and other sessions that
+//! wait.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -20,7 +20,7 @@ use crate::switches::reopening::insist;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Does with each order what its ClOrdID(11) says, word by word.
+/// Carries out the ClOrdID(11) of each order, word by word.
 struct Actor {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -112,7 +112,7 @@ impl Stage {
         Self::with(settings, false, |_| None)
     }
 
-    /// One worker, and one thread for the applications if nothing else is said.
+    /// Starts one worker and, by default, one application thread.
     fn with(
         mut settings: Settings,
         waits_at_logon: bool,
@@ -169,19 +169,19 @@ fn other(change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
     other
 }
 
-/// Not only when a message comes that somebody answers.
+/// Also without a later message that the session must answer.
 #[test]
 fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     let stage = Stage::with(Settings::of(venue(|_| ())), true, |_| None);
     let mut wire = stage.log_on("CLIENT");
-    // Beyond all that its worker has to do at the logon.
+    // After everything that the worker does at the logon.
     wire.send("35=1|34=2|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x");
     stage.open();
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
-/// A session with an earlier message waits at most until the next check of slow callbacks.
+/// A session with an earlier message waits at most until the next check for slow callbacks.
 #[test]
 fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
     let mut settings = Settings::of(venue(|_| ()));
@@ -211,7 +211,7 @@ fn a_callback_sees_the_number_that_it_has_used() {
     stage.expect("sent 3, next 4");
 }
 
-/// It is told when the counterparty has logged on again and sent the message once more.
+/// The reject is reported after the counterparty has logged on again and resent the message.
 #[test]
 fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -223,7 +223,7 @@ fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     stage.is_over();
     let mut wire = stage.connect();
     wire.send("35=A|34=4|98=0|108=30");
-    // The session has the connection, and nobody reads from it yet.
+    // The session has the connection, and no thread reads from it yet.
     while stage.session("CLIENT").state() != State::LogonAwaited {
         thread::yield_now();
     }
@@ -233,7 +233,8 @@ fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
 }
 
-/// The application is asked what may be sent again when it is free, and the session goes on.
+/// The engine asks the application about resent messages when the application is free; the session
+/// continues meanwhile.
 #[test]
 fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -249,7 +250,7 @@ fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
         wire.send(&format!("35=1|34={seq}|112=alive?"));
         assert_eq!(wire.next(), format!("35=0|34={}|112=alive?", seq - 2));
     }
-    // The counterparty may ask for messages sent in the meantime too.
+    // The counterparty may also request messages sent in the meantime.
     wire.send("35=2|34=8|7=4|16=5");
     stage.open();
     let again = wire.next();
@@ -259,7 +260,7 @@ fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
     assert_eq!(wire.next(), "35=0|34=6|112=alive?");
 }
 
-/// Neither twice, nor out of their order.
+/// Waiting messages are delivered once and in order.
 #[test]
 fn what_waits_is_not_handed_over_again() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -281,7 +282,7 @@ fn what_waits_is_not_handed_over_again() {
     stage.expect("c");
 }
 
-/// In every way that there is, also into each other: nobody waits for the other's lock.
+/// Callbacks send in every possible way, also into each other's sessions, without a deadlock.
 #[test]
 fn callbacks_send_in_all_ways_at_once() {
     const ORDERS: usize = 200;
@@ -296,7 +297,8 @@ fn callbacks_send_in_all_ways_at_once() {
         }
     }
     for (client, wire) in &mut wires {
-        // One by the callback's session, one by its handle, one from the other session.
+        // One message through the callback's session, one through its handle, one from the other
+        // session.
         for seq in 2..2 + 3 * ORDERS {
             let line = wire.next();
             assert!(line.contains(&format!("|34={seq}|")), "{client}: {line}");
@@ -304,7 +306,7 @@ fn callbacks_send_in_all_ways_at_once() {
     }
 }
 
-/// As if it had been sent in the session's own thread just before the connection ended.
+/// The answer counts as sent just before the connection ended.
 #[test]
 fn an_answer_to_a_connection_that_has_ended_is_asked_for_again() {
     for is_back in [false, true] {
@@ -369,7 +371,7 @@ fn what_was_handed_over_no_longer_waits() {
     assert_eq!(wire.next(), "35=0|34=3|112=still here");
 }
 
-/// One that takes its time leaves the thread to others after each message.
+/// A slow application yields the thread to others after each message.
 #[test]
 fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     let sessions = vec![venue(|_| ()), other(|_| ())];
@@ -392,17 +394,17 @@ fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     assert!(before < 10, "{before} messages of the one before the other's first");
 }
 
-/// The behaviour and the contents of a store.
+/// The behavior and the contents of a store.
 #[derive(Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) fails: Arc<AtomicBool>,
-    /// Once, in a thread of the applications.
+    /// Panics once, in an application thread.
     panics: Arc<AtomicBool>,
-    /// The next number in of the last commit.
+    /// The next inbound number of the last commit.
     next_in: Arc<AtomicU64>,
 }
 
-/// A store that fails, or panics, as long as somebody says so.
+/// A store that fails or panics while the test says so.
 pub(crate) struct Bad {
     pub(crate) store: MemoryStore,
     pub(crate) does: Behaviour,
@@ -445,7 +447,7 @@ impl Store for Bad {
     }
 }
 
-/// A stage over such a store.
+/// Starts the fixture with such a store.
 fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
     let does = Behaviour::default();
     let of_store = does.clone();
@@ -456,11 +458,11 @@ fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
     (stage, does)
 }
 
-/// The writer of the message.
+/// The thread that writes the message.
 #[test]
 fn an_answer_is_stored_together_with_the_number_of_its_message() {
     let mut settings = Settings::of(venue(|_| ()));
-    // Nobody is called for the second one that waits.
+    // No application is called for the second waiting message.
     settings.engine.slow_callback = Duration::ZERO;
     let (stage, does) = badly_stored(settings);
     let mut wire = stage.log_on("CLIENT");
@@ -479,7 +481,7 @@ fn an_answer_is_stored_together_with_the_number_of_its_message() {
     stage.open();
 }
 
-/// Its answer is lost with the store's batch, so the message must come again.
+/// The answer is lost with the store's batch, so the message must arrive again.
 #[test]
 fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
@@ -504,7 +506,7 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     assert_eq!(wire.next(), "35=2|34=3|7=2|16=0");
 }
 
-/// It costs the session alone, wherever the engine is when the store panics.
+/// A panicking store affects only its session, at any point in the engine.
 #[test]
 fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone() {
     let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
@@ -520,7 +522,7 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
     stage.session("CLIENT").operate(&Action::Revive {}).unwrap();
-    // The end of the connection has made safe what the panic has left.
+    // The end of the connection has committed the state that the panic left.
     stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");
     assert_eq!(logon, "35=A|34=4|98=0|108=30");
@@ -529,7 +531,7 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     stage.expect("a");
 }
 
-/// Its store is free for another engine, and what it does then changes nothing any more.
+/// The store is free for another engine. Later actions of the old application have no effect.
 #[test]
 fn an_application_that_does_not_return_does_not_keep_the_store() {
     let dir = TempDir::new();

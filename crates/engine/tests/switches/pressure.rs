@@ -1,4 +1,4 @@
-//! Counterparties that do not read, queues that are full, and what the application hears of states.
+//! Counterparties that do not read, full queues, and the states reported to the application.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -12,12 +12,12 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// More than the buffers of two sockets take between them.
+/// More bytes than the buffers of two sockets hold.
 const FLOOD: usize = 24 << 20;
 const TEXT_BYTES: usize = 64 << 10;
 const TEXTS: usize = FLOOD / TEXT_BYTES;
 
-/// Tells of states, slow counterparties and ends; floods its own session if it is asked to.
+/// Reports states, slow counterparties and ends; floods its own session on request.
 struct Teller(Sender<String>);
 
 impl Teller {
@@ -54,7 +54,7 @@ impl Application for Teller {
             }
             SessionEvent::SlowConsumer | SessionEvent::CaughtUp => {
                 let is_slow = matches!(event, SessionEvent::SlowConsumer);
-                // It may send.
+                // The callback may send.
                 let sent = session.send("B", |news| _ = news.str(tag::TEXT, "hurry"));
                 self.tell(if is_slow { "slow" } else { "caught up" });
                 assert!(sent.is_ok());
@@ -113,12 +113,12 @@ fn send_text(handle: &SessionHandle) -> Result<Sent, SendError> {
     handle.send("B", |news| _ = news.str(tag::TEXT, &text))
 }
 
-/// Sends until nothing more is taken, or all of it is.
+/// Sends until a message is refused, or all are accepted.
 fn flood(handle: &SessionHandle) -> Result<(), SendError> {
     (0..TEXTS).try_for_each(|_| send_text(handle).map(drop))
 }
 
-/// Reads all of a flood. Returns how often we were told to hurry meanwhile.
+/// Reads a whole flood. Returns the number of "hurry" messages in it.
 fn read(wire: &mut Wire) -> usize {
     let (mut texts, mut hurries) = (0, 0);
     while texts < TEXTS {
@@ -171,7 +171,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
         hall.expect("Active to Disconnected");
         hall.expect("end: the counterparty does not read what is sent");
     }
-    // One that reads in time stays, whatever passes through.
+    // A counterparty that reads in time stays, no matter how many bytes pass.
     let hall = Hall::open(0, |s| {
         s.queue.slow_consumer_bytes = 1 << 20;
         s.queue.slow_consumer = SlowConsumer::Disconnect;
@@ -264,7 +264,7 @@ fn each_change_of_the_state_is_told_in_its_order() {
         hall.expect("LogoutSent to Disconnected");
         hall.expect("end: logged out");
 
-        // A connection that never logs on, and one that we log out.
+        // A connection that never logs on, and a session that we log out.
         let stranger = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
         stranger.end();
         let mut wire = logged_on_at(&hall, 3);

@@ -1,4 +1,4 @@
-//! Messages that wait for a logon: over restarts, within limits, until they expire.
+//! Messages that wait for a logon: across restarts, within limits, until they expire.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Tells which messages came back.
+/// Reports returned messages.
 struct Returned(Sender<(String, SendError)>);
 
 impl Application for Returned {
@@ -43,7 +43,7 @@ fn queueing(dir: &Path) -> SessionSettings {
     })
 }
 
-/// One process: the engine and what comes back.
+/// One process: the engine and its returned messages.
 struct Process {
     engine: Engine,
     returned: Receiver<(String, SendError)>,
@@ -61,7 +61,7 @@ impl Process {
         self.engine.listening()[0]
     }
 
-    /// Not to be held: it would keep the store open.
+    /// Returns a handle. Do not keep the handle: it would keep the store open.
     fn session(&self) -> SessionHandle {
         self.engine.sessions().next().unwrap()
     }
@@ -82,8 +82,8 @@ impl Process {
     }
 }
 
-/// Logs on with this number and answers with the next messages; ends with the answer to a
-/// TestRequest(1), behind which nothing else comes.
+/// Logs on with this number and checks the next messages. A final TestRequest(1) shows that nothing
+/// follows them.
 fn log_on(address: SocketAddr, seq: u64, expected: &[&str]) -> Wire {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
@@ -188,7 +188,7 @@ fn all_that_waits_counts_to_the_limit() {
     assert_eq!(accepted(&process), 4);
 }
 
-/// Seconds after noon.
+/// Returns noon plus this many seconds.
 fn at(seconds: u64) -> Now {
     let utc = Timestamp(1_795_262_400_000_000_000 + seconds as i64 * 1_000_000_000);
     Now { utc, monotonic_ns: seconds * 1_000_000_000 }
@@ -268,7 +268,7 @@ fn what_waits_is_sent_although_nothing_more_is_queued() {
         let process = Process::start(other);
         let mut wire = match offline {
             Offline::Refuse => log_on(process.address(), 1, &["35=D|34=2|11=a", "35=D|34=3|11=b"]),
-            // They have their numbers at once, and are asked for.
+            // Messages get their numbers at once, and are requested by the counterparty.
             _ => {
                 while process.session().next_numbers().1 < 3 {
                     std::thread::yield_now();

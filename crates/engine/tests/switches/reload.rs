@@ -1,5 +1,5 @@
-//! A reload of every key, with every feature switched on: no session is lost, whether its new
-//! settings are good or not.
+//! A reload of every key, with every feature enabled: no session is lost, whether its new settings
+//! are valid or not.
 //!
 //! Invariant: the keys come from the tables that read the file, so a new key is tried too.
 
@@ -20,15 +20,16 @@ use crate::settings_page::PARTS;
 use crate::switches::dynamic::{day, until};
 use crate::switches::{Echo, venue};
 
-/// Where the acceptors of the settings below listen.
+/// Address of the acceptors in the settings below.
 const PLAIN: &str = "127.77.3.1:4100";
 const SECURE: &str = "127.77.3.1:4101";
 const TEMPLATE: &str = "127.77.3.1:4102";
 
-/// Keys that need what this test has not: a cargo feature, a file with scenarios of its own.
+/// Keys that need more than this test has: a cargo feature, a file with separate scenarios.
 const NOT_TRIED: [&str; 2] = ["compress", "scenario"];
 
-/// Keys whose values cannot be guessed from their form: a value that is good for some session.
+/// Returns values for keys whose values cannot be guessed from their form. Each value is valid for
+/// some session.
 fn examples(key: &str, files: &Files) -> Vec<Value> {
     let text = match key {
         "address" => "'127.77.3.1:4109'",
@@ -96,11 +97,11 @@ fn examples(key: &str, files: &Files) -> Vec<Value> {
     vec![table["value"].clone()]
 }
 
-/// The hash of the password `x`.
+/// The hash of password `x`.
 const HASH: &str = "'$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzYWx0$\
     5pFn3rJTFfcFmuBTEyFTqRJ2nMUFXMmjTLxkBUPxqfs'";
 
-/// Values that fit the form of a key, as the reference describes it.
+/// Returns values that match the form of a key in the reference.
 fn guesses(part: &str, key: &str) -> Vec<Value> {
     let name = if part.is_empty() { key.to_owned() } else { format!("{part}.{key}") };
     let reference = Settings::reference(Some(&name)).or_else(|_| Settings::reference(Some(key)));
@@ -130,11 +131,11 @@ fn guesses(part: &str, key: &str) -> Vec<Value> {
     values
 }
 
-/// Files that settings name.
+/// Files that the settings name.
 struct Files {
     dir: TempDir,
     own: Signed,
-    /// The same in other files.
+    /// Copies in other files.
     copied: Signed,
     other: Signed,
     ca: String,
@@ -165,7 +166,7 @@ impl Files {
         Self { own, copied, other, ca, other_ca, crl, overlay: shown(&overlay), dir }
     }
 
-    /// Settings with every feature switched on.
+    /// Returns settings with every feature enabled.
     fn base(&self) -> Table {
         let dir = shown(self.dir.path());
         let Signed { certificate, key, .. } = &self.own;
@@ -201,7 +202,7 @@ impl Files {
             "#
         );
         let mut base: Table = toml::from_str(&(text + &self.sessions())).unwrap();
-        // Each session has all keys: a default that is a table would be merged with a new one.
+        // Each session has all keys, because a default table would be merged with a new one.
         let defaults = base.remove("defaults").unwrap();
         for session in base["session"].as_array_mut().unwrap() {
             let session = session.as_table_mut().unwrap();
@@ -212,7 +213,7 @@ impl Files {
         base
     }
 
-    /// One of each kind.
+    /// Returns one session of each kind.
     fn sessions(&self) -> String {
         let Signed { certificate, key, .. } = &self.own;
         let (certificate, key, ca) = (shown(certificate), shown(key), &self.ca);
@@ -268,7 +269,7 @@ impl Files {
     }
 }
 
-/// The table in which the keys of a part stand.
+/// Returns the table that contains the keys of a part.
 fn table_of<'t>(root: &'t mut Table, session: usize, path: &[&str]) -> Option<&'t mut Table> {
     let section = path.first().and_then(|name| name.strip_prefix('[')?.strip_suffix(']'));
     let (mut table, path) = match section {
@@ -296,8 +297,8 @@ fn parse(root: &Table) -> Result<Settings, String> {
     Settings::parse("reload.toml", &text).map_err(|error| error.to_string())
 }
 
-/// Settings with another value of the key in as many of these sessions as may have it; `None` for
-/// no value means that the key is left out.
+/// Returns settings with another value of the key, in all listed sessions that may have the key. A
+/// missing value removes the key.
 fn with(
     base: &Table,
     sessions: Range<usize>,
@@ -332,12 +333,12 @@ fn with(
     if Changes::between(&from, &to).is_empty() { Err(why) } else { Ok(to) }
 }
 
-/// A template has neither a store nor a handle.
+/// Returns true for a template, which has neither store nor handle.
 fn is_template(session: &SessionSettings) -> bool {
     session.role == Role::Acceptor && session.target_comp_id == "*"
 }
 
-/// The engine under test, and what it runs with.
+/// The engine under test, and its current settings.
 struct Subject {
     engine: Engine,
     now: Settings,
@@ -354,7 +355,7 @@ impl Subject {
         let failed = |id: &SessionId| {
             done.as_ref().is_ok_and(|done| done.failed.iter().any(|(failed, _)| failed == id))
         };
-        // A session that cannot begin runs as before, and the other sessions stay.
+        // A session that cannot start runs as before, and the other sessions stay.
         let expected = match &done {
             Err(_) => before.sessions,
             Ok(_) => {
@@ -416,7 +417,7 @@ fn a_reload_of_every_key_loses_no_session() {
                 let mut ranges = iter::once(0..count).chain((0..count).map(|one| one..one + 1));
                 ranges.any(|sessions| {
                     let change = (path, name, value.as_ref());
-                    // Sessions that this value keeps from beginning run as before.
+                    // Sessions that cannot start with this value run as before.
                     let done = with(&base, sessions, change).and_then(|to| subject.reload(&to));
                     done.map_err(|error| why = error).is_ok()
                 })
@@ -425,7 +426,7 @@ fn a_reload_of_every_key_loses_no_session() {
                 untried.push(format!("{table}.{}: {why}", key.name));
                 continue;
             }
-            // Once more with stores that cannot be opened: each session runs as before.
+            // Again with stores that cannot be opened: each session runs as before.
             let mut broken = subject.now.clone();
             for session in &mut broken.sessions {
                 session.store.store_dir = files.dir.path().join("file");
@@ -436,7 +437,7 @@ fn a_reload_of_every_key_loses_no_session() {
             let refused = broken.sessions.iter().filter(|session| !is_template(session)).count();
             assert_eq!(done.failed.len(), refused, "{table}.{}", key.name);
         }
-        // And back: both trade.
+        // Back to the first settings: both sessions trade.
         let done = subject.reload(&from).unwrap();
         assert!(done.failed.is_empty(), "{table}: {:?}", done.failed);
         for (name, at) in [("CLIENT", plain), ("MADE", template)] {
@@ -448,7 +449,7 @@ fn a_reload_of_every_key_loses_no_session() {
     assert!(untried.is_empty(), "give these keys an example: {}", untried.join("\n"));
 }
 
-/// Removes a session that a template has made; its name and its files are free then.
+/// Removes a template session, which frees its name and its files.
 fn remove(engine: &mut Engine, name: &str) {
     let id = SessionId::new(transfix::BeginString::Fix44, "VENUE", name);
     let removed = engine.remove(&id, "", Duration::ZERO);
@@ -465,7 +466,7 @@ fn acceptor(at: &str, name: &str, dir: &TempDir) -> SessionSettings {
     })
 }
 
-/// Settings with which no store can be opened.
+/// Returns settings with which no store can be opened.
 fn broken(settings: &Settings, names: &[&str], dir: &TempDir) -> Settings {
     std::fs::write(dir.path().join("file"), "").unwrap();
     let mut broken = settings.clone();
@@ -486,14 +487,14 @@ fn a_session_runs_as_before_where_its_log_cannot_be_opened_any_more() {
     let from = Settings::of(session);
     let mut engine = Engine::start(&from, |_| Box::new(Echo)).unwrap();
     let at = engine.listening()[0];
-    // A file stands where the logs were.
+    // A file replaces the log directory.
     std::fs::rename(&log, dir.path().join("away")).unwrap();
     std::fs::write(&log, "").unwrap();
     let done =
         engine.reload(&from, &broken(&from, &["CLIENT"], &dir), Duration::ZERO, |_| Box::new(Echo));
     assert_eq!(done.unwrap().settings.sessions.len(), 1);
     assert_eq!(day(at, "CLIENT", 1)[1], "35=D|34=2|11=a");
-    // As soon as there is room for them, the lines that have waited are written.
+    // As soon as the log can be written, the buffered lines are written.
     std::fs::remove_file(&log).unwrap();
     let lines = log.join("FIX.4.4-VENUE-CLIENT.in.log");
     until(|| std::fs::read_to_string(&lines).is_ok_and(|text| text.contains("\u{1}11=a")));

@@ -1,4 +1,5 @@
-//! A store that fails and is mended: its session comes back by itself, the others never notice.
+//! A store that fails and is repaired: its session recovers automatically, and the others are not
+//! affected.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, logged_on, venue};
 
-/// A store on a disk that is full as long as somebody says so.
+/// A store on a disk that is full while the test says so.
 struct Ailing {
     store: MemoryStore,
     is_full: Arc<AtomicBool>,
@@ -63,7 +64,7 @@ impl Store for Ailing {
     }
 }
 
-/// Logs on as often as it takes, and answers with what comes back first.
+/// Repeats the logon until the session accepts it, and returns the first answer.
 pub(crate) fn insist(address: SocketAddr, logon: &str) -> (Wire, String) {
     loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);

@@ -1,4 +1,4 @@
-//! Counterparties that no settings name: sent away, or given a session made from a template.
+//! Counterparties without settings: refused, or served by a session from a template.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine,
     (engine, address)
 }
 
-/// The answer to a Logon(A) of this counterparty.
+/// Returns the answer to a Logon(A) of this counterparty.
 fn log_on(address: SocketAddr, name: &str, seq: u64) -> (Wire, String) {
     log_on_with(address, name, &format!("34={seq}|98=0|108=30"))
 }
@@ -80,8 +80,8 @@ fn whom_the_settings_name_is_not_of_the_template() {
     assert_eq!(log_on(address, "OTHER", 1).1, WELCOME);
 }
 
-/// Its session waits for the answer to a Logout(5) and begins anew: a Logon(A) waits for it, and
-/// the template is not for it.
+/// The named session waits for the answer to a Logout(5) and restarts. A Logon(A) waits for this
+/// session and does not use the template.
 #[test]
 fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let dir = TempDir::new();
@@ -113,7 +113,7 @@ fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     });
 }
 
-/// The template is the only one at its address, and comes back at another port.
+/// The only template at its address moves to another port.
 #[test]
 fn sessions_of_a_template_are_found_after_it_has_changed() {
     let dir = TempDir::new();
@@ -134,7 +134,7 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
         wire.send(&format!("35=5|34={next}"));
         assert_eq!(wire.next(), format!("35=5|34={next}"), "it has heard nothing of it");
         next += 1;
-        // Its end is noted a little later.
+        // The end is recorded slightly later.
         until(|| {
             let answer;
             (wire, answer) = log_on(engine.listening()[0], "CLIENT", next);
@@ -145,7 +145,8 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     }
 }
 
-/// With a session of its own in the new settings, and without one again.
+/// The new settings give the counterparty a named session, and later settings remove the session
+/// again.
 #[test]
 fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let dir = TempDir::new();
@@ -164,7 +165,7 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let mut next = 1;
     for round in 0..6 {
         let beat = if round % 2 == 0 { 30 } else { 7 };
-        // That it may come the acceptor hears a little later.
+        // The acceptor learns about the session slightly later.
         let mut wire = None;
         until(|| {
             let (found, answer) = log_on(address, "CLIENT", next);
@@ -197,7 +198,7 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(refused, "FIX.4.4:VENUE->* is a template; Engine::builder().admit() says whom");
 }
 
-/// Lets in who knows the password, and counts how many tried.
+/// Checks the password, and counts the attempts.
 struct Doorkeeper(Arc<AtomicU32>);
 
 impl Application for Doorkeeper {
@@ -262,14 +263,14 @@ fn strangers_are_judged_before_anything_is_made() {
     assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     assert_eq!(opened.load(Ordering::Relaxed), 0, "nor a store of the user's own");
-    // Nobody has used up the one session that may be made; its Logon(A) is judged once.
+    // The one possible session is still free; its Logon(A) is judged once.
     let known = "34=1|98=0|108=30|554=sesame";
     let (wire, said) = log_on_with(address, "CLIENT", known);
     assert_eq!(said, WELCOME);
     assert_eq!(judged.load(Ordering::Relaxed), 3);
     let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(left.filter(|path| path.is_dir()).count(), 1, "one store");
-    // Each further one too, by the session itself.
+    // The session itself judges each further Logon(A), too.
     drop(wire);
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let session = engine.session(&id).unwrap();

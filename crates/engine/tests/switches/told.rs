@@ -1,4 +1,4 @@
-//! The events that an application receives besides messages, and the recovery of a session.
+//! Events besides messages that an application receives, and the recovery of a session.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -25,8 +25,8 @@ enum Event {
     Ended(Disconnect, String),
 }
 
-/// Tells all that happens, answers each order, and panics at one that is named so: before its
-/// answer, or behind it.
+/// Records all events and answers each order. An order with a special name panics before or after
+/// its answer.
 struct Told(Sender<Event>);
 
 impl Application for Told {
@@ -87,7 +87,7 @@ impl Hall {
         Self::over(settings, None)
     }
 
-    /// Over a store that loses its batch and fails while the flag is up.
+    /// Starts over a store that loses its batch and fails while the flag is set.
     fn over(settings: SessionSettings, fails: Option<Arc<AtomicBool>>) -> Self {
         let (sender, events) = channel();
         let settings = Settings::of(settings);
@@ -115,7 +115,7 @@ impl Hall {
         self.events.recv_timeout(LONG).unwrap()
     }
 
-    /// Logs on again once the session is back, with this number.
+    /// Logs on again with this number, once the session has recovered.
     fn come_back(&self, seq: u64) -> Wire {
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
@@ -176,7 +176,8 @@ fn the_counterpartys_words_reach_the_application() {
         Event::Rejected(by, seq, msg_type.to_owned(), why.to_owned())
     };
     assert_eq!(hall.next(), told(by_session, 2, "B", "no such news"));
-    // Not once more as a duplicate; and the store knows the type where the Reject(3) is silent.
+    // A duplicate is not reported again. The store supplies the message type if the Reject(3) lacks
+    // it.
     wire.send("35=3|34=2|43=Y|45=2|58=no such news");
     wire.send("35=3|34=3|45=2|58=once more");
     assert_eq!(hall.next(), told(by_session, 2, "B", "once more"));
@@ -213,7 +214,7 @@ fn a_reject_that_answers_our_logon_is_told_with_its_text() {
     }
 }
 
-/// The message itself is wrong, and the application has only found it out.
+/// The inbound message is invalid, but only the application detects the fault.
 #[test]
 fn what_a_getter_refuses_is_answered_by_reject() {
     for application_threads in [0, 2] {
@@ -269,7 +270,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     assert_eq!(wire.next(), "", "its answer has not left");
     assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
     fails.store(false, Ordering::SeqCst);
-    // No restart: the operator calls, or the session waits a second.
+    // Recovery needs no restart: an operator's action, or a wait of one second.
     hall.session.operate(&Action::Revive {}).unwrap();
     let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
@@ -284,7 +285,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
         let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
-        // The action does nothing to a healthy session and is not kept for later.
+        // The action has no effect on a healthy session and is not kept for later.
         hall.session.operate(&Action::Revive {}).unwrap();
         wire.send("35=D|34=2|11=a");
         assert_eq!(hall.next(), Event::Message("a".to_owned()));
@@ -302,7 +303,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         }
         let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
-        // The message counts; what was sent before goes out again.
+        // The message counts as received. Earlier answers are resent.
         let mut wire = hall.come_back(4);
         wire.send("35=2|34=5|7=1|16=0");
         assert!(wire.next().starts_with("35=4|34=1|"));
@@ -330,8 +331,8 @@ fn an_answer_outlives_the_panic_behind_it() {
     assert!(answer.starts_with("35=8|34=2|43=Y|") && answer.ends_with("11=panic late"), "{answer}");
 }
 
-/// Panics at the first News(B) that a thread of the name [`SENDER`] writes. (A worker that is in
-/// a turn just then writes it in place of the sender.)
+/// Panics at the first News(B) written by a thread named [`SENDER`]. If a worker is in a turn at
+/// that moment, the worker writes the message instead.
 struct Shy {
     panics: Arc<AtomicBool>,
     ended: Sender<Disconnect>,
@@ -382,7 +383,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     session.operate(&Action::Revive {}).unwrap();
     drop(wire);
     assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
-    // Until it is back, it refuses connections.
+    // The session refuses connections until it has recovered.
     let mut wire = loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send("35=A|34=1|98=0|108=30|141=Y");
@@ -394,7 +395,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     assert!(wire.next().starts_with("35=B|"));
 }
 
-/// Panics once, when it is told that the session logs out.
+/// Panics once, when the session's logout is reported.
 struct Unwilling {
     panics: AtomicBool,
     ended: Sender<Disconnect>,
@@ -433,7 +434,7 @@ fn a_panic_in_the_thread_of_an_operator_costs_the_session_alone() {
     drop(logged_on_again(&session, address));
 }
 
-/// The session has come back from a panic, and an operator lets it log on again.
+/// Logs on again after the session recovered from a panic and an operator allowed the logon.
 fn logged_on_again(session: &SessionHandle, address: SocketAddr) -> Wire {
     loop {
         let _ = session.operate(&Action::LogOn {});

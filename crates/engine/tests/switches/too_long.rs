@@ -1,12 +1,12 @@
-//! Messages longer than `message_bytes_max`: nothing in them is taken for a message.
+//! Messages longer than `message_bytes_max`: no part of them is parsed as a message.
 
 use transfix::{Mode, SessionSettings, TooLongPolicy};
 
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, logged_on, start, venue};
 
-/// An order whose RawData(96) holds another whole order with the same number, so that nothing would
-/// be missing if that were taken; padded to at least `bytes`.
+/// Returns an order whose RawData(96) contains another whole order with the same number, padded to
+/// at least `bytes`. If the inner order were accepted, no gap would reveal the mistake.
 fn hiding_an_order(wire: &Wire, seq: u64, bytes: usize) -> Vec<u8> {
     let mut data = wire.frame(&format!("35=D|34={seq}|11=forged"));
     let padding = bytes.saturating_sub(data.len());
@@ -17,7 +17,7 @@ fn hiding_an_order(wire: &Wire, seq: u64, bytes: usize) -> Vec<u8> {
     rewrap(&frame)
 }
 
-/// The same fields with BodyLength(9) and CheckSum(10) as they should be.
+/// Returns the same fields with correct BodyLength(9) and CheckSum(10).
 fn rewrap(frame: &[u8]) -> Vec<u8> {
     let body = frame.windows(4).position(|w| w == b"\x0135=").unwrap() + 1;
     let body = &frame[body..frame.len() - 7];

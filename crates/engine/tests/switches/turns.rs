@@ -1,4 +1,4 @@
-//! The cost of a burst of one session for the other sessions of its worker.
+//! The effect of one session's burst on the other sessions of its worker.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{Echo, LONG, logged_on, start, venue};
 
-/// Tells whose message came; at an order named `wait` it waits.
+/// Reports the session of each message; blocks at an order named `wait`.
 struct Teller {
     name: &'static str,
     seen: Sender<&'static str>,
@@ -35,7 +35,7 @@ impl Application for Teller {
         true
     }
 
-    /// Tells the orders that are sent.
+    /// Reports sent orders.
     fn on_wire(&mut self, direction: Direction, message: &[u8], _: &SessionView<'_>) {
         if direction == Direction::Outbound
             && message.windows(6).any(|bytes| bytes == b"\x0135=D\x01")
@@ -47,20 +47,21 @@ impl Application for Teller {
 
 const BURST: usize = 60;
 
-/// How the messages of a burst come.
+/// How the messages of a burst arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Burst {
-    /// One after the other.
+    /// In sequence.
     InOrder,
-    /// With the end of the stream behind them.
+    /// In sequence, followed by the end of the stream.
     AndTheEnd,
-    /// The first one last: the others wait for it above a gap.
+    /// In reverse: the first message arrives last, so the others wait above a gap.
     Reversed,
-    /// From other threads, to be sent.
+    /// Sent from other threads.
     Outbound,
 }
 
-/// The sessions whose messages came, in their order, where all had come before one was looked at.
+/// Returns the order of sessions in which messages were delivered, if all had arrived before the
+/// first delivery.
 fn order_of(turn_messages_max: u32, burst: Burst) -> Vec<&'static str> {
     let names = ["GATE", "FIRST", "SECOND"];
     let sessions = names.map(|name| {
@@ -122,13 +123,13 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
             assert_eq!(longest_run(&order), max as usize, "messages in a row: {burst:?}");
         }
     }
-    // Kept messages are a part of the turn; those that come while none can be delivered are not
-    // seen here.
+    // Kept messages are part of the turn. Messages that arrive while none can be delivered are not
+    // visible here.
     for max in [5, 20] {
         assert!(longest_run(&order_of(max, Burst::Reversed)) <= max as usize);
     }
     for burst in [Burst::InOrder, Burst::Outbound] {
-        // As many as one read brings.
+        // Up to the number of messages in one read.
         assert!(longest_run(&order_of(1_000, burst)) > 20, "{burst:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! Applications in threads of their own that are not available, or have more than may wait.
+//! Application threads that are unavailable, or have more messages than may wait.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,11 +13,11 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// A bound for loops that end much earlier.
+/// Timeout for loops that end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// Tells each offer, and answers each order that it takes. It does not take the first offer of an
-/// order whose name begins with `busy`; one named `wait` or `busy wait` waits for the test first.
+/// Reports each offer, and answers each accepted order. An order named `busy…` is declined at the
+/// first offer. An order named `wait` or `busy wait` blocks for the test first.
 struct Choosy {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -73,13 +73,13 @@ impl Rig {
         logged_on(self.engine.listening()[0])
     }
 
-    /// Logs on again with this number; returns the answer too.
+    /// Logs on again with this number. Returns the answer too.
     fn wire_again(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
             wire.send(&format!("35=A|34={seq}|98=0|108=30"));
-            // While the connection before is still there, this one is closed.
+            // The acceptor closes this connection while the previous one is still open.
             let answer = wire.next();
             if !answer.is_empty() {
                 return (wire, answer);
@@ -94,7 +94,7 @@ impl Rig {
     }
 }
 
-/// Sends these orders in one write, the first with this number.
+/// Sends these orders in one write; the first order has number `first`.
 fn send_orders(wire: &mut Wire, first: u64, ids: &[String]) {
     let orders = (first..).zip(ids).map(|(seq, id)| wire.frame(&format!("35=D|34={seq}|11={id}")));
     let orders = orders.collect::<Vec<_>>().concat();
@@ -131,7 +131,7 @@ fn messages_that_are_taken_at_the_second_offer_keep_their_order() {
     }
 }
 
-/// The message is nowhere else any more: the next connection begins with it.
+/// The message exists nowhere else: the next connection starts with it.
 #[test]
 fn a_message_of_before_a_reset_is_offered_in_the_next_connection() {
     for retries in [0, 1] {

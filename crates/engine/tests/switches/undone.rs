@@ -1,5 +1,5 @@
-//! A store that fails once under an application in threads of its own: the application has each
-//! message once, or is told which are undone before it has them again.
+//! A store that fails once while applications run in separate threads: the application gets each
+//! message once, or learns which messages were rolled back before it gets them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,17 +18,17 @@ use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{logged_on, venue};
 
-/// A bound for loops that end much earlier.
+/// Timeout for loops that end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// The call of the store that fails.
+/// The store call that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Put,
     Commit,
 }
 
-/// Fails at one call, and takes nothing more until it is opened again.
+/// Fails at one call, and accepts nothing until it is reopened.
 struct FailsOnce {
     store: MemoryStore,
     call: Call,
@@ -85,8 +85,8 @@ enum Seen {
     Ended(Disconnect),
 }
 
-/// Answers each order, and waits for the test in the call for the first. Its answer to one order,
-/// or what is stored just before, finds the store failing.
+/// Answers each order, and blocks in the first one. The store fails at the answer to a chosen
+/// order, or at the batch just before that answer.
 struct Teller {
     seen: Sender<Seen>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -131,7 +131,7 @@ struct Rig {
     seen: Receiver<Seen>,
     open: Sender<()>,
     fails: Arc<AtomicBool>,
-    /// Where each answer came, by the number of its order.
+    /// The number of each answer, by the number of its order.
     answers: BTreeMap<u64, u64>,
 }
 
@@ -160,8 +160,8 @@ impl Rig {
         Self { engine: engine.unwrap(), seen, open, fails, answers: BTreeMap::new() }
     }
 
-    /// Reads up to the end of the connection, or until each order has its answer. Returns the
-    /// number from which messages are asked for again.
+    /// Reads to the end of the connection, or until each order is answered. Returns BeginSeqNo(7)
+    /// of a ResendRequest(2), if one arrives.
     fn read(&mut self, wire: &mut Wire) -> Option<u64> {
         while self.answers.len() as u64 != LAST - 1 {
             let line = wire.next();
@@ -183,12 +183,12 @@ impl Rig {
         None
     }
 
-    /// Logs on again with the number behind the orders, once the session is back.
+    /// Logs on again with the number after the orders, once the session has recovered.
     fn come_back(&self) -> Wire {
         self.log_on(LAST + 1).0
     }
 
-    /// Logs on with this number, once the session is back. Returns the answer too.
+    /// Logs on with this number, once the session has recovered. Returns the answer too.
     fn log_on(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
@@ -203,7 +203,7 @@ impl Rig {
         }
     }
 
-    /// Each order counts once in the end; each end of a connection was that of the store.
+    /// Checks that each order counts once in the end, and that only the store ended connections.
     fn check(&self, case: &str) {
         let mut had = BTreeSet::new();
         let mut ends = 0;
@@ -239,8 +239,8 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
             let mut rig = Rig::start(call, fails_at);
             let mut wire = logged_on(rig.engine.listening()[0]);
             orders(&mut wire, 2, "");
-            // TestRequest(1) would take the number of the logon: the call itself says that the
-            // orders are there.
+            // A TestRequest(1) would consume the number of the logon, so the counter shows that the
+            // orders have arrived.
             let handle = rig.engine.sessions().next().unwrap();
             until(|| handle.counters().messages_in >= LAST);
             rig.open.send(()).unwrap();
@@ -261,7 +261,7 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
     }
 }
 
-/// Three messages are sent without a connection; the store refuses the second one.
+/// Three messages are sent without a connection; the store refuses the second.
 #[test]
 fn a_message_that_a_store_refuses_without_a_connection_takes_no_number() {
     for call in [Call::Put, Call::Commit] {

@@ -1,4 +1,4 @@
-//! A counterparty on a raw socket that speaks in lines such as `35=0|34=2`.
+//! A counterparty on a raw socket that uses lines such as `35=0|34=2`.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -8,7 +8,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, fra
 
 use crate::switches::LONG;
 
-/// A connection to the engine under test, which is `VENUE`; the counterparty is `CLIENT`.
+/// A connection from `CLIENT` to the engine under test, `VENUE`.
 pub(crate) struct Wire {
     socket: TcpStream,
     begin_string: BeginString,
@@ -20,7 +20,7 @@ impl Wire {
         Self::of(TcpStream::connect(to).unwrap(), begin_string)
     }
 
-    /// A connection that the engine has begun.
+    /// Wraps a connection that the engine opened.
     pub(crate) fn of(socket: TcpStream, begin_string: BeginString) -> Self {
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
@@ -51,7 +51,7 @@ impl Wire {
         out
     }
 
-    /// Sends any bytes; what finds the connection closed is lost.
+    /// Sends any bytes. Bytes to a closed connection are lost.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         if let Err(error) = self.socket.write_all(bytes) {
             let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -59,12 +59,12 @@ impl Wire {
         }
     }
 
-    /// Sends nothing more.
+    /// Shuts down sending.
     pub(crate) fn end(&self) {
         self.socket.shutdown(std::net::Shutdown::Write).unwrap();
     }
 
-    /// The next message, without framing, CompIDs and SendingTime(52); empty at the end.
+    /// Returns the next message without framing, CompIDs and SendingTime(52); empty at the end.
     pub(crate) fn next(&mut self) -> String {
         let bytes = self.next_frame();
         if bytes.is_empty() {
@@ -78,7 +78,7 @@ impl Wire {
         fields.join("|")
     }
 
-    /// The bytes of the next message; none at the end.
+    /// Returns the bytes of the next message; empty at the end.
     pub(crate) fn next_frame(&mut self) -> Vec<u8> {
         loop {
             if let Frame::Whole(end) = frame::split(&self.read, Limits::default()) {
@@ -88,7 +88,7 @@ impl Wire {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Vec::new(),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
-                // It was closed before it had read all that we sent.
+                // The engine closed the connection with our bytes unread.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Vec::new(),
                 Err(error) => panic!("no answer: {error}"),
             }

@@ -1,5 +1,5 @@
 //! The engine closes a TLS connection at once if it ends within a record, after tickets, with an
-//! alert or by a reset. No mode and no role needs a timer.
+//! alert or by a reset. This needs no timer in any mode or role.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -17,29 +17,29 @@ use transfix_transport::tls::{
 use super::*;
 
 const MODES: [Mode; 4] = [Mode::Pool, Mode::Dedicated, Mode::Spin, Mode::Polled];
-/// No timer of a session ends a connection within a test.
+/// No session timer may end a connection within a test.
 const NEVER: Duration = Duration::from_hours(1);
 
 /// How the counterparty ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Half of what it has to say, and the end of TCP, in one packet.
+    /// Half of the pending bytes and the FIN, in one packet.
     Half,
-    /// All of it, and the end of TCP, in one packet.
+    /// All pending bytes and the FIN, in one packet.
     Whole,
-    /// All of it and `close_notify`; TCP stays open.
+    /// All pending bytes and `close_notify`; TCP stays open.
     CloseNotify,
-    /// All of it and a fatal alert; TCP stays open.
+    /// All pending bytes and a fatal alert; TCP stays open.
     Alert,
-    /// All of it, and a reset of TCP behind it.
+    /// All pending bytes, followed by a TCP reset.
     Reset,
 }
 
-/// The engine's end of a connection that is reset is not seen; that the next connection is served
-/// is: a reset is not the last.
+/// After a reset the engine's close cannot be observed, only that the next connection is served.
+/// The reset is therefore not the last case.
 const ENDS: [End; 5] = [End::Half, End::Reset, End::Whole, End::CloseNotify, End::Alert];
 
-/// A counterparty whose TLS is apart from its socket: the test decides what goes out when.
+/// A counterparty with TLS separate from its socket: the test decides when bytes are sent.
 struct Far {
     tls: TlsStream,
     tap: MemoryStream,
@@ -80,7 +80,7 @@ impl Far {
         Self { tls, tap, socket, read: Vec::new(), seq: 1, ids, is_closed: false }
     }
 
-    /// Takes what the engine has sent, and lets the TLS of this side see it.
+    /// Receives the engine's bytes and passes them to this side's TLS.
     fn take(&mut self) {
         let mut bytes = [0; 4096];
         match self.socket.read(&mut bytes) {
@@ -93,7 +93,7 @@ impl Far {
         }
     }
 
-    /// The bytes that this side has to send.
+    /// Returns the bytes that this side's TLS has to send.
     fn unsent(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 1 << 16];
         let n = self.tap.read(&mut bytes).unwrap_or(0);
@@ -101,7 +101,7 @@ impl Far {
         bytes
     }
 
-    /// The next message of the engine, as long as everything goes out.
+    /// Returns the engine's next message. All pending bytes are sent.
     fn next(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             self.take();
@@ -111,7 +111,7 @@ impl Far {
         })
     }
 
-    /// The next message of the engine; what this side has to send from here on stays in the tap.
+    /// Returns the engine's next message. New pending bytes stay in the tap.
     fn next_alone(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             if self.tls.is_handshaking() {
@@ -142,13 +142,12 @@ impl Far {
         assert_eq!(self.tls.write(&out).unwrap(), out.len());
     }
 
-    /// Ends the connection behind what this side has to say, and waits until the engine has closed
-    /// its end.
+    /// Ends the connection after the pending bytes, and waits until the engine closes its end.
     fn end(mut self, engine: &mut Engine, how: End) {
         match how {
             End::CloseNotify => self.tls.shutdown().unwrap(),
             End::Alert => {
-                // No record of TLS.
+                // These bytes are not a TLS record.
                 self.tap.write(b"8=FIX.4.4\x01").unwrap();
                 self.tls.read(&mut [0; 1]).unwrap_err();
             }
@@ -163,7 +162,7 @@ impl Far {
             self.socket.write_all(&bytes).unwrap();
             return SockRef::from(&self.socket).set_linger(Some(Duration::ZERO)).unwrap();
         }
-        // The end goes out in the packet of the last bytes: one event tells of both.
+        // The end is sent in the packet of the last bytes, so one event reports both.
         SockRef::from(&self.socket).set_tcp_cork(true).unwrap();
         self.socket.write_all(&bytes).unwrap();
         match how {
@@ -187,7 +186,7 @@ fn files(firms: &Firms, own: &Signed) -> TlsFiles {
     }
 }
 
-/// Waits for something, and drives the sessions of mode `polled` meanwhile.
+/// Waits for `look` to succeed, and polls sessions of mode `polled` meanwhile.
 fn until<T>(engine: &mut Engine, mut look: impl FnMut(&mut Engine) -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -218,7 +217,7 @@ fn of_an_acceptor_before_and_after_the_logon() {
         for end in ENDS {
             println!("{mode:?} {end:?}");
             let logon = "98=0\x01108=3600\x01141=Y\x01";
-            // Half of a Logon(A): the connection belongs to no session yet.
+            // Half a Logon(A): the connection belongs to no session yet.
             let mut far = Far::connect(&firms, to);
             while far.tls.is_handshaking() {
                 far.take();
@@ -236,7 +235,7 @@ fn of_an_acceptor_before_and_after_the_logon() {
                 }
             }
             far.say("A", logon);
-            // It is not refused because of the connection before.
+            // The previous connection does not cause a refusal.
             assert!(far.next(&mut venue.engine).contains("\x0135=A\x01"), "{mode:?} {end:?}");
             far.say("0", "");
             far.end(&mut venue.engine, end);
@@ -256,7 +255,7 @@ fn of_an_initiator_before_and_after_the_logon() {
         let mut client = Side::start(settings);
         for end in ENDS {
             println!("{mode:?} {end:?}");
-            // The tickets behind the handshake are all that comes.
+            // Only the tickets follow the handshake.
             let mut far = Far::accept(&firms, &listener, &mut client.engine);
             assert!(far.next_alone(&mut client.engine).contains("\x0135=A\x01"));
             events::take();

@@ -1,5 +1,5 @@
-//! Certificates of ours that end: what the log says, what a program reads, and when, by a
-//! clock that the test turns.
+//! Expiry of our certificates: log lines, the status that a program reads, and their timing, with a
+//! clock set by the test.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use transfix_transport::{Registry, SocketOptions, Token};
 use super::*;
 
 const DAY_S: u64 = 24 * 60 * 60;
-/// Longest wait of a thread: as soon it looks what time it is.
+/// Longest wait of a thread, so that each thread soon reads the new time.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The machine, but for its clocks, which go on by leaps.
+/// A machine whose clocks the test moves forward.
 #[derive(Clone)]
 struct Turned(Arc<AtomicU64>);
 
@@ -25,12 +25,12 @@ impl Turned {
         Self(Arc::new(AtomicU64::new(0)))
     }
 
-    /// In seconds of Unix time.
+    /// Returns seconds of Unix time.
     fn now_s(&self) -> u64 {
         u64::try_from(self.now().utc.0 / 1_000_000_000).unwrap()
     }
 
-    /// Goes on by so many days.
+    /// Moves the clocks forward by this many days.
     fn turn(&self, days: u64) {
         self.0.fetch_add(days * DAY_S * 1_000_000_000, Ordering::SeqCst);
     }
@@ -88,14 +88,14 @@ fn start(settings: &Settings, clock: &Turned) -> Engine {
     builder.start(|_| Box::new(Recorder(channel().0))).unwrap()
 }
 
-/// The only certificate.
+/// Returns the status of the only certificate.
 fn only(engine: &Engine) -> CertificateStatus {
     let mut all = engine.certificates().all();
     assert_eq!(all.len(), 1, "{all:?}");
     all.remove(0)
 }
 
-/// The log lines about ends, up to this one.
+/// Returns the log lines about expiry, up to the line with this text.
 fn ends_told_until(text: &str) -> Vec<String> {
     let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
     while begin.elapsed() < LONG {
@@ -112,7 +112,7 @@ fn ends_told_until(text: &str) -> Vec<String> {
 #[test]
 fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
     let _alone = alone();
-    // With the thread that looks for slow callbacks, and with none that is there already.
+    // With and without the thread that checks for slow callbacks.
     for slow_callback in [Duration::from_secs(1), Duration::ZERO] {
         let mut firms = Firms::new();
         let clock = Turned::new();
@@ -140,7 +140,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
             assert!(lines[0].contains("CN=venue.example (sha256:"), "{lines:?}");
             assert_eq!(only(&venue).days_left, left);
         }
-        // Read again, the same certificate is no news; another one in its place is.
+        // Rereading the same certificate logs nothing; a changed certificate does.
         fs::copy(&firms.venue.certificate, firms.dir.path().join("same")).unwrap();
         fs::rename(firms.dir.path().join("same"), &firms.venue.certificate).unwrap();
         clock.turn(1);
@@ -149,7 +149,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         let next = firms.authority.sign(&["venue.example"], 11, next);
         fs::copy(&next.certificate, &firms.venue.certificate).unwrap();
         clock.turn(1);
-        // Its key is not there yet.
+        // The key file is not replaced yet.
         ends_told_until("changed certificates are unusable");
         let status = only(&venue);
         assert!(status.refused.unwrap().ends_with("they do not belong together"));
@@ -182,7 +182,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     let handle = client.certificates();
     let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
     assert_eq!(only(&client).shown_by, shown_by);
-    // One more session changes nothing of that; an engine that has stopped shows nothing.
+    // Another session with the certificate changes nothing. A stopped engine shows no certificate.
     let mut client = client;
     client.add(&sessions[2], Box::new(Recorder(channel().0))).unwrap();
     assert_eq!(handle.all()[0].shown_by.len(), 3);

@@ -1,5 +1,5 @@
-//! Many who begin TLS and stop somewhere: an honest session goes on, honest logons come
-//! through, and all comes back.
+//! Many clients begin TLS and stop at some stage: an honest session continues, honest logons
+//! succeed, and all resources are freed.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -10,26 +10,26 @@ use transfix_transport::{Stream, memory};
 
 use super::*;
 
-/// How far a stranger goes.
+/// The stage at which a stranger stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Not a byte.
+    /// Sends no byte.
     Silence,
     HalfHello,
-    /// The server answers, and waits.
+    /// Sends a ClientHello; the server answers and waits.
     Hello,
     Garbage,
-    /// A record as long as any may be, of which the end does not come.
+    /// Sends the start of a record of maximum length.
     LongRecord,
 }
 
 const STAGES: [Stage; 5] =
     [Stage::Silence, Stage::HalfHello, Stage::Hello, Stage::Garbage, Stage::LongRecord];
-/// Connections of one stage, and how many may wait.
+/// Connections per stage, and the number that may wait.
 const STRANGERS: usize = 300;
 const ROOM: usize = 50;
 
-/// The first flight of a client, which anybody may record and send again.
+/// Returns a client's first flight, which anyone may record and replay.
 fn hello(firms: &Firms) -> Vec<u8> {
     let mut options = ClientOptions::default();
     options.files.ca = vec![firms.authority.ca.clone()];
@@ -53,31 +53,31 @@ fn bytes(stage: Stage, hello: &[u8]) -> Vec<u8> {
     }
 }
 
-/// From another address than the honest ones.
+/// Connects from another address than the honest clients.
 fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
     socket.connect(&to.into()).unwrap();
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(LONG)).unwrap();
-    // It may be closed already.
+    // The connection may be closed already.
     let _ = stream.write_all(bytes);
     stream
 }
 
-/// Files of this process that are open.
+/// Returns the number of open files of this process.
 fn open_files() -> usize {
     fs::read_dir("/proc/self/fd").unwrap().count()
 }
 
-/// Memory of this process, in KiB.
+/// Returns the memory of this process, in KiB.
 fn resident_kib() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// An acceptor for an honest session that stays, and for one that comes and goes.
+/// Starts an acceptor for a permanent honest session and for one that reconnects.
 fn start(firms: &Firms, room: usize) -> (Engine, Receiver<String>) {
     let sessions = ["CLIENT", "COMER"].map(|client| {
         let mut settings = firms.acceptor(client);
@@ -108,7 +108,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
     let honest = Side::start(firms.initiator(to));
     assert_eq!(honest.next(), "logon");
     let mut before = None;
-    // Twice: what is made at the first time is no leak.
+    // Two rounds: allocations of the first round are not leaks.
     for round in 0..2 {
         for stage in STAGES {
             events::take();
@@ -119,7 +119,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
             let comer = comer(&firms, to);
             assert_eq!(comer.next(), "logon", "{stage:?}");
             drop(comer.engine.stop(Duration::from_secs(10)));
-            // All of them end: closed to make room, or for what they are, or for their time.
+            // All connections end: closed to make room, for invalid bytes, or by timeout.
             for mut stream in all {
                 let mut read = Vec::new();
                 let _ = stream.read_to_end(&mut read);
@@ -133,7 +133,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
         match before {
             None => before = Some(now),
             Some((files, kib)) => {
-                // Both ends of a connection may be on their way still.
+                // Both ends of a connection may still be closing.
                 assert!(now.0 <= files + 20, "round {round}: {files} files, then {}", now.0);
                 assert!(now.1 <= kib + 8_192, "round {round}: {kib} KiB, then {}", now.1);
             }
@@ -156,7 +156,7 @@ fn who_begins_handshakes_without_end_leaves_the_thread_to_others() {
     let comer = comer(&firms, to);
     assert_eq!(comer.next(), "logon");
     let logged_on = begun.elapsed();
-    // Those that rest have no answer yet, though they have waited longer.
+    // The remaining connections have no answer, although they waited longer.
     let answered = all.iter().filter(|stream| {
         stream.set_nonblocking(true).unwrap();
         matches!(stream.peek(&mut [0]), Ok(1..))

@@ -1,5 +1,5 @@
-//! Counterparties without an engine, to which FIX is dictated: rustls, and the programs `openssl`
-//! and Python's `ssl`.
+//! Counterparties without an engine that send scripted FIX: rustls, and the programs `openssl` and
+//! Python's `ssl`.
 
 use std::cell::Cell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -24,11 +24,11 @@ use crate::{Firms, LONG};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum By {
     Rustls,
-    /// `openssl` as a client, Python's `ssl` as a server.
+    /// `openssl` as client, Python's `ssl` as server.
     Programs,
 }
 
-/// The only version of TLS that a client speaks.
+/// The only TLS version of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Tls11,
@@ -39,7 +39,7 @@ pub(crate) enum Version {
 impl Version {
     fn of_rustls(self) -> Versions {
         match self {
-            // rustls does not speak it: see `HELLO_OF_TLS11`.
+            // rustls does not support TLS 1.1: see `HELLO_OF_TLS11`.
             Self::Tls11 | Self::Tls12 => TLS12,
             Self::Tls13 => TLS13,
         }
@@ -59,7 +59,7 @@ impl Version {
 const HELLO_OF_TLS11: &[u8] = b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x02\
     0123456789abcdef0123456789abcdef\x00\x00\x02\x00\x2f\x01\x00";
 
-/// Makes connections of one client, each of which may resume the one before.
+/// Creates connections of one client. Each connection may resume the previous TLS session.
 pub(crate) struct Dialer {
     by: By,
     version: Version,
@@ -102,7 +102,7 @@ impl Dialer {
         command.arg(how).arg(&self.ticket).arg(self.version.option());
         command.arg("-connect").arg(self.to.to_string()).arg("-CAfile").arg(&self.ca);
         command.arg("-cert").arg(&self.own.certificate).arg("-key").arg(&self.own.key);
-        // By itself it speaks no version any more that is too old for us.
+        // By default openssl disables the versions that are too old for us.
         command.args(["-cipher", "ALL:@SECLEVEL=0"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -119,7 +119,7 @@ struct OpenSsl {
 
 impl Drop for OpenSsl {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -142,7 +142,8 @@ pub(crate) struct Client {
 
 impl Client {
     pub(crate) fn log_on(&mut self) {
-        // The numbers begin again: the session goes on from earlier connections of the test.
+        // The numbers are reset, because the session continues from earlier connections of the
+        // test.
         self.say("A", "98=0\x01108=30\x01141=Y\x01");
     }
 
@@ -161,7 +162,8 @@ impl Client {
         }
     }
 
-    /// Returns true if it has resumed an earlier session, known at its end.
+    /// Returns true if the connection resumed an earlier TLS session. The result is known at its
+    /// end.
     pub(crate) fn resumed(mut self) -> bool {
         while !self.next().is_empty() {}
         match &self.link {
@@ -174,7 +176,7 @@ impl Client {
         }
     }
 
-    /// The next message; empty at the end.
+    /// Returns the next message; empty at the end.
     pub(crate) fn next(&mut self) -> String {
         loop {
             let begin = self.read.windows(5).position(|five| five == b"8=FIX");
@@ -196,7 +198,7 @@ impl Client {
     }
 }
 
-/// A sound message.
+/// Returns a valid message.
 fn message((from, to): (&str, &str), msg_type: &str, seq: u64, rest: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -208,21 +210,21 @@ fn message((from, to): (&str, &str), msg_type: &str, seq: u64, rest: &str) -> Ve
     out
 }
 
-/// When a server ends a connection on which it has answered.
+/// When a server ends a connection that it has answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     AtOnce,
-    /// When the other side has ended it.
+    /// After the other side has ended the connection.
     Last,
 }
 
-/// A server that takes one connection after the other, and answers each Logon(A).
+/// A server that accepts connections one after another, and answers each Logon(A).
 pub(crate) struct Server {
     lines: Lines,
     pub(crate) address: SocketAddr,
 }
 
-/// Where the lines of a server come from.
+/// The source of a server's lines.
 enum Lines {
     Python(Child, BufReader<ChildStdout>),
     Rustls(Receiver<String>),
@@ -316,7 +318,7 @@ impl Drop for Server {
     }
 }
 
-/// Ends when nobody reads its lines any more.
+/// Serves connections until no reader of the lines is left.
 fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, ends: Ends, lines: &Sender<String>) {
     for socket in listener.incoming() {
         let mut stream = tls::accept(config, socket.unwrap());
@@ -341,7 +343,7 @@ fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, ends: Ends, lines: 
     }
 }
 
-/// None if the connection ends before.
+/// Returns the first message, or `None` if the connection ends before.
 fn first_message(stream: &mut ServerStream) -> Option<String> {
     let (mut read, mut buf) = (Vec::new(), [0; 1024]);
     loop {

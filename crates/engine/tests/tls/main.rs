@@ -1,7 +1,7 @@
-//! Sessions over TLS: two engines, counterparties without an engine, and all that may be wrong with
-//! a certificate.
+//! Sessions over TLS: two engines, counterparties without an engine, and invalid certificates of
+//! all kinds.
 //!
-//! One test at a time: they read the events of the whole process.
+//! One test runs at a time, because the tests read the events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a wait that fails ends")]
 
@@ -37,7 +37,7 @@ use transfix_testkit::tls::rustls::pki_types::pem::PemObject;
 
 use foreign::{By, Dialer, Ends, Server, Version};
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Timeout that suffices on the slowest machine. Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(60);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -49,7 +49,7 @@ fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// Answers each order with its text, and tells of logons and messages.
+/// Answers each order with its text, and reports logons and messages.
 struct Recorder(Sender<String>);
 
 impl Application for Recorder {
@@ -62,7 +62,7 @@ impl Application for Recorder {
         if message.msg_type() == b"D" {
             session.send("8", |report| _ = report.str(tag::TEXT, &text)).unwrap();
         }
-        // A test may have seen enough.
+        // The test may have stopped receiving.
         let _ = self.0.send(text);
         Ok(())
     }
@@ -107,13 +107,13 @@ impl Side {
     }
 }
 
-/// Waits for an event that has this text in it, and returns it.
+/// Waits for an event that contains this text, and returns the event.
 fn told(text: &str) -> String {
     let [line] = all_told([text]);
     line
 }
 
-/// The same for several texts, in any order.
+/// Waits for events with these texts, in any order.
 fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
     while begin.elapsed() < LONG {
@@ -127,7 +127,7 @@ fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     panic!("not all of {texts:#?} are told: {lines:#?}");
 }
 
-/// An authority, and the two firms whose certificates it has signed.
+/// A certificate authority, and two firms with its certificates.
 struct Firms {
     dir: TempDir,
     authority: Authority,
@@ -144,7 +144,7 @@ impl Firms {
         Self { dir, authority, venue, client }
     }
 
-    /// An acceptor that wants a certificate of its counterparties.
+    /// Returns an acceptor that requires client certificates.
     fn acceptor(&self, client: &str) -> SessionSettings {
         let mut settings = session(Role::Acceptor, ("VENUE", client), "127.0.0.1:0");
         settings.tls = Some(TlsSettings {
@@ -154,7 +154,7 @@ impl Firms {
         settings
     }
 
-    /// An initiator that shows the client's certificate.
+    /// Returns an initiator that presents the client's certificate.
     fn initiator(&self, to: SocketAddr) -> SessionSettings {
         let mut settings = session(Role::Initiator, ("CLIENT", "VENUE"), &to.to_string());
         settings.tls = Some(self.tls(&self.client));
@@ -198,7 +198,7 @@ fn each_mode_trades_and_logs_out() {
         tls(&mut settings).peer = vec!["venue.example".to_owned()];
         let client = Side::start(settings);
         assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
-        // From one byte to several records of TLS, and more than one read takes.
+        // From one byte to several TLS records, and more than one read returns.
         let texts: Vec<String> = (0..40).map(|n| "x".repeat(1 + n * 1_000)).collect();
         for _ in 0..5 {
             texts.iter().for_each(|text| client.send(text));
@@ -315,7 +315,8 @@ fn tls_begins_behind_what_haproxy_says() {
     });
 }
 
-/// A proxy that connects from an address to the venue: where it listens, and what keeps it there.
+/// Starts a proxy that connects to the venue from an address. Returns its address, and a guard that
+/// keeps the proxy running.
 type Starts = fn(SocketAddr, Ipv4Addr) -> (SocketAddr, Box<dyn Any>);
 
 fn tls_begins_behind(start: Starts) {
@@ -329,7 +330,7 @@ fn tls_begins_behind(start: Starts) {
     let (place, _proxy) = start(venue.address(), Ipv4Addr::new(127, 0, 0, 8));
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.3".to_owned();
-    // The certificate is the venue's, and the address is the proxy's.
+    // The certificate names the venue, but the address is the proxy's.
     tls(&mut settings).check_name = false;
     let client = Side::start(settings);
     assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
@@ -343,7 +344,7 @@ fn tls_begins_behind(start: Starts) {
     events::take();
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.4".to_owned();
-    // The certificate is the venue's, and the address is the proxy's.
+    // The certificate names the venue, but the address is the proxy's.
     tls(&mut settings).check_name = false;
     let _stranger = Side::start(settings);
     let line = told("no session here has its address in allow_from");
@@ -418,8 +419,7 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
     told("certificates were read again: a file has changed");
 }
 
-/// The new certificate has another name, and the old one has gone. Something else of the new
-/// settings is of no use.
+/// The new certificate has another name and the old file is gone. Another new setting is invalid.
 #[test]
 fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Bytes that look like TLS, sent over a plain connection: who has logged on plants no line with
-//! them.
+//! Bytes that look like TLS on a plain connection: a logged-on counterparty cannot forge log lines
+//! with them.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,11 +8,11 @@ use transfix_codec::{Frame, FrameWriter, Limits, frame};
 
 use super::*;
 
-/// An alert of TLS, `handshake_failure` (RFC 8446 section 6): what a port of TLS answers to what is
-/// not.
+/// The TLS alert `handshake_failure` (RFC 8446 section 6), with which a TLS port answers other
+/// bytes.
 const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// A counterparty that is no engine.
+/// A scripted counterparty without an engine.
 struct Raw {
     stream: TcpStream,
     ours: &'static str,
@@ -26,7 +26,7 @@ impl Raw {
         Self { stream, ours, theirs, next: 1 }
     }
 
-    /// Sends these bytes, and behind them, in one write, this message.
+    /// Sends these bytes and then this message, in one write.
     fn send(&mut self, before: &[u8], msg_type: &[u8], fields: &str) {
         let mut bytes = before.to_vec();
         let (ours, theirs, time) = (self.ours, self.theirs, transfix::clock::now().utc);
@@ -38,7 +38,7 @@ impl Raw {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads up to a message of this type.
+    /// Reads until a message of this type arrives.
     fn wait_for(&mut self, msg_type: &str) {
         let (mut bytes, mut buffer) = (Vec::new(), [0; 1_024]);
         let wanted = format!("\x0135={msg_type}\x01");
@@ -56,8 +56,8 @@ impl Raw {
         }
     }
 
-    /// Sends the alert of TLS alone, and in one piece with a message, and waits until both were
-    /// looked at. Returns what is in the log then.
+    /// Sends the TLS alert alone, and together with a message, and waits until both are processed.
+    /// Returns the resulting log lines.
     fn plant(mut self) -> Vec<String> {
         events::take();
         self.stream.write_all(&ALERT).unwrap();
