@@ -1,4 +1,4 @@
-//! Access to the administration: who is let in and who is refused.
+//! Access to the administration: accepted and refused requests.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +13,7 @@ use transfix_admin::{AdminServer, Extras};
 use crate::http::LONG;
 use crate::market::{ID, Market, PASSWORD, PATH, until};
 
-/// All that needs somebody who is known.
+/// Paths that require a logged-in user.
 const CLOSED: &[&str] = &[
     "/api/me",
     "/api/sessions",
@@ -28,7 +28,7 @@ const CLOSED: &[&str] = &[
     "/metrics",
 ];
 
-/// Other events.
+/// A request body that changes the event levels.
 const LEVELS: &str = "{\"levels\":\"warn\"}";
 
 #[test]
@@ -88,7 +88,8 @@ fn each_role_may_what_it_may() {
     }
 }
 
-/// The lines of the audit about what a name was refused, and how many refusals they stand for.
+/// Returns the number of audit lines about refusals of this name, and the number of refusals in
+/// them.
 pub(crate) fn refusals_of(name: &str, audit: &str) -> (usize, u64) {
     let lines = audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let own = lines.filter(|line| line["who"] == name && line["step"] == "refused");
@@ -121,7 +122,7 @@ fn a_flood_of_refusals_makes_few_lines_and_all_are_counted() {
         line.contains("\"who\":\"administrator-program\"") && line.contains("\"step\":\"done\"")
     };
     assert!(done.lines().any(is_done), "an action is written at once: {done}");
-    // Another user has lines of its own.
+    // Each user has separate lines.
     market.operator().post("/api/engine/reload", "").refused(403);
     until(|| refusals_of("operator-program", &audit()) == (1, 1));
     until(|| refusals_of("viewer-program", &audit()).1 == FLOOD);
@@ -168,7 +169,7 @@ fn who_logs_out_or_is_removed_is_out() {
     users.save(&path).unwrap();
     now.get("/api/me").refused(401);
     market.viewer().get("/api/me").refused(401);
-    // A file that cannot be read lets nobody in.
+    // An unreadable file of users refuses everyone.
     fs::write(&path, "nonsense").unwrap();
     market.administrator().get("/api/me").refused(401);
 }
@@ -183,7 +184,7 @@ fn who_guesses_the_password_of_a_user_waits_and_other_users_do_not() {
     for name in ["viewer-person", "nobody", "viewer-person", "nobody"] {
         assert_eq!(guess(name).refused(401), "the name or the password is wrong", "of both alike");
     }
-    // A machine that is slow has waited already: the next wait is twice as long.
+    // A slow machine has waited already, and the next wait is twice as long.
     let guess_until_refused = |name: &str| {
         let mut refused = guess(name);
         while refused.status == 401 {
@@ -230,7 +231,7 @@ fn what_is_no_request_is_refused_and_holds_up_nobody() {
     administrator.post(&action, &"x".repeat(100_000)).refused(413);
     administrator.post("/api/sessions/none/actions", "{\"action\":\"log_on\"}").refused(404);
     administrator.get("/api/events?after=x").refused(400);
-    // Half a request, garbage, and a connection that says nothing.
+    // Half a request, garbage, and a silent connection.
     let silent: Vec<_> = (0..50)
         .map(|n| {
             let mut socket = TcpStream::connect(market.server.address()).unwrap();
@@ -244,7 +245,7 @@ fn what_is_no_request_is_refused_and_holds_up_nobody() {
     let mut garbage = &silent[2];
     garbage.set_read_timeout(Some(LONG)).unwrap();
     let mut answer = Vec::new();
-    // Refused, or cut.
+    // Refused, or disconnected.
     let _ = garbage.read_to_end(&mut answer);
     administrator.get("/api/sessions").good();
 }

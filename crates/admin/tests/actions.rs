@@ -1,4 +1,4 @@
-//! Actions of operators, and their lines in the audit.
+//! Actions of operators, and their audit lines.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -92,7 +92,7 @@ fn every_action_is_in_the_audit_with_who_asked_for_it() {
     assert_eq!(one["lines"].as_array().unwrap().len(), 1);
 }
 
-/// Log-ins, what is refused to somebody, and who was let in by a change of the file of users.
+/// The audit has log-ins, refusals, and users added by a change of the file of users.
 #[test]
 fn who_comes_in_and_what_is_refused_is_in_the_audit() {
     let market = Market::new();
@@ -119,7 +119,7 @@ fn who_comes_in_and_what_is_refused_is_in_the_audit() {
     let credentials = format!("{{\"name\":\"operator-person\",\"password\":\"{PASSWORD}\"}}");
     market.stranger().post("/api/login", &credentials).good();
     assert!(has("operator-person", "log in", "done", ""));
-    // As the command line does it.
+    // Changes the file as the command line does.
     let path = market.dir.path().join("users.toml");
     let mut users = Users::load(&path).unwrap();
     users.add_token("intruder", Role::Administrator).unwrap();
@@ -159,7 +159,7 @@ fn the_program_is_asked_for_what_only_it_can_do() {
     program.join().unwrap();
 }
 
-/// Nine administrators wait for a program that does not answer, and the others are served.
+/// Nine administrators wait for a program that does not answer. Other users are still served.
 #[test]
 fn who_waits_for_the_program_holds_up_nobody_else() {
     let market = Market::new();
@@ -179,11 +179,11 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
         assert_eq!(refused.header("retry-after"), Some("5"));
         assert!(refused.refused(503).contains("another request to the program is under way"));
     }
-    // A client that goes away leaves its place when the program has answered, not before.
+    // A disconnected client frees its slot only when the program has answered.
     drop(waiting.pop());
     administrator.get("/api/sessions").good();
     administrator.post("/api/engine/reload", "").refused(503);
-    // A stop has a place of its own.
+    // A stop has a separate slot.
     let mut stop = ask("/api/engine/stop", "{\"confirm\":\"stop\"}");
     asked.push(requests.recv_timeout(LONG).unwrap());
     assert!(matches!(asked[2].action, EngineAction::Stop));
@@ -195,7 +195,7 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
     program.join().unwrap();
 }
 
-/// Those who act on a session whose callback does not return hold up nobody who looks.
+/// Users who act on a session with a blocked callback do not delay users who only read.
 #[test]
 fn who_waits_for_a_session_holds_up_nobody_else() {
     let market = Market::new();
@@ -220,7 +220,7 @@ fn who_waits_for_a_session_holds_up_nobody_else() {
     waiting.iter_mut().for_each(|socket| _ = answer(socket).good());
 }
 
-/// The page has a list of its own of what is dangerous, and of what there is.
+/// The page has its own lists of dangerous actions and of all actions.
 #[test]
 fn the_page_knows_the_actions_of_the_engine() {
     let market = Market::new();
@@ -230,7 +230,7 @@ fn the_page_knows_the_actions_of_the_engine() {
     for line in script.lines().filter_map(|line| line.trim().strip_prefix("{ name: \"")) {
         let Some((name, rest)) = line.split_once("\", dangerous: ") else { continue };
         let is_dangerous = rest.starts_with("true");
-        // Without its values an action is not taken.
+        // An action without its values is refused.
         let values = match name {
             "sequence_reset" => ",\"new_seq_no\":9",
             "send" => ",\"msg_type\":\"B\",\"fields\":\"148=x\"",
@@ -244,6 +244,6 @@ fn the_page_knows_the_actions_of_the_engine() {
         assert_eq!(answer.status == 428, is_dangerous, "{name}: {answer:?}");
         count += 1;
     }
-    // All but `connect_to`, which stands beside the destinations.
+    // All actions except `connect_to`, which appears beside the destinations.
     assert_eq!(count, 15);
 }

@@ -1,4 +1,4 @@
-//! Answers are as openapi.json describes them.
+//! Checks that answers match openapi.json.
 
 use std::collections::BTreeSet;
 use std::sync::mpsc;
@@ -13,7 +13,7 @@ use crate::market::{ID, Market, PASSWORD, PATH, until};
 
 const PLACE: &str = "http://127.0.0.1/openapi.json";
 
-/// The document, and what of it was seen.
+/// The document, and the operations seen so far.
 struct Described {
     document: Value,
     seen: BTreeSet<(String, String, u16)>,
@@ -26,7 +26,7 @@ impl Described {
         Self { document: answer.good(), seen: BTreeSet::new() }
     }
 
-    /// The pointer to what an answer with this status must be.
+    /// Returns the pointer to the schema of an answer with this status.
     fn answer_at(&self, method: &str, path: &str, status: u16) -> String {
         let path = path.replace('~', "~0").replace('/', "~1");
         let at = format!("/paths/{path}/{method}/responses/{status}");
@@ -37,7 +37,7 @@ impl Described {
         }
     }
 
-    /// This answer is one that is described.
+    /// Checks that the document describes this answer.
     #[track_caller]
     fn fits(&mut self, method: &str, path: &str, answer: &Answer) {
         let at = self.answer_at(method, path, answer.status);
@@ -56,7 +56,7 @@ impl Described {
         self.seen.insert((method.to_owned(), path.to_owned(), answer.status));
     }
 
-    /// Methods and paths of which no good answer was seen.
+    /// Returns the methods and paths without a successful answer.
     fn not_seen(&self) -> Vec<(String, String)> {
         let items = self.document["paths"].as_object().unwrap().iter();
         let all = items.flat_map(|(path, item)| {
@@ -229,7 +229,7 @@ fn each_action_is_described() {
     let described = Described::of(&market);
     let actions = described.document.pointer("/components/schemas/Action/oneOf").unwrap();
     for action in actions.as_array().unwrap() {
-        // The least that is an action by the description is one for the engine, too.
+        // The minimal action by the description is also a valid action for the engine.
         let name = action["properties"]["action"]["const"].as_str().unwrap();
         let mut asked = json!({});
         for required in action["required"].as_array().unwrap() {
@@ -245,7 +245,7 @@ fn each_action_is_described() {
         assert_eq!(parsed.map_err(|error| error.to_string()).unwrap().name(), name);
         assert_eq!(invalid(&described.document, "/components/schemas/Action", &asked), None);
     }
-    // serde tells all names when it is given another.
+    // The error of serde lists all names when given an unknown one.
     let unknown = serde_json::from_str::<transfix::Action>("{\"action\":\"dance\"}").unwrap_err();
     let known = unknown.to_string().matches('`').count() / 2 - 1;
     assert_eq!(actions.as_array().unwrap().len(), known, "{unknown}");

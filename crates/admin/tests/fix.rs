@@ -1,4 +1,4 @@
-//! The administration over FIX, asked by real sessions while two engines trade.
+//! Administration over FIX through real sessions, while two engines trade.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -39,7 +39,7 @@ pub(crate) fn login(market: &Market, role: &str) -> FixLogin {
     FixLogin::new(address(market).to_string(), format!("{role}-person"), password)
 }
 
-/// An administrator of this role.
+/// An administrator with a certain role.
 pub(crate) struct Who(FixClient);
 
 impl Who {
@@ -53,7 +53,7 @@ impl Who {
         self.0.ask(xml, LONG).unwrap()
     }
 
-    /// The answer has this code, and these words in it.
+    /// Checks that the answer has this code and contains these words.
     #[track_caller]
     fn gets(&mut self, xml: &str, code: u8, words: &str) -> String {
         let answer = self.ask(xml);
@@ -62,7 +62,7 @@ impl Who {
         answer
     }
 
-    /// A command of the session of the venue.
+    /// Sends a command for the venue's session.
     #[track_caller]
     fn of_session(&mut self, name: &str, more: &str, code: u8, words: &str) -> String {
         self.gets(&format!("<{name}>{SESSION}{more}</{name}>"), code, words)
@@ -238,7 +238,7 @@ fn who_has_the_wrong_password_waits_longer_and_longer() {
     }
     let why = FixClient::log_on(&login).unwrap_err();
     assert!(why.contains("too many wrong passwords; try again in"), "{why}");
-    // The page in the browser is closed as well: it is one file of users.
+    // Log-in in the browser is locked as well, because both use the same file of users.
     let body = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
     market.stranger().post("/api/login", &body).refused(429);
 }
@@ -287,7 +287,7 @@ fn who_has_subscribed_hears_what_becomes_of_sessions() {
         )
     };
     one.gets(&list(1), 0, "<Action>NEW</Action>");
-    // One more takes the place of the first.
+    // One more client takes the slot of the first.
     for _ in 0..50 {
         one.gets(&list(3), 0, "SessionsList completed");
     }
@@ -312,7 +312,7 @@ fn sessions_are_made_and_forgotten_by_the_program() {
     let mut one = Who::of(&market, "administrator");
     std::thread::scope(|scope| {
         let venue = &mut market.venue;
-        // It ends with the requests, so that a test that fails does not wait for it.
+        // The thread ends with the requests, so that a failing test does not wait.
         let program = scope.spawn(move || {
             let wait = || requests.recv_timeout(LONG).ok();
             for request in std::iter::from_fn(wait).take(5) {
@@ -363,7 +363,8 @@ fn sessions_are_made_and_forgotten_by_the_program() {
     });
 }
 
-/// Two wait for a program that does not answer: a third is told so, and all else is answered.
+/// Two users wait for a program that does not answer. A third one gets an error, and all other
+/// requests are answered.
 #[test]
 fn who_waits_for_the_program_holds_up_nobody_else() {
     let market = market();
@@ -430,7 +431,7 @@ fn more_administrators_than_may_be_are_refused() {
     FixClient::log_on(&login).unwrap_err();
     first.gets("<Help/>", 0, "HelpData");
     drop(first);
-    // When the first has gone for good there is room again.
+    // When the first client has disconnected, a slot is free again.
     until(|| FixClient::log_on(&login).is_ok());
 }
 
@@ -522,7 +523,7 @@ fn own() -> OwnCommands {
     own
 }
 
-/// The example, as its page says.
+/// Runs the example as its page says.
 #[test]
 fn the_client_among_the_examples_lists_the_sessions() {
     let market = market();

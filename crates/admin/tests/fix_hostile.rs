@@ -1,4 +1,4 @@
-//! Attacks of strangers and of bad administrators on the administration over FIX.
+//! Attacks on the administration over FIX, by strangers and by malicious administrators.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use crate::fix::{Who, address, login, market};
 use crate::http::LONG;
 use crate::market::{Market, PASSWORD};
 
-/// A frame of somebody on a raw socket.
+/// Returns a frame for a raw socket.
 fn frame(msg_type: &str, seq: u64, fields: &[(u32, &str)]) -> Vec<u8> {
     let mut bytes = Vec::new();
     let mut writer = FrameWriter::new(&mut bytes, b"FIX.4.4", msg_type);
@@ -43,7 +43,7 @@ fn connect(market: &Market) -> TcpStream {
     socket
 }
 
-/// All that comes until the other end closes.
+/// Returns everything received until the other end closes.
 fn all(socket: &mut TcpStream) -> String {
     let mut bytes = Vec::new();
     let _ = socket.read_to_end(&mut bytes);
@@ -64,9 +64,9 @@ fn a_stranger_is_told_nothing_of_the_sessions() {
     ] {
         let mut socket = connect(&market);
         socket.write_all(&first).unwrap();
-        // A command right behind it is not carried out either.
+        // A command right after the refused Logon(A) is not carried out either.
         let _ = socket.write_all(&command(2, "<SessionsList/>"));
-        // It may have been closed already.
+        // The connection may be closed already.
         let _ = socket.shutdown(std::net::Shutdown::Write);
         let said = all(&mut socket);
         assert!(!said.contains("CLIENT") && !said.contains("Response"), "{said}");
@@ -100,7 +100,7 @@ fn what_is_no_command_is_answered_too() {
     }
 }
 
-/// It asks and asks, and reads nothing: it is cut off, while others are served and the venue
+/// A user who sends requests without reading is disconnected, while others are served and the venue
 /// trades.
 #[test]
 fn who_reads_nothing_is_cut_off() {
@@ -154,7 +154,7 @@ fn the_connection_is_encrypted_where_there_is_a_certificate() {
     assert!(answer.contains("ResultCode=\"0\""), "{answer}");
 }
 
-/// Whatever stands there, the answer is XML with one of the result codes, and the session lives.
+/// For any content the answer is XML with one of the result codes, and the session continues.
 #[test]
 fn no_xml_ends_the_session() {
     let market = market();
@@ -201,7 +201,7 @@ fn no_xml_ends_the_session() {
     for round in 0..400 {
         let count = random.below(14) + 1;
         let mut xml: String = (0..count).map(|_| words[random.below(words.len())]).collect();
-        // Half of them begin as a command.
+        // Half of the inputs begin like a command.
         if round % 2 == 0 {
             let name = words[20 + random.below(4)];
             let (name, session) = (name.trim(), &words[27..29].concat());

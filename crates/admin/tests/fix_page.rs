@@ -1,11 +1,11 @@
-//! The book's page of the administration over FIX: what it shows is what the server says.
+//! Compares the book's page of the administration over FIX with the server's answers.
 
 use std::fs;
 use std::path::Path;
 
 use crate::fix::{Who, market};
 
-/// Values that are others each time.
+/// Values that differ each time.
 const CHANGING: &[&str] = &[
     "Timestamp",
     "Established",
@@ -42,7 +42,7 @@ fn the_page_shows_what_the_server_says() {
     for pair in blocks.chunks(2) {
         let answer = one.ask(pair[0].trim());
         let (found, shown) = (plain(&answer), plain(pair[1]));
-        // An answer that ends in dots is longer.
+        // An answer shown with an ellipsis is longer.
         let is_right = match shown.split_once('…') {
             Some((begin, end)) => found.starts_with(begin) && found.ends_with(end),
             None => found == shown,

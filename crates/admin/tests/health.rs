@@ -1,4 +1,4 @@
-//! The readiness of the engine, as its sessions come and go.
+//! The readiness of the engine, as its sessions are added and removed.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     engine.remove(&first.id(), "", Duration::from_secs(1)).unwrap();
     let nothing = "there is no session and no listener";
     assert_eq!((ready(), shown()), (vec![nothing.to_owned()], Value::from(Vec::<Value>::new())));
-    // At another port, since the system chooses.
+    // At another port, chosen by the system.
     engine.add(&first, Box::new(Nobody)).unwrap();
     assert_eq!(engine.listening().len(), 1);
     assert_eq!((ready(), shown()), (Vec::new(), Value::from(of(&engine))));
@@ -89,7 +89,7 @@ fn an_engine_without_a_listener_gets_one() {
     engine.add(&session(Role::Acceptor, "NEAR", "127.0.0.1:0"), Box::new(Nobody)).unwrap();
     assert_eq!(engine.admin().listening(), engine.listening());
     assert_eq!(client.get("/health/ready").status, 200);
-    // Its listener is there, and nobody takes its connections any more.
+    // The listener exists, but no thread accepts its connections.
     engine.stop(Duration::ZERO);
     let why = client.get("/health/ready").json()["why"].to_string();
     assert!(why.contains("connections are not accepted"), "{why}");

@@ -1,4 +1,4 @@
-//! A client of HTTP on a raw socket.
+//! An HTTP client on a raw socket.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How long an answer may take before a test fails.
+/// Time limit for an answer.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// An answer.
@@ -22,14 +22,14 @@ impl Answer {
         serde_json::from_str(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    /// Checks that the request was carried out.
+    /// Checks that the request succeeded. Returns the JSON value.
     #[track_caller]
     pub(crate) fn good(self) -> Value {
         assert_eq!(self.status, 200, "{self:?}");
         self.json()
     }
 
-    /// Checks that the request was refused with this status. Returns why.
+    /// Checks that the request was refused with this status. Returns the reason.
     #[track_caller]
     pub(crate) fn refused(self, status: u16) -> String {
         assert_eq!(self.status, status, "{self:?}");
@@ -43,7 +43,7 @@ impl Answer {
     }
 }
 
-/// A client with a token, a cookie, or nothing.
+/// A client with a token, with a cookie, or without credentials.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     pub(crate) to: SocketAddr,
@@ -93,7 +93,7 @@ impl Client {
         answer(&mut socket)
     }
 
-    /// Logs in, and asks with the cookie and what belongs to it.
+    /// Logs in, and returns a client with the cookie and its companion headers.
     pub(crate) fn logged_in(&self, name: &str, password: &str) -> Self {
         let body = format!("{{\"name\":\"{name}\",\"password\":\"{password}\"}}");
         let answer = self.post("/api/login", &body);
@@ -104,10 +104,10 @@ impl Client {
     }
 }
 
-/// All that comes, as an answer.
+/// Reads to the end and returns the answer.
 pub(crate) fn answer(socket: &mut impl Read) -> Answer {
     let mut bytes = Vec::new();
-    // TLS is cut off without a word by whoever has said `Connection: close`.
+    // A server with `Connection: close` ends TLS without an alert.
     let _ = socket.read_to_end(&mut bytes);
     let text = String::from_utf8(bytes).unwrap();
     let (head, body) = text.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no answer: {text}"));

@@ -1,4 +1,4 @@
-//! The administration, asked over real sockets while two engines trade.
+//! Tests of the administration over real sockets, while two engines trade.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod access;

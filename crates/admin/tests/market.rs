@@ -1,4 +1,4 @@
-//! A venue with an administration, and a client that trades with it.
+//! A venue with administration, and a client that trades with the venue.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -17,18 +17,19 @@ use crate::http::{Client, LONG};
 
 pub(crate) const PASSWORD: &str = "correct horse battery";
 pub(crate) const ID: &str = "FIX.4.4:VENUE->CLIENT";
-/// The identity in a path.
+/// The session id as part of a path.
 pub(crate) const PATH: &str = "/api/sessions/FIX.4.4:VENUE-%3ECLIENT";
 
-/// A settings file, to be shown.
+/// A settings file to display.
 const SETTINGS: &str = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
                         sender_comp_id = \"VENUE\"\ntarget_comp_id = \"CLIENT\"\n\
                         address = \"127.0.0.1:9880\"\nlogon.expected_password = \"sesame\"\n";
 
-/// ClOrdID(11) of an order that holds the venue up.
+/// ClOrdID(11) of an order that blocks the venue.
 pub(crate) const HELD: &str = "held";
 
-/// The channel on which a callback reports the order, and the channel that it then waits for.
+/// The channel on which a callback reports the order, and the channel on which the callback then
+/// waits.
 type Held = (Sender<()>, Receiver<()>);
 
 #[derive(Clone, Default)]
@@ -47,7 +48,7 @@ impl Application for Echo {
             let held = self.held.lock().unwrap().take_if(|_| id == HELD);
             if let Some((is_here, goes_on)) = held {
                 is_here.send(()).unwrap();
-                // A test that fails lets it go on, too.
+                // A failing test also releases the callback.
                 let _ = goes_on.recv_timeout(2 * LONG);
             }
             let _ = session.send(msg_type::NEWS, |news| _ = news.str(Tag(148), &id));
@@ -56,7 +57,7 @@ impl Application for Echo {
     }
 }
 
-/// All of it.
+/// The venue, the client and the administration.
 pub(crate) struct Market {
     pub(crate) dir: TempDir,
     pub(crate) venue: Engine,
@@ -89,7 +90,7 @@ impl Market {
         Self::with_session(change, |_, _| ())
     }
 
-    /// The venue's session has these changes, too.
+    /// Starts the market with changed settings of the venue's session.
     pub(crate) fn with_session(
         change: impl FnOnce(&mut AdminSettings, &Path),
         session_too: impl FnOnce(&mut SessionSettings, &Path),
@@ -132,12 +133,13 @@ impl Market {
         market
     }
 
-    /// Nobody.
+    /// Returns a client without credentials.
     pub(crate) fn stranger(&self) -> Client {
         Client::new(self.server.address())
     }
 
-    /// Lets the venue stop at the order [`HELD`], which it says, until the other end is dropped.
+    /// Makes the venue block at the order [`HELD`]. The venue reports the order and waits until the
+    /// other end is dropped.
     pub(crate) fn hold(&self) -> (Receiver<()>, Sender<()>) {
         let ((is_here, comes), (goes_on, waits)) = (channel(), channel());
         *self.echo.held.lock().unwrap() = Some((is_here, waits));
@@ -160,7 +162,7 @@ impl Market {
         self.by_token(2)
     }
 
-    /// The client sends so many orders, and has the answers.
+    /// The client sends `orders` orders and waits for the answers.
     pub(crate) fn trade(&self, orders: u64) {
         let session = self.client.sessions().next().unwrap();
         let before = session.next_numbers().0;

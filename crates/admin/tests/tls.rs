@@ -12,7 +12,7 @@ use transfix_testkit::tls::{TLS12_AND_13, client, connect};
 use crate::http;
 use crate::market::Market;
 
-/// Gets a page of https://localhost by a token, if the server shows what `ca` has signed.
+/// Fetches a page of https://localhost with a token, if `ca` has signed the server's certificate.
 type Get = fn(market: &Market, ca: &Path, path: &str) -> Option<String>;
 
 fn by_rustls(market: &Market, ca: &Path, path: &str) -> Option<String> {
@@ -61,7 +61,7 @@ fn is_served_by_tls(get: Get) {
     assert!(market.server.url().starts_with("https://127.0.0.1:"));
     let text = get(&market, &authority.unwrap().ca, "/api/me").expect("an answer");
     assert!(text.contains("\"name\":\"viewer-program\""), "{text}");
-    // Without TLS there is no answer, and the others go on.
+    // A request without TLS gets no answer, and the others continue.
     let mut plain = TcpStream::connect(market.server.address()).unwrap();
     plain.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
     let mut answer = Vec::new();
@@ -69,7 +69,7 @@ fn is_served_by_tls(get: Get) {
     assert!(!answer.starts_with(b"HTTP"), "{answer:?}");
 }
 
-/// Returns true if a client that trusts this authority speaks to the server.
+/// Returns true if a client that trusts this authority can talk to the server.
 fn is_trusted(market: &Market, ca: &Path) -> bool {
     by_rustls(market, ca, "/health/live").is_some()
 }
@@ -93,7 +93,7 @@ fn a_new_certificate_is_shown_when_it_is_read_again() {
     fs::create_dir(&dir).unwrap();
     let other = Authority::new(&dir, "other");
     let signed = other.sign(&["localhost"], 2, Valid::Now);
-    // The key is still that of the old one.
+    // The key file still belongs to the old certificate.
     fs::copy(&signed.certificate, &certificate).unwrap();
     let why = market.server.read_certificate().unwrap_err().to_string();
     assert!(why.starts_with("administration: the old certificate stays: "), "{why}");

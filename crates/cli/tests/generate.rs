@@ -12,7 +12,7 @@ fn transfix(dir: &Path, args: &[&str]) -> Output {
     command.current_dir(dir).arg("generate").args(args).output().unwrap()
 }
 
-/// Runs the program, which must end with `code`, and returns its output.
+/// Runs the program, checks the exit code `code`, and returns the output.
 fn expect(code: i32, dir: &Path, args: &[&str]) -> String {
     let output = transfix(dir, args);
     let text = String::from_utf8_lossy(if code == 0 { &output.stdout } else { &output.stderr });
@@ -24,7 +24,7 @@ fn engine() -> String {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../engine").display().to_string()
 }
 
-/// Writes a skeleton of each kind into one workspace, so that the engine is checked once.
+/// Writes a skeleton of each kind into one workspace, so that the engine is compiled once.
 fn write_skeletons(dir: &Path) {
     fs::write(
         dir.join("venue.xml"),
@@ -38,7 +38,7 @@ fn write_skeletons(dir: &Path) {
     .unwrap();
     let (engine, extra) = (engine(), "9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport");
     let common = ["--extra-field", extra, "--skeleton"];
-    // By a path of its own, and by one from the current directory.
+    // With an absolute path, and with a path relative to the current directory.
     std::os::unix::fs::symlink(&engine, dir.join("engine")).unwrap();
     let acceptor = [
         "FIX42",
@@ -80,7 +80,7 @@ fn skeletons_compile_without_a_warning() {
     write_workspace(dir, "'venue', 'client', 'documented'");
     let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
     fs::copy(lock, dir.join("Cargo.lock")).unwrap();
-    // A directory that stays, so that only the first run checks the engine.
+    // A persistent directory, so that only the first run compiles the engine.
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("skeletons");
     let checked = Command::new(env!("CARGO"))
         .args(["check", "--offline", "--quiet", "--workspace"])
@@ -106,7 +106,7 @@ fn skeletons_are_formatted() {
     assert!(formatted.status.success(), "{}", String::from_utf8_lossy(&formatted.stdout));
 }
 
-/// The project that docs/messages.md describes, of the page's own snippets.
+/// Writes the project of docs/messages.md from the page's own snippets.
 fn write_documented(dir: &Path) {
     let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/messages.md"));
     let page = page.unwrap();
@@ -131,7 +131,7 @@ fn write_documented(dir: &Path) {
     fs::write(dir.join("venue.xml"), snippet("xml", "base='FIX44'")).unwrap();
 }
 
-/// The text of a file of the program.
+/// Returns the text of a file of the program.
 fn text_of(program: &Path, file: &str) -> String {
     fs::read_to_string(program.join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
@@ -188,7 +188,7 @@ fn a_skeleton_in_a_checkout_uses_that_checkout() {
     let said = expect(0, dir, &args);
     assert!(said.contains("the package transfix: ../crates/engine"), "{said}");
     let program = dir.join("my-venue");
-    // Cargo takes it for a program of its own, though a workspace lies above.
+    // Cargo treats the project as separate, although a workspace lies above.
     let mut metadata = Command::new(env!("CARGO"));
     let metadata = metadata.args(["metadata", "--no-deps", "--offline", "--format-version", "1"]);
     let metadata = metadata.current_dir(&program).output().unwrap();

@@ -1,10 +1,9 @@
-//! A venue and a client, real processes, are killed again and again while they trade; nothing may
-//! be lost or doubled. Each restart has a mode, a number of application threads and a durability of
-//! its own.
+//! A venue and a client, real processes, are killed repeatedly while they trade. Nothing may be
+//! lost or duplicated. Each restart has another mode, number of application threads, and
+//! durability.
 //!
-//! `TRANSFIX_KILLS=n` for more kills, `TRANSFIX_SEED=x` for the moments of a run that has failed:
-//! near enough, since the machine is never the same twice. `TRANSFIX_PROGRAM=path` for another
-//! build of the program than that of the test.
+//! `TRANSFIX_KILLS=n` sets the number of kills. `TRANSFIX_SEED=x` repeats the timing of a failed
+//! run approximately. `TRANSFIX_PROGRAM=path` selects another build of the program.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
 
 use std::io::{BufRead, BufReader, Write};
@@ -21,12 +20,13 @@ use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
 const KILLS: u64 = 100;
-/// Longest wait for an event that should happen at once. The time is shorter than the timers of the
-/// session layer: 10 s for a Logon(A), 30 s for a heartbeat. Progress must need none of them.
+/// Longest wait for an event that should happen at once. The limit is shorter than the timers of
+/// the session layer (10 s for a Logon(A), 30 s for a heartbeat), so progress must not depend on
+/// them.
 const PATIENCE: Duration = Duration::from_secs(8);
-/// Time between two looks at a journal.
+/// Interval between two reads of a journal.
 const GLANCE: Duration = Duration::from_millis(20);
-/// Looks for a report before its order is sent once more.
+/// Number of journal reads before an order is sent again.
 const GLANCES: usize = 100;
 
 fn program() -> PathBuf {
@@ -34,7 +34,7 @@ fn program() -> PathBuf {
     other.map_or_else(|| env!("CARGO_BIN_EXE_transfix").into(), PathBuf::from)
 }
 
-/// One side: a running `transfix` and what it prints.
+/// One side: a running `transfix` and its output.
 struct Side {
     child: Child,
     commands: ChildStdin,
@@ -68,7 +68,7 @@ impl Side {
         writeln!(self.commands, "{command}").unwrap();
     }
 
-    /// Passes over everything up to a line with this text.
+    /// Skips all lines up to one that contains this text.
     fn wait_for(&self, text: &str) {
         loop {
             match self.lines.recv_timeout(PATIENCE) {
@@ -79,7 +79,7 @@ impl Side {
         }
     }
 
-    /// Waits for the end of the process, which has been told to end.
+    /// Waits for the end of the process, which was asked to stop.
     fn ended(&mut self) -> (ExitStatus, Vec<String>) {
         let mut lines = Vec::new();
         loop {
@@ -95,7 +95,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // Gone already, unless the test has failed.
+        // The process has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -130,7 +130,7 @@ impl Market {
     fn kill_venue(&mut self, way: usize) {
         self.venue.child.kill().unwrap();
         self.venue.child.wait().unwrap();
-        // Logons from now on are those with the new venue.
+        // Later logons are those with the new venue.
         self.client.lines.try_iter().for_each(drop);
         self.venue = Self::venue(self.dir.path(), self.port, way);
     }
@@ -146,8 +146,8 @@ impl Market {
         [store("CLIENT/FIX.4.4-CLIENT-VENUE"), store("VENUE/FIX.4.4-VENUE-CLIENT")]
     }
 
-    /// Sends an order that trades with nothing, and waits until the client has its report: all that
-    /// was sent before in either direction has arrived then.
+    /// Sends an order that matches nothing, and waits for its report. Everything sent before has
+    /// then arrived.
     fn settle(&mut self, clock: &Clock) {
         for n in 0..10 {
             self.client.command("wait");
@@ -164,7 +164,7 @@ impl Market {
     }
 }
 
-/// Ways to run a session.
+/// Number of ways to run a session.
 const WAYS: usize = 12;
 
 /// Writes the settings of a side that runs in one of the [`WAYS`].
@@ -209,7 +209,7 @@ fn has_report(store: &Path, field: &str) -> bool {
     inbound.any(|bytes| bytes.windows(field.len()).any(|window| window == field.as_bytes()))
 }
 
-/// Lets time pass.
+/// Waits without sleeping the thread.
 struct Clock {
     never: Receiver<()>,
     _sender: Sender<()>,
@@ -226,7 +226,7 @@ impl Clock {
     }
 }
 
-/// Says which seed it was when the test fails.
+/// Prints the seed when the test fails.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -245,7 +245,7 @@ fn kills_lose_and_double_nothing() {
     let clock = Clock::new();
     let mut market = Market::start();
     for _ in 0..number("TRANSFIX_KILLS").unwrap_or(KILLS) {
-        // One in four goes down while the sides start, recover and log on.
+        // One kill in four happens while the sides start, recover and log on.
         let (trades, micros) = match random.below(4) {
             0 => (false, 200_000),
             _ => (true, 12_000),

@@ -1,4 +1,4 @@
-//! All tests of the program that may run beside each other.
+//! All tests of the program that can run beside each other.
 
 mod command_line;
 mod generate;

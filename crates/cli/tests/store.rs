@@ -1,4 +1,4 @@
-//! `transfix store` as its users call it, on stores of ours and of the QuickFIX family.
+//! `transfix store` as its users call it, on our stores and those of the QuickFIX family.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -26,14 +26,14 @@ fn run(args: &[&str]) -> Run {
     Run { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs it, and holds it to its exit code.
+/// Runs the program and checks its exit code.
 fn expect(code: i32, args: &[&str]) -> Run {
     let run = run(args);
     assert_eq!(run.code, code, "{args:?}: {run:#?}");
     run
 }
 
-/// Small segments, so that a store has several.
+/// Small segments, so that a store has several segments.
 const SMALL: Options = Options {
     durability: transfix_store::Durability::Process,
     segment_bytes_first: 4096,
@@ -49,7 +49,7 @@ fn message(msg_type: &str, seq: u64, sender: &str, target: &str) -> Vec<u8> {
     format!("{text}10={sum:03}\x01").into_bytes()
 }
 
-/// A session with a logon and `orders` orders received and answered, one a second.
+/// Writes a session with a logon and `orders` orders received and answered, one per second.
 fn session(dir: &Path, orders: u64) {
     let (mut store, _) = FileStore::open(dir, SMALL, 0).unwrap();
     store.put(0, Record::Note("logged\non")).unwrap();
@@ -65,7 +65,7 @@ fn session(dir: &Path, orders: u64) {
     }
 }
 
-/// A directory with a store in it.
+/// Returns a directory that contains a store.
 fn with_session(orders: u64) -> (TempDir, PathBuf, String) {
     let dir = TempDir::new();
     let path = dir.path().join("FIX.4.4-VENUE-CLIENT");
@@ -105,7 +105,7 @@ fn list_and_show_say_numbers_and_health() {
     };
     assert_eq!(row(&list, "VENUE-CLIENT")[1..5], ["41", "41", "40", "40"], "{list}");
     assert_eq!(row(&list, "VENUE-DESK")[1..5], ["3", "3", "2", "2"], "{list}");
-    // Nothing received is there, which is no 0: something has come, kept or not.
+    // No received messages are kept; this is not 0, because messages arrived.
     let (mut bare, _) = FileStore::open(&dir.path().join("BARE"), SMALL, 0).unwrap();
     bare.put(1, Record::NextIn(7)).unwrap();
     bare.commit().unwrap();
@@ -331,7 +331,7 @@ fn damage_is_found_told_and_repaired_beside_the_original() {
     assert!(file.contains("is a file") && file.contains(&store), "{file}");
 }
 
-/// As a shell gives them for `store/*`.
+/// Arguments as a shell expands `store/*`.
 #[test]
 fn files_beside_stores_are_passed_over_and_the_next_store_is_verified() {
     let (dir, _, store) = with_session(3);
@@ -373,7 +373,7 @@ fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_alon
     fs::rename(&named, &new).unwrap();
     let opened = FileStore::open_for("FIX.4.4-A-C", &new, SMALL, 0).unwrap_err().to_string();
     assert!(opened.contains("belongs to the session FIX.4.4-A-B"), "{opened}");
-    // A torn message that holds a batch of an older format.
+    // A torn message that contains a batch of an older format.
     let planted = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store/sound.seg");
     let bytes = &fs::read(planted).unwrap()[64..];
     let (mut torn, _) = FileStore::open(&new, SMALL, 0).unwrap();
@@ -397,7 +397,7 @@ fn secrets_are_stars_in_what_is_printed_and_exported() {
     store.commit().unwrap();
     drop(store);
     let store = dir.path().to_str().unwrap();
-    // The verb for captures reads stores too.
+    // The verb for captures reads stores, too.
     let printed = Command::new(env!("CARGO_BIN_EXE_transfix")).args(["print", store]).output();
     let printed = String::from_utf8(printed.unwrap().stdout).unwrap();
     assert!(printed.contains("****") && !printed.contains("hush"), "{printed}");
@@ -478,7 +478,8 @@ fn foreign(name: &str) -> String {
     root.join(name).to_str().unwrap().to_owned()
 }
 
-/// Files after the description, and files of the engines themselves where a version is named.
+/// Stores written from the description, and stores of the engines themselves where a version is
+/// named.
 const FOREIGN: [(&str, &str); 8] = [
     ("quickfix-cpp", "quickfix-cpp"),
     ("quickfix-cpp", "quickfix-cpp-1.15.1"),
@@ -517,7 +518,7 @@ fn stores_of_other_engines_are_taken_over() {
     }
 }
 
-/// A copy of a store of another engine, with one file changed.
+/// Returns a copy of another engine's store, with one file changed.
 fn changed(name: &str, ending: &str, change: impl FnOnce(&mut Vec<u8>)) -> TempDir {
     let dir = TempDir::new();
     for (path, mut bytes) in files(Path::new(&foreign(name))) {
@@ -537,7 +538,7 @@ fn finish(dir: TempDir, name: &str, changed: &Path, bytes: &[u8]) -> TempDir {
     dir
 }
 
-/// Layout, ending of the file, what befalls it, what is said.
+/// Layout, extension of the file, the change, and the expected message.
 type Case = (&'static str, &'static str, fn(&mut Vec<u8>), &'static str);
 
 #[test]

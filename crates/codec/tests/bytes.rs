@@ -1,4 +1,5 @@
-//! Tests that look at bytes: `cargo xtask sanitize` runs them under sanitizers, and on AArch64.
+//! Tests of code that handles raw bytes. `cargo xtask sanitize` runs these tests under sanitizers,
+//! and on AArch64.
 
 mod draft;
 mod plain;
@@ -7,6 +8,6 @@ mod remembered;
 
 use transfix_testkit::alloc::Counting;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -14,7 +14,7 @@ use transfix_testkit::sample::{Extent, Sample};
 
 const VERSIONS: [&str; 3] = ["FIX42", "FIX44", "FIX50SP2"];
 
-/// Conditions of whole messages, and fields that make them hold.
+/// Conditions of whole messages, and fields that satisfy them.
 const TRIGGERS: &[(&str, &str)] = &[
     ("OrdType in {2, 4, 7, 8, \"B\", \"F\"}", "40=2|"),
     ("OrdType in {2, 4, 7, 8}", "40=2|"),
@@ -78,8 +78,8 @@ const TRIGGERS: &[(&str, &str)] = &[
     ("exists PegSecurityID", "1097=x|"),
 ];
 
-/// Conditions of group entries: MsgType(35), the field, and an entry for which the condition holds.
-/// The other required fields stand at the end of the entry.
+/// Conditions of group entries: MsgType(35), the field, and an entry that satisfies the condition.
+/// The other required fields are at the end of the entry.
 const ENTRIES: &[(&str, &str, u32, &str)] = &[
     ("FIX42 FIX50SP2", "E", 23, "11=1|67=1|54=1|40=E|"),
     ("FIX42 FIX50SP2", "E", 117, "11=1|67=1|54=1|40=D|"),
@@ -104,14 +104,14 @@ const ENTRIES: &[(&str, &str, u32, &str)] = &[
     ("FIX44 FIX50SP2", "8", 452, "448=x|"),
 ];
 
-/// Order in groups is not what is tried here.
+/// This test does not check the order in groups.
 const WITH: Switches = Switches { conditions: true, group_order: false, ..Switches::STANDARD };
 const WITHOUT: Switches = Switches { conditions: false, ..WITH };
 
-/// Fields of a sample's header behind MsgType(35).
+/// Fields of a sample's header after MsgType(35).
 const HEADER_LEN: usize = 4;
 
-/// A version: its dictionaries, and what it says of messages.
+/// A version: its dictionaries and its rules.
 struct Version {
     session: Dictionary,
     application: Dictionary,
@@ -140,7 +140,7 @@ impl Version {
         self.rules.check(&message, &switches, &mut Scratch::default())
     }
 
-    /// The fields of the smallest sound message of a type, behind MsgType(35).
+    /// Returns the fields of the smallest valid message of a type, after MsgType(35).
     fn smallest(&self, msg_type: &str) -> Vec<(u32, String)> {
         let mut sample = Sample::new(&self.session, &self.application, Random::new(1));
         let message = self.application.message(msg_type).unwrap();
@@ -151,7 +151,7 @@ impl Version {
         fields.filter(|(tag, _)| ![8, 9, 35, 10].contains(tag)).collect()
     }
 
-    /// A value of the field, with its entries if it counts some.
+    /// Returns a value of the field, with entries if the field counts them.
     fn value(&self, tag: u32) -> Vec<(u32, String)> {
         let field = self.application.field(tag).unwrap();
         let value = match (field.codes.first(), field.data_type) {
@@ -165,12 +165,12 @@ impl Version {
             (None, _) => "1",
         };
         let mut fields = vec![(tag, value.to_owned())];
-        // NoOrders(73), of ClOrdID(11).
+        // NoOrders(73) has entries of ClOrdID(11).
         fields.extend((tag == 73).then(|| (11, "x".to_owned())));
         fields
     }
 
-    /// Adds what is missing by rules other than that of `tag`, and returns what is said then.
+    /// Adds fields that rules other than the rule of `tag` require, and returns the final answer.
     fn completed(&self, msg_type: &str, fields: &mut Vec<(u32, String)>, tag: u32) -> Answer {
         loop {
             match self.check(msg_type, fields, WITH) {
@@ -197,7 +197,7 @@ fn missing(tag: u32) -> Answer {
     Err(Reject::new(RejectReason::RequiredTagMissing, Tag(tag)))
 }
 
-/// Fields that are written with `|`.
+/// Parses fields that are written with `|`.
 fn fields(text: &str) -> impl Iterator<Item = (u32, String)> {
     let fields = text.split_terminator('|').map(|field| field.split_once('=').unwrap());
     fields.map(|(tag, value)| (tag.parse().unwrap(), value.to_owned()))
@@ -217,7 +217,8 @@ fn each_rule_of_a_message_is_kept_and_broken() {
                 used.insert(when);
                 let msg_type = &*message.msg_type;
                 let mut broken = version.smallest(msg_type);
-                // Without the condition nothing is amiss; but a sample's codes are by chance.
+                // Without the condition the message is valid, unless a random code of the sample
+                // satisfies it.
                 let has = |tag| broken.iter().any(|(known, _)| *known == tag);
                 if !trigger.is_empty() && fields(trigger).all(|(tag, _)| !has(tag)) {
                     let mut sound = broken.clone();
@@ -269,7 +270,7 @@ fn each_rule_of_an_entry_is_kept_and_broken() {
                 let unchecked = Switches { required_in_groups: false, ..WITH };
                 assert_eq!(version.check(msg_type, &broken, unchecked), Ok(()), "{case}");
                 broken.extend(version.value(rule.tag));
-                // Other rules about the entry are none of this one.
+                // Other rules about the entry are satisfied first.
                 let answer = version.completed(msg_type, &mut broken, rule.tag);
                 assert_eq!(answer, Ok(()), "{case}: {broken:?}");
             }
@@ -292,7 +293,7 @@ fn a_rule_about_a_field_that_an_overlay_removes_says_nothing() {
              </message></messages>",
             Ok(()),
         ),
-        // A condition that names the field is gone with it.
+        // Removing a field also removes the conditions that name it.
         ("<fields><field name='ExpireTime' action='remove'/></fields>", missing(44)),
     ] {
         let overlay = format!("<fix>{overlay}</fix>");

@@ -1,4 +1,4 @@
-//! Drafts: fields and group entries set, removed, copied, arranged, written.
+//! Drafts: setting, removing, copying, arranging and writing fields and group entries.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ fn layout(msg_type: &str) -> MessageLayout {
     MessageLayout::new(&FIX44, &FIX44, msg_type.as_bytes()).unwrap()
 }
 
-/// A draft of the fields in `body`, with `|` for the delimiter.
+/// Returns a draft of the fields in `body`, with `|` as delimiter.
 fn draft(msg_type: &str, body: &str) -> MessageDraft {
     let bytes = message(msg_type, body);
     let mut draft = MessageDraft::default();
@@ -49,7 +49,7 @@ fn text(draft: &MessageDraft) -> String {
     String::from_utf8(draft.fields().bytes().to_vec()).unwrap().replace('\x01', "|")
 }
 
-/// The index beside the bytes is what a new reading of the bytes gives.
+/// Checks that the index equals a new index of the same bytes.
 fn assert_index(draft: &MessageDraft) {
     let fields = draft.fields();
     let read: Vec<_> = raw::fields(fields.bytes()).collect();
@@ -113,7 +113,7 @@ fn a_length_that_lies_is_corrected() {
     assert_eq!(text(&draft), "354=2|355=ab|11=1|95=3|96=abc|");
 }
 
-/// A change of the parties of [`ORDER`], and what they are then.
+/// A change of the parties of [`ORDER`], to be compared with the expected result.
 type Change = fn(DraftGroup<'_, Layout>);
 
 #[test]
@@ -169,7 +169,7 @@ fn a_data_field_and_its_length_go_together() {
         change(&mut draft.edit(&layout));
         assert_eq!(text(&draft), after, "{before}");
     }
-    // Without a layout too.
+    // Without a layout, too.
     let mut draft = draft("D", PAIR);
     draft.set(Tag(354), b"99").unwrap();
     assert_eq!(text(&draft), PAIR);
@@ -221,7 +221,7 @@ fn fields_of_entries_are_not_the_messages_own() {
     }
 }
 
-/// A message that has Text(58) itself and in the entries of its only group.
+/// A message with Text(58) both outside and inside its only group.
 struct TextTwice;
 
 const TEXT_MEMBERS: [Tag; 2] = [PARTY, Tag(58)];
@@ -283,7 +283,7 @@ fn entries() {
         (
             |mut group| {
                 let mut party = group.add(b"C").unwrap();
-                // In the published order, whatever the order of the calls.
+                // In the published order, regardless of the order of the calls.
                 party.set(Tag(452), b"3").unwrap();
                 party.group(SUB_IDS).unwrap().add(b"Y").unwrap();
                 party.set(Tag(447), b"G").unwrap();
@@ -460,7 +460,7 @@ fn a_draft_that_is_used_again_allocates_nothing() {
     assert_eq!(thread_allocations() - before, 0);
 }
 
-/// One change, by numbers that choose what and where.
+/// Applies one change; the numbers select the change and its position.
 fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize; 3]) {
     let value = format!("v{n}");
     let mut order = draft.edit(layout);
@@ -486,7 +486,7 @@ fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize
     }
 }
 
-/// Fields in no order, halves of data fields and entries without groups among them.
+/// Fields in no order, including halves of data fields and entries without groups.
 const SCRAPS: [&str; 10] = [
     "11=1|",
     "55=EU|",

@@ -1,4 +1,4 @@
-//! The writer against a plain one: digit by digit, day by day.
+//! The writer against a plain writer: digit by digit, day by day.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Year, month and day, counted from 1970 on or back.
+/// Returns year, month and day of a day number, before or after 1970.
 fn plain_date(mut day: i64) -> (i64, usize, i64) {
     let mut year = 1970;
     let length = |year| if is_leap(year) { 366 } else { 365 };
@@ -77,7 +77,7 @@ fn tags() -> impl Strategy<Value = Tag> {
     tags.prop_map(Tag).prop_filter("the session's own", |tag| !tag::is_session_owned(*tag))
 }
 
-/// Numbers of all lengths.
+/// Returns numbers of all lengths.
 fn numbers() -> impl Strategy<Value = u64> {
     (any::<u64>(), 0_u32..64).prop_map(|(number, bits)| number >> bits)
 }
@@ -127,7 +127,7 @@ proptest! {
         first in any::<i64>(), steps in prop::collection::vec(-90_000_000_000_i64.., 1..6),
         precision in precision(),
     ) {
-        // Some in the minute of the one before, some not.
+        // Some moments are in the same minute as the previous one, some are not.
         let mut moments = vec![first];
         for step in steps {
             let last = moments[moments.len() - 1];
@@ -155,7 +155,7 @@ proptest! {
             t.slot(tag::TRANSACT_TIME).slot(tag::ORDER_QTY).fields(b"54=1\x01");
         });
         let mut out = b"before".to_vec();
-        // Twice: what the header keeps must not show.
+        // Twice: cached header values must not affect the result.
         for moment in [at.wrapping_mul(3), at] {
             out.truncate(6);
             let moment = (Timestamp(moment), precision);
@@ -190,7 +190,7 @@ proptest! {
             m.slot(tag::CL_ORD_ID).slot(tag::PRICE).fields(constants[1].as_bytes());
         }).unwrap();
         for (seq, nanos, id, mantissa, scale, values) in messages {
-            // Short numbers too, and some messages that are given up in the middle.
+            // Short numbers too, and some messages that are abandoned in the middle.
             let price = Decimal::new(mantissa >> (seq % 60), scale);
             let time = Timestamp(nanos);
             let patch = prepared.patch();
@@ -300,7 +300,7 @@ fn what_cannot_be_a_message_is_not_prepared() {
         assert_eq!(fields(encoded), expected, "{}", encoded.escape_ascii());
     }
     for refused in [0, 8, 9, 10, 35].map(Tag) {
-        // The first mistake counts.
+        // The first mistake is reported.
         let layout = |m: &mut PreparedLayout| _ = m.slot(tag::TEXT).slot(refused).fields(b"x");
         let prepared = Prepared::new("FIX.4.4", "D", Precision::Millis, layout);
         assert_eq!(prepared.err(), Some(Misuse::SessionOwned(refused)));

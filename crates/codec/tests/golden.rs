@@ -1,7 +1,7 @@
-//! Golden messages: each is decoded and encoded back byte-identical.
+//! Golden messages: decoding and encoding gives identical bytes.
 //!
-//! A file of testdata/messages holds the bytes of a stream, delimiters and all; messages of every
-//! type of every version are made from the dictionaries.
+//! A file of testdata/messages holds the bytes of a stream, delimiters and all; further messages of
+//! every type and version are generated from the dictionaries.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The messages of a stream whose CheckSum(10) holds, and the number of pieces that are none.
+/// Returns the messages of a stream with a valid CheckSum(10), and the number of other pieces.
 fn decode(stream: &[u8]) -> (Vec<&[u8]>, usize) {
     let (mut found, mut garbled, mut rest) = (Vec::new(), 0, stream);
     loop {
@@ -49,7 +49,7 @@ fn decode(stream: &[u8]) -> (Vec<&[u8]>, usize) {
     }
 }
 
-/// The message written anew: header fields raw, the body field by field.
+/// Encodes the message again: header fields raw, the body field by field.
 fn encode(message: &Message<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
@@ -126,7 +126,7 @@ fn values_are_read_as_meant() {
     });
 }
 
-/// The dictionaries of session and application of each version.
+/// The session and application dictionaries of each version.
 const VERSIONS: [(&str, &str); 10] = [
     ("FIX40", "FIX40"),
     ("FIX41", "FIX41"),
@@ -140,12 +140,12 @@ const VERSIONS: [(&str, &str); 10] = [
     ("FIXT11", "FIXLatest"),
 ];
 
-/// Sound by the dictionary, and the same again when it is written anew.
+/// Checks that the message is valid and that encoding reproduces its bytes.
 fn judge(bytes: &[u8], rules: &Rules) -> BTreeSet<Tag> {
     assert_eq!(frame::split(bytes, Limits::default()), Frame::Whole(bytes.len()));
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-    // Samples are random: what one field says may ask for another.
+    // Samples are random, so one field may make another one required.
     let switches = Switches { conditions: false, ..Switches::ALL };
     let judged = rules.check(&message, &switches, &mut Scratch::default());
     assert_eq!(judged, Ok(()), "{message}");
@@ -153,7 +153,7 @@ fn judge(bytes: &[u8], rules: &Rules) -> BTreeSet<Tag> {
     message.tags().iter().copied().collect()
 }
 
-/// Tags of all members, those of groups too.
+/// Adds the tags of all members, including those of groups.
 fn members(of: &[Member], tags: &mut BTreeSet<Tag>) {
     for member in Flat::of(of) {
         tags.insert(Tag(member.tag));
@@ -179,7 +179,7 @@ fn every_message(session: &str, application: &str) {
     for message in sample.messages() {
         let mut own = BTreeSet::new();
         members(&message.members, &mut own);
-        // In the largest versions full messages cost seconds, and most repeat each other.
+        // In the largest versions full messages take seconds, and most are repetitive.
         let is_new = !own.is_subset(&known);
         known.append(&mut own);
         let full = is_new.then_some(Extent::Everything);

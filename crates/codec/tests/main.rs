@@ -1,4 +1,4 @@
-//! All tests of the codec but those that are run under sanitizers too.
+//! All tests of the codec, except those that also run under sanitizers.
 
 mod conditions;
 mod encode;
@@ -13,6 +13,6 @@ mod values;
 
 use transfix_testkit::alloc::Counting;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

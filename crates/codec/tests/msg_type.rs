@@ -1,4 +1,4 @@
-//! Types of messages: the constants are those of the standard, and each way to say a type is one.
+//! Message types: the constants match the standard, and every notation of a type is equivalent.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::msg_type::{self, STANDARD};
@@ -27,7 +27,7 @@ fn the_constants_are_those_of_the_standard() {
     assert_eq!(MsgType::new("U1").name(), None);
 }
 
-/// The message that begins with this type, and its type as it is read back.
+/// Writes the start of a message with this type, and returns the type as read back.
 fn begun(msg_type: impl AsRef<[u8]>) -> Result<Vec<u8>, Misuse> {
     let mut out = Vec::new();
     FrameWriter::new(&mut out, b"FIX.4.4", msg_type).finish()?;

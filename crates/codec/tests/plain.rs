@@ -1,4 +1,5 @@
-//! Every index that the processor can make, and the plain parser, say the same of any frame.
+//! Every index implementation of this processor gives the same result as the plain parser, for any
+//! frame.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ fn assert_same(frame: &[u8]) {
     }
 }
 
-/// Fields that are nearly right, and some that are not.
+/// Generates fields that are almost valid, and some that are not.
 fn fields() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![
         8 => "[1-9][0-9]{0,9}=[ -~]{0,70}",

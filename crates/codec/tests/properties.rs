@@ -22,7 +22,7 @@ fn encode(fields: &Fields) -> Vec<u8> {
     out
 }
 
-/// The same with a data field that holds any bytes.
+/// The same with a data field of any bytes.
 fn encode_with(fields: &Fields, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
@@ -43,7 +43,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     prop::collection::vec((tag, value), 0..60)
 }
 
-/// Feeds `stream` in `chunk`s of bytes, as a link does, and collects the frames.
+/// Feeds `stream` in chunks of `chunk` bytes, as a link does, and collects the frames.
 fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut buffer: Vec<u8> = Vec::new();
@@ -64,8 +64,8 @@ fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     found
 }
 
-/// Takes a stream apart as a link with a limit does. Returns the frames, and how each message that
-/// is too long came out.
+/// Splits a stream as a link with a size limit does. Returns the frames, and the result for each
+/// oversized message.
 fn limited(
     stream: &[u8],
     chunk: usize,
@@ -108,7 +108,7 @@ proptest! {
     }
 
     /// No byte within a declared body starts a message, for any limit and any split. An order
-    /// within the data of an oversized message is no order.
+    /// inside the data of an oversized message is not an order.
     #[test]
     fn nothing_within_a_body_is_a_message(
         orders in prop::collection::vec((fields(), fields(), 0_u8..3), 1..5),
@@ -184,7 +184,7 @@ proptest! {
     }
 }
 
-/// The entries of a group as their tags say alone, each ended by [`entry_end`].
+/// Returns the entries of a group by their tags alone, each ended by [`entry_end`].
 fn entries_by_end(tags: &[Tag], mut begin: usize, count: usize, members: &[Tag]) -> Vec<Vec<Tag>> {
     let mut entries = Vec::new();
     while entries.len() < count && tags.get(begin) == members.first() {
@@ -196,7 +196,8 @@ fn entries_by_end(tags: &[Tag], mut begin: usize, count: usize, members: &[Tag])
 }
 
 proptest! {
-    /// Entries that are like the one before end where they would end by themselves.
+    /// Entries that repeat the shape of the previous entry end at the same place as without that
+    /// knowledge.
     #[test]
     fn entries_end_where_their_members_say(
         tags in prop::collection::vec(
@@ -217,7 +218,7 @@ proptest! {
         prop_assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
-    /// A message that is verified is one that can be read, and the other way round.
+    /// A message is verified if and only if it can be read.
     #[test]
     fn verified_is_what_can_be_read(fields in fields(), at in 0_usize..400, byte in any::<u8>()) {
         let mut bytes = encode(&fields);
@@ -232,7 +233,7 @@ proptest! {
         let read = Message::parse(&bytes[..end], &mut index, CheckSumPolicy::Verify);
         let skipped = Frame::Garbled { skip: end, reason: Garbled::CheckSum };
         let is_wrong = matches!(read, Err(Garbled::CheckSum));
-        // A message of another fault has perhaps a wrong sum too.
+        // A message with another fault may also have a wrong CheckSum(10).
         let is_judged = found == if is_wrong { skipped } else { Frame::Whole(end) };
         prop_assert!(is_judged || (read.is_err() && !is_wrong));
     }

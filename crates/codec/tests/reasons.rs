@@ -1,4 +1,4 @@
-//! Each row of the table of reasons is what validation says, and what the documentation says.
+//! Each row of the table of reasons matches the validation and the documentation.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fmt::Write;
@@ -42,7 +42,7 @@ fn each_reason_is_found_and_can_be_switched_off() {
     }
 }
 
-/// All but the conditions of the standard, beside which those of a venue are seen.
+/// All checks except the standard's conditions, so that a venue's conditions are visible.
 const VENUE: Switches = Switches { conditions: false, ..Switches::ALL };
 
 #[test]
@@ -156,7 +156,7 @@ Found by the session, not here: 9 (CompID problem), 10 (SendingTime accuracy) an
 |---|---|---|
 ";
 
-/// The page of the documentation.
+/// Returns the page of the documentation.
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for row in REASONS {

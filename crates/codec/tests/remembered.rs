@@ -1,4 +1,4 @@
-//! The memory of earlier messages changes no result of an index or a validator.
+//! Remembered shapes of earlier messages change no result of an index or a validator.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use transfix_codec::{
     scan::Simd, validate::Finding,
 };
 
-/// One field as it stands on the wire, without its delimiter.
+/// A field on the wire, without its delimiter.
 type Text = String;
 
 fn rules() -> &'static Rules {
@@ -20,8 +20,8 @@ fn rules() -> &'static Rules {
     })
 }
 
-/// The bytes before the value of a field: known tags of all lengths, tags of groups and data, and
-/// texts that are no tag.
+/// Generates the bytes before a field's value: known tags of all lengths, tags of groups and data,
+/// and invalid tags.
 fn tag_text() -> impl Strategy<Value = Text> {
     let known = prop::sample::select(vec![
         11, 21, 55, 54, 60, 40, 38, 59, 44, 1, 58, 15, 43, 97, 50, 453, 448, 447, 452, 78, 79, 80,
@@ -46,11 +46,11 @@ fn value() -> impl Strategy<Value = Text> {
     ]
 }
 
-/// A message as the texts before its values; sound in front.
+/// Generates a message as the texts before its values; the header is valid.
 fn layout() -> impl Strategy<Value = Vec<Text>> {
     let sound = ["11", "55", "54", "60", "38", "40", "44"].map(str::to_owned);
     let sound = (Just(sound.to_vec()), prop::collection::vec(tag_text(), 0..4));
-    // A data field, and what is within it if its Length field says so.
+    // A data field, and the content that its Length field may cover.
     let data = ["95", "96", "58"].map(str::to_owned).to_vec();
     let with_data = prop::collection::vec(tag_text(), 0..3);
     prop_oneof![
@@ -61,7 +61,7 @@ fn layout() -> impl Strategy<Value = Vec<Text>> {
     ]
 }
 
-/// The change to a message before it is read: none, or one byte.
+/// Generates a change to a message before reading: none, or one byte.
 fn damage() -> impl Strategy<Value = Option<(usize, u8)>> {
     let byte = prop_oneof![Just(b'='), Just(1), Just(0), b'0'..=b'9', any::<u8>()];
     prop_oneof![7 => Just(None), 1 => (0_usize..300, byte).prop_map(Some)]
@@ -72,7 +72,7 @@ struct Sent {
     layout: prop::sample::Index,
     msg_type: &'static str,
     values: Vec<Text>,
-    /// Values that are sound, whatever the others are.
+    /// True if the values must be valid.
     is_sound: bool,
     damage: Option<(usize, u8)>,
 }
@@ -121,12 +121,12 @@ fn bytes(layout: &[Text], sent: &Sent) -> Vec<u8> {
     bytes
 }
 
-/// All that is said of a message, by one index and one validator.
+/// The results of one index and one validator for a message.
 #[derive(Debug, PartialEq)]
 struct Said {
     fields: Vec<(Tag, Vec<u8>, Vec<u8>)>,
     places: Vec<Option<usize>>,
-    /// The fields from the third on.
+    /// The positions of fields from the third on.
     places_behind: Vec<Option<usize>>,
     verdict: Result<(), Reject>,
     findings: Vec<Finding>,

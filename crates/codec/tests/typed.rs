@@ -1,4 +1,5 @@
-//! Typed messages against the generic form: the same bytes out, the same values in.
+//! Typed messages against the generic form: identical bytes when written, identical values when
+//! read.
 
 use transfix_codec::encode::FrameWriter;
 use transfix_codec::fix44::codes::{
@@ -14,7 +15,7 @@ use transfix_codec::{
     Tag, Timestamp,
 };
 
-/// The bytes of a message whose body `fill` writes.
+/// Returns the bytes of a message whose body `fill` writes.
 fn encode(msg_type: impl AsRef<[u8]>, fill: impl FnOnce(&mut Body<'_>)) -> Result<Vec<u8>, Misuse> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type);
@@ -27,7 +28,7 @@ fn shown(frame: &[u8]) -> String {
     String::from_utf8_lossy(frame).replace('\x01', "|")
 }
 
-/// The fields of a message between MsgType(35) and CheckSum(10).
+/// Returns the fields of a message between MsgType(35) and CheckSum(10).
 fn body_of(frame: &[u8]) -> String {
     let text = shown(frame);
     let begin = text.match_indices('|').nth(2).map_or(0, |(bar, _)| bar + 1);
@@ -108,7 +109,7 @@ fn what_is_written_is_read() {
     assert_eq!(order.header().msg_type(), Ok(fix44::codes::MsgType::NewOrderSingle));
 }
 
-/// FIX, repeating groups: the fields of an entry stand in the published order.
+/// FIX, repeating groups: the fields of an entry are in the published order.
 #[test]
 fn entries_are_in_the_published_order_whatever_the_calls() {
     let frame = encode(NewOrderList::MSG_TYPE, |body| {
@@ -139,7 +140,7 @@ fn entries_are_in_the_published_order_whatever_the_calls() {
     assert_eq!(body_of(&frame.unwrap()), expected);
 }
 
-/// Nothing in the bytes tells where a venue's own data field ends: what follows is not moved.
+/// The bytes do not show where a venue's own data field ends, so later fields are not moved.
 #[test]
 fn fields_are_not_moved_into_a_data_field_of_a_venue() {
     const PARTY: &[u32] = &[448, 447, 802, 523, 9001, 9002, 452];

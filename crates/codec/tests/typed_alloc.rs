@@ -8,7 +8,7 @@ use transfix_codec::fix44::{NewOrderSingle, new_order_single};
 use transfix_codec::{CheckSumPolicy, Decimal, FieldIndex, Message, Precision, Timestamp};
 use transfix_testkit::alloc::thread_allocations;
 
-/// Writes an order whose parties' fields come in the wrong order, and more than nine of them.
+/// Writes an order with more than nine party fields in the wrong order.
 fn write(out: &mut Vec<u8>) {
     let mut frame = FrameWriter::new(out, b"FIX.4.4", NewOrderSingle::MSG_TYPE);
     let mut order = new_order_single::Required {

@@ -1,4 +1,4 @@
-//! Typed messages of FIX 4.2, where groups stand in the messages themselves, one in another.
+//! Typed messages of FIX 4.2, where groups are part of the messages and nest.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::encode::FrameWriter;
@@ -10,7 +10,7 @@ use transfix_codec::{
     CheckSumPolicy, Decimal, FieldIndex, Message, Precision, Rules, Scratch, Switches,
 };
 
-/// A list of orders, each with so many allocations and a trading session.
+/// Returns a list of orders, each with the given number of allocations and a trading session.
 fn list(allocations: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", NewOrderList::MSG_TYPE);
@@ -52,7 +52,7 @@ fn nested_groups_are_written_in_order_and_read_back() {
         let frame = list(allocations);
         let mut index = FieldIndex::default();
         let message = Message::parse(&frame, &mut index, CheckSumPolicy::Verify).unwrap();
-        // The dictionary judges the order of all fields in the entries.
+        // The dictionary checks the order of all fields in the entries.
         let judged = rules.check(&message, &Switches::STANDARD, &mut Scratch::default());
         assert_eq!(judged, Ok(()), "{message}");
         let list = NewOrderList::try_from(&message).unwrap();

@@ -14,10 +14,10 @@ const VERSIONS: [&str; 8] =
 const FROM_42: [&str; 6] = ["FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2"];
 const FIX50: [&str; 3] = ["FIX50", "FIX50SP1", "FIX50SP2"];
 
-/// Every check but those that depend on what the parties agree on; those are tried elsewhere.
+/// Every check except those that depend on agreements between the parties, which other tests cover.
 const PLAIN: Switches = Switches { conditions: false, ..Switches::ALL };
 
-/// The rules of a version, compiled once for all tests.
+/// Returns the rules of a version, compiled once for all tests.
 fn rules(version: &str) -> &'static Rules {
     static ALL: [OnceLock<Rules>; VERSIONS.len()] = [const { OnceLock::new() }; VERSIONS.len()];
     let at = VERSIONS.iter().position(|known| *known == version).unwrap();
@@ -31,7 +31,7 @@ fn rules(version: &str) -> &'static Rules {
     })
 }
 
-/// A frame around `fields`, which are written with `|`; BodyLength(9) and CheckSum(10) hold.
+/// Returns a frame around `fields`, written with `|`, with valid BodyLength(9) and CheckSum(10).
 fn frame(version: &str, fields: &str) -> Vec<u8> {
     let begin_string = match version {
         "FIX40" => "FIX.4.0",
@@ -41,7 +41,7 @@ fn frame(version: &str, fields: &str) -> Vec<u8> {
         "FIX44" => "FIX.4.4",
         _ => "FIXT.1.1",
     };
-    // FIX 4.0 and 4.1 have no TransactTime(60) in an order.
+    // Orders of FIX 4.0 and 4.1 have no TransactTime(60).
     let fields = match version {
         "FIX40" | "FIX41" => fields.replace("60=20261121-09:28:25|", ""),
         _ => fields.to_owned(),
@@ -75,7 +75,7 @@ fn bad(version: &str, fields: &str, reason: RejectReason, tag: u32) {
 
 const HEADER: &str = "34=2|49=TW|52=20261121-09:28:25|56=ISLD|";
 
-/// An order that each version takes, with `more` at its end.
+/// Returns an order that is valid in each version, with `more` at its end.
 fn order(more: &str) -> String {
     format!("35=D|{HEADER}11=1|21=1|55=IBM|54=1|60=20261121-09:28:25|38=100|40=1|{more}")
 }
@@ -154,7 +154,7 @@ fn required_groups() {
         let list = format!("35=E|{HEADER}66=1|394=3|68=1|");
         bad(version, &list, RequiredTagMissing, 73);
     }
-    // A component that must be there holds a group that must be there.
+    // A required component contains a required group.
     for (fields, tag) in [
         ("35=AE|571=1|570=N|55=X|32=1|31=1|75=20261121|60=20261121-09:28:25|", 552),
         ("35=B|148=x|", 33),
@@ -191,7 +191,7 @@ fn case_14c_tags_of_other_messages() {
         bad(version, &heartbeat(&format!("{tag}=X|")), TagNotDefinedForMessage, tag);
         bad(version, &order("108=30|"), TagNotDefinedForMessage, 108);
     }
-    // FIXT 1.1 alone says what an administrative message may hold.
+    // Only FIXT 1.1 defines the fields of administrative messages.
     FIX50.iter().for_each(|version| bad(version, &heartbeat("55=X|"), InvalidTagNumber, 55));
 }
 
@@ -236,7 +236,7 @@ fn case_14f_values_of_another_type() {
         bad(version, &order("").replace("38=100", "38=+200.00"), IncorrectDataFormat, 38);
         bad(version, &order("").replace("34=2", "34=x"), IncorrectDataFormat, 34);
         bad(version, &order("").replace("25|56", "25x|56"), IncorrectDataFormat, 52);
-        // The format counts before the code; HandlInst(21) is a char from FIX 4.2 on.
+        // The format is checked before the code; HandlInst(21) is a char from FIX 4.2 on.
         let reason = if version < "FIX42" { ValueOutOfRange } else { IncorrectDataFormat };
         bad(version, &order("").replace("21=1", "21=44"), reason, 21);
     }
@@ -275,7 +275,7 @@ fn case_14i_and_21_group_counts() {
         bad(version, &sessions(3), IncorrectNumInGroup, 386);
         bad(version, &sessions(1), IncorrectNumInGroup, 386);
         bad(version, &sessions(0), IncorrectNumInGroup, 386);
-        // The count is blamed before codes that the version does not have.
+        // The count is reported before codes that the version lacks.
         bad(version, &order("386=3|336=PRE-OPEN|336=AFTER-HOURS|"), IncorrectNumInGroup, 386);
         good(version, &order("386=0|"));
         good(version, &order("386=0|44=1|"));
@@ -412,7 +412,7 @@ fn data_fields_are_read_by_their_length() {
     }
 }
 
-/// Its published form, with `|`; BodyLength(9) and CheckSum(10) of it hold.
+/// The published message, with `|`; its BodyLength(9) and CheckSum(10) are valid.
 const S4B: &str = "8=FIX.4.2|9=153|35=D|49=BLP|56=SCHB|34=01|50=30737|97=Y|52=20000809-20:20:50|\
     11=90001008|1=10030003|21=2|55=TESTA|54=1|38=4000|40=2|59=0|44=30|47=I|60=20000809-18:20:32|\
     10=061|";
@@ -432,7 +432,7 @@ fn rules_are_shared_by_threads() {
     is_shared::<Rules>();
 }
 
-/// Fields that often mean something, and some that never do.
+/// Generates fields that are often meaningful, and some that never are.
 fn fields() -> impl Strategy<Value = String> {
     let tag = prop_oneof![
         prop::sample::select(vec![
@@ -524,7 +524,7 @@ proptest! {
 }
 
 proptest! {
-    /// Messages of a few types in turn, with tags of other types. A used scratch gives the same
+    /// Messages of a few types alternate, with tags of other types. A used scratch gives the same
     /// result as a new one.
     #[test]
     fn what_was_learned_from_other_messages_changes_nothing(
@@ -544,7 +544,7 @@ proptest! {
             order("354=3|355=a|b|"),
         ];
         let mut scratch = Scratch::default();
-        // Each has its shape before they change.
+        // Each message is remembered before the changes.
         let versions = VERSIONS.iter().filter(|_| edits.len() > 4);
         for (version, message) in versions.flat_map(|v| messages.iter().map(move |m| (v, m))) {
             (0..9).for_each(|_| same_as_new(version, message, switches, &mut scratch));
@@ -573,7 +573,7 @@ proptest! {
     }
 }
 
-/// A scratch that was used before says the same as a new one.
+/// Checks that a used scratch gives the same result as a new one.
 fn same_as_new(version: &str, fields: &str, switches: Switches, used: &mut Scratch) {
     let bytes = frame(version, fields);
     let mut index = FieldIndex::default();
@@ -583,7 +583,7 @@ fn same_as_new(version: &str, fields: &str, switches: Switches, used: &mut Scrat
     assert_eq!(rules.check(&message, &switches, used), expected, "{version} {message}");
 }
 
-/// An entry that lacks what a condition asks for, before a tag that appears twice.
+/// An entry without a conditionally required field is reported before a later duplicate tag.
 #[test]
 fn a_condition_of_an_entry_is_blamed_before_what_follows_it() {
     let fields = order("453=1|448=A|11=1|");
@@ -630,7 +630,7 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
     let first = rules.check(&message, &switches, &mut scratch).err();
     assert_eq!(first, all.first().map(|finding| finding.reject), "{version} {message} {all:?}");
-    // A scratch that was used before, by other rules too, changes nothing.
+    // A scratch that was used before, also with other rules, changes nothing.
     let _ = self::rules("FIX40").check(&message, &switches, &mut scratch);
     assert_eq!(first, rules.check(&message, &switches, &mut scratch).err());
     for finding in all {
@@ -641,8 +641,8 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     }
 }
 
-/// FIX datatypes set no limit to digits: a long number is sound, keeps its text, and only a getter
-/// that cannot hold it refuses.
+/// FIX datatypes have no limit of digits: a long number is valid and keeps its text. Only a getter
+/// whose type is too small refuses the number.
 #[test]
 fn numbers_have_as_many_digits_as_they_like() {
     const LONG: &str = "0.12345678901234567890123";
@@ -666,7 +666,7 @@ fn numbers_have_as_many_digits_as_they_like() {
         good(version, &order("").replace("28:25|38", "28:25.123456789012|38"));
         let longer = order("").replace("28:25|38", "28:25.1234567890123|38");
         bad(version, &longer, IncorrectDataFormat, 60);
-        // No message has so many entries.
+        // No message can have this many entries.
         let list = format!("35=V|{HEADER}262=1|263=0|264=0|267={MANY}|269=0|146=1|55=IBM|");
         bad(version, &list, IncorrectNumInGroup, 267);
     }

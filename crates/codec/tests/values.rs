@@ -1,4 +1,4 @@
-//! Values of every type: written, read back, and held against plain readers.
+//! Values of every type: written, read back, and compared with plain readers.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -10,7 +10,7 @@ use transfix_codec::{
 
 const FIELD: Tag = Tag(9_999);
 
-/// A message with what `write` writes, handed to `read`.
+/// Passes a message with the output of `write` to `read`.
 fn message(
     precision: Precision,
     write: impl FnOnce(&mut Body<'_>),
@@ -25,7 +25,7 @@ fn message(
     Ok(())
 }
 
-/// The bytes that one setter writes.
+/// Returns the bytes that one setter writes.
 fn written(precision: Precision, write: impl FnOnce(&mut Body<'_>)) -> String {
     let mut text = String::new();
     message(precision, write, |message| text.push_str(message.text(FIELD).unwrap())).unwrap();
@@ -127,7 +127,7 @@ fn getters_blame_as_the_standard_says() {
     assert_eq!(judged, Ok(()));
 }
 
-/// Sign, digits, point: one byte after the other.
+/// Parses sign, digits and point, byte by byte.
 fn plain_decimal(text: &[u8]) -> Option<Decimal> {
     let (sign, digits) = match text {
         [b'-', rest @ ..] => (-1, rest),
@@ -149,7 +149,7 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
     decimal.ok().filter(|_| count > 0)
 }
 
-/// The standard's grammar, part by part.
+/// Parses a timestamp by the standard's grammar, part by part.
 fn plain_timestamp(text: &str) -> Option<Timestamp> {
     let (date, time) = text.split_once('-')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -162,7 +162,7 @@ fn plain_timestamp(text: &str) -> Option<Timestamp> {
     let [hour, minute, second]: [i64; 3] = [hour, minute, second].map(|part| part.parse().unwrap());
     let leap = (hour, minute, second) == (23, 59, 60);
     let digits = fraction.bytes().all(|b| b.is_ascii_digit()) && !fraction.is_empty();
-    // Picoseconds are the finest that there are.
+    // Picoseconds are the highest precision.
     if hour > 23 || minute > 59 || second > 59 && !leap || !digits || fraction.len() > 12 {
         return None;
     }
@@ -172,7 +172,7 @@ fn plain_timestamp(text: &str) -> Option<Timestamp> {
     seconds.checked_mul(1_000_000_000)?.checked_add(nanos).map(Timestamp)
 }
 
-/// Texts that are nearly right: the alphabet of numbers and times.
+/// Generates almost valid texts from the alphabet of numbers and times.
 fn nearly() -> impl Strategy<Value = String> {
     prop_oneof!["[-0-9.]{0,24}", "-?[0-9]{0,12}\\.?[0-9]{0,12}", "[-+0-9.:wWZ]{0,28}"]
 }

@@ -1,4 +1,4 @@
-//! Damaged files: whatever the text says, the answer is a dictionary or an error, and no panic.
+//! Damaged files: for any text the result is a dictionary or an error, never a panic.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_dictionary::generate::{Options, generate};
@@ -11,7 +11,7 @@ const ORCHESTRA: &str = include_str!("../../../testdata/dictionaries/orchestra.x
 
 const OVERLAY: &str = include_str!("../../../testdata/dictionaries/overlay.xml");
 
-/// The text with some pieces cut, doubled or replaced.
+/// Returns the text with some pieces cut, doubled or replaced.
 fn damaged(text: &str, random: &mut Random) -> String {
     const PIECES: [&str; 12] =
         ["", "<", "/>", "'", "=", "N", "4294967296", "-1", "exists", "(((", "\u{e9}", "D"];
@@ -28,17 +28,17 @@ fn damaged(text: &str, random: &mut Random) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The text with the value of an attribute in place of another's.
+/// Returns the text with one attribute's value replaced by another's.
 fn mixed_up(text: &str, random: &mut Random) -> String {
     let mut pieces: Vec<&str> = text.split('\'').collect();
-    // Every other piece stands between quotes.
+    // Every second piece is between quotes.
     let mut value = || 1 + 2 * random.below(pieces.len() / 2);
     let (from, to) = (value(), value());
     pieces[to] = pieces[from];
     pieces.join("'")
 }
 
-/// Does with a dictionary all that there is to do.
+/// Calls all functions of a dictionary.
 fn use_all(dictionary: &Dictionary) {
     let text = generate(dictionary, &Options::new("own")).unwrap();
     assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
@@ -70,7 +70,7 @@ fn no_text_makes_it_panic() {
             match result {
                 Ok(dictionary) => {
                     read += 1;
-                    // Writing the Rust takes longest.
+                    // Generating Rust takes the most time.
                     if round % 5 == 0 {
                         use_all(&dictionary);
                     }

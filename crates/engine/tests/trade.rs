@@ -1,4 +1,4 @@
-//! Two engines over loopback: they log on, trade, lose the connection, recover, log out.
+//! Two engines over loopback: they log on, trade, lose the connection, recover, and log out.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use transfix::{
 };
 use transfix_store::journal::{self, Event};
 
-/// Long enough for the slowest machine; no test waits that long unless it fails.
+/// Timeout that suffices on the slowest machine. Only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 
 /// The messages and events that an application received.
@@ -64,7 +64,7 @@ impl Application for Recorder {
     }
 }
 
-/// The application that refuses all messages.
+/// An application that refuses all messages.
 struct Nothing;
 
 impl Application for Nothing {
@@ -198,8 +198,8 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     alone.socket.reuse_port = false;
     let refused = Engine::start(&Settings::of(alone), |_| Box::new(Nothing));
     assert!(refused.err().unwrap().to_string().contains(&address));
-    // The system does not know who waits for which Logon(A): one that comes to the wrong engine is
-    // refused, and tried again.
+    // The system does not know which engine waits for which Logon(A). A Logon(A) at the wrong
+    // engine is refused and retried.
     let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
     for client in clients.map(|settings| Side::start(settings, false)) {
         assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
@@ -281,7 +281,7 @@ fn polled_sessions_are_driven_by_the_application() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// The loop of a program of one's own: returns how often it has called `Engine::poll`.
+/// Runs a program's own loop. Returns the number of `Engine::poll` calls.
 fn wait_at_fd(client: &mut Side, mut is_over: impl FnMut(&Receiver<Seen>) -> bool) -> usize {
     let mut polls = 0;
     loop {
@@ -308,7 +308,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     let mut polls = 0;
     for n in 0..100 {
         let expected = format!("order{n}");
-        // Another thread wakes the loop too.
+        // Another thread wakes the loop, too.
         let handle = client.engine.session(&client.id).unwrap();
         let order = expected.clone();
         let sender = std::thread::spawn(move || {
@@ -318,7 +318,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
         polls += wait_at_fd(&mut client, |seen| seen.try_iter().any(|seen| seen == expected));
         sender.join().unwrap();
     }
-    // At rest the heartbeats alone call it.
+    // At rest only heartbeats wake the loop.
     let handle = client.engine.session(&client.id).unwrap();
     let before = handle.counters().messages_out;
     polls += wait_at_fd(&mut client, |_| handle.counters().messages_out >= before + 3);
@@ -327,7 +327,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// Also where its applications are called in threads of their own, which wake the loop.
+/// Application threads wake the loop, too.
 #[test]
 fn an_acceptor_waits_at_a_file_descriptor() {
     for application_threads in [0, 2] {
@@ -354,14 +354,14 @@ fn an_acceptor_waits_at_a_file_descriptor() {
                 assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
             }
             is_over.store(true, Ordering::SeqCst);
-            // This wakes the loop, as each call of an operator does.
+            // This action wakes the loop, as each operator's action does.
             handle.operate(&Action::LogOn {}).unwrap();
         });
         venue.engine.stop(Duration::from_secs(20));
     }
 }
 
-/// The same file descriptor stands for the session that begins later, and for the first one.
+/// The same file descriptor serves the first session and the session added later.
 #[test]
 fn a_session_that_a_reload_adds_wakes_the_loop() {
     let venues = [0, 1].map(|_| Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true));
@@ -402,7 +402,7 @@ fn a_session_that_a_reload_adds_wakes_the_loop() {
     assert!(outcomes.iter().all(|one| one.outcome == ended), "{outcomes:?}");
 }
 
-/// The stop drives both, and waits for what they say to each other.
+/// The stop polls both sessions and waits for their exchange.
 #[test]
 fn two_sessions_of_one_thread_log_out_from_each_other() {
     for with_fd in [false, true] {
@@ -452,7 +452,7 @@ fn both_sides_go_on_where_they_were_after_a_restart() {
     }
 }
 
-/// The notes in the journal of a session.
+/// Returns the notes in the journal of a session.
 fn notes(settings: &SessionSettings) -> Vec<String> {
     let entries = journal::read(&settings.store_path()).unwrap();
     let notes = entries.filter_map(|entry| match entry.unwrap().event {
@@ -494,7 +494,7 @@ fn the_journal_says_what_befell_the_session() {
 
 #[test]
 fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
-    // The client's store remembers what a cut connection has swallowed.
+    // The client's store keeps the messages that a cut connection swallowed.
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
     let relay = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = initiator(BeginString::Fix44, Mode::Pool, &venue);
@@ -505,7 +505,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 10);
     cut(&up);
-    // Some of these meet a dead connection, some none at all.
+    // Some of these messages meet a dead connection, some meet none.
     let mut sent = Vec::new();
     let handle = client.engine.session(&client.id).unwrap();
     for n in 0..1_000 {
@@ -527,7 +527,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
 
 type Ends = (std::net::TcpStream, std::net::TcpStream);
 
-/// Passes one connection on in both directions; the function cuts it.
+/// Forwards one connection in both directions. The returned function cuts the connection.
 fn pass_on(relay: &std::net::TcpListener, to: std::net::SocketAddr) -> (Ends, fn(&Ends)) {
     let (client, _) = relay.accept().unwrap();
     let venue = std::net::TcpStream::connect(to).unwrap();

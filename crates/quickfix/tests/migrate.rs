@@ -1,5 +1,5 @@
-//! The way over from QuickFIX: sample files of the four dialects with what becomes of them, and
-//! dictionaries that differ from the standard.
+//! Migration from QuickFIX: sample files of the four dialects with their results, and dictionaries
+//! that differ from the standard.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -15,7 +15,7 @@ use transfix_testkit::temp::TempDir;
 const FOLDERS: [(&str, Dialect); 4] =
     [("cpp", Dialect::Cpp), ("j", Dialect::Java), ("n", Dialect::Net), ("go", Dialect::Go)];
 
-/// Four samples a dialect.
+/// Returns four samples for each dialect.
 fn samples() -> Vec<(PathBuf, Dialect)> {
     let mut samples = Vec::new();
     for (folder, dialect) in FOLDERS {
@@ -57,7 +57,7 @@ fn what_is_written_can_be_read_and_is_what_the_library_takes() {
         let settings = match transfix_quickfix::settings(&path, Some(dialect)) {
             Ok((settings, _)) => settings,
             Err(error) => {
-                // A time or a zone that is none, or a property of Java.
+                // An invalid time or zone, or a Java property.
                 let waits = ["the engine does not start until", "set it before the start"];
                 assert!(waits.iter().any(|text| migration.report().contains(text)), "{error}");
                 continue;
@@ -107,7 +107,7 @@ fn the_dialect_is_guessed_from_keys() {
         ("n/tls", Dialect::Net),
         ("go/tls-mongo", Dialect::Go),
         ("go/acceptor", Dialect::Go),
-        // Nothing in it tells.
+        // Nothing in the text reveals the dialect.
         ("cpp/initiator", Dialect::Cpp),
     ] {
         let path = format!("../../testdata/quickfix/{name}.cfg");
@@ -227,7 +227,7 @@ fn addresses_that_may_connect_are_carried_over_or_told() {
     };
     let both = vec!["192.0.2.7".to_owned(), "2001:db8::1".to_owned()];
     assert_eq!(found(&acceptor, "192.0.2.7, 2001:db8::1"), (Fate::Honoured, both));
-    // The readable part counts: one unknown word does not admit everyone.
+    // The readable part counts: one unknown word must not admit everyone.
     let one = vec!["192.0.2.7".to_owned()];
     let named = found(&acceptor, "192.0.2.7, fix.bank.example");
     assert_eq!(named, (Fate::NotCarriedOver, one));
@@ -271,7 +271,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         let mut settings = migration.settings().unwrap();
         (settings.sessions.remove(0).tls.unwrap(), migration.report())
     };
-    // An acceptor without a certificate of its own: a file that is to be made.
+    // An acceptor without its own certificate: a file that the operator must create.
     for (more, dialect) in [
         ("SocketUseSSL=Y", Dialect::Java),
         ("SSLEnable=Y", Dialect::Net),
@@ -281,7 +281,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         assert_eq!(tls.certificate.unwrap(), Path::new("acceptor.pem"), "{report}");
         assert!(report.contains("names no certificate that can be read here"), "{report}");
     }
-    // Certificates are asked for, and nobody is trusted yet.
+    // Client certificates are required, but no authority is trusted yet.
     for (more, dialect) in [
         ("SocketUseSSL=Y\nSocketKeyStore=a.jks\nNeedClientAuth=Y", Dialect::Java),
         ("SSLCertificate=a.pfx", Dialect::Net),
@@ -292,14 +292,14 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         assert_eq!(tls.client_certificate, ClientCertificate::Required, "{report}");
         assert_eq!(tls.ca, [Path::new("clients-ca.pem")], "{report}");
     }
-    // The key stands in the file of the certificate.
+    // The key is in the certificate's file.
     let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
     assert_eq!(tls.key, tls.certificate);
-    // One without its key is none, here and there.
+    // A certificate without its key is invalid in both engines.
     let none = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap();
     let error = none.settings().unwrap_err();
     assert!(error.to_string().contains("one of them is missing"), "{error}");
-    // Authorities that have never counted.
+    // Authorities that QuickFIX never applied.
     let more = "ServerCertificateFile=a.pem\nCertificationAuthoritiesFile=ca.pem";
     let (tls, report) = both(&acceptor, more, Dialect::Cpp);
     assert_eq!((tls.client_certificate, tls.ca.len()), (ClientCertificate::Ignored, 0));
@@ -412,7 +412,7 @@ fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
     }
 }
 
-/// FIX 4.4 with a few changes, as a venue sends it to its clients.
+/// Returns FIX 4.4 with a few changes, as a venue sends it to its clients.
 fn venue() -> String {
     let mut draft = Draft::standard("FIX44").unwrap();
     draft.messages.iter_mut().for_each(|message| message.conditions.clear());
@@ -449,7 +449,7 @@ fn a_dictionary_that_differs_little_becomes_an_overlay() {
         order.members.len()
     };
     assert_eq!(order(&dictionary), order(&kept));
-    // At run time nothing is written: the file itself is the dictionary.
+    // Nothing is written at run time: the file itself is the dictionary.
     let (settings, _) = transfix_quickfix::settings(&cfg, None).unwrap();
     assert_eq!(settings.sessions[0].validation.dictionary.as_ref().unwrap().base, file);
 }
@@ -505,7 +505,7 @@ fn what_a_transport_dictionary_has_beyond_ours_is_carried_over() {
     }
 }
 
-/// A dictionary without the code of its first field that has codes.
+/// Returns a dictionary without one code of its first field with codes.
 fn less(text: &str) -> String {
     let (before, line) = text.split_once("   <value ").unwrap();
     let (_, after) = line.split_once('\n').unwrap();

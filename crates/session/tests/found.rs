@@ -1,4 +1,4 @@
-//! Defects that the simulated world found, each with the shortest exchange that shows it.
+//! Defects found by the simulated world, each with the shortest exchange that shows it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
@@ -45,10 +45,10 @@ fn active_with(out: &mut Outbox, change: impl FnOnce(&mut Config)) -> Session {
     session
 }
 
-/// Both sides have a gap. A request of the counterparty comes above ours and is answered at once;
-/// the answer to our own is under way already and ends below its number. Were it not counted when
-/// its turn comes, each side would hang at the other's last request for 20 s, again and again
-/// (damage, seed 15609).
+/// Both sides have a gap. The counterparty's request arrives above our gap and is answered at once.
+/// The answer to our request is in transit and ends below the number of the counterparty's request.
+/// If the early request did not count in its turn, each side would wait 20 s for the other,
+/// repeatedly (damage, seed 15609).
 #[test]
 fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
     let mut out = Outbox::default();
@@ -65,9 +65,8 @@ fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
     assert_eq!((session.take_held(), session.next_num_in()), (None, 6));
 }
 
-/// A request that was answered counts even where no message above a gap is kept. Two sessions
-/// with closed ranges would else ask for each other's last request, as fast as the wire allows and
-/// for ever (clocks, seed 76).
+/// An answered request counts even if no message above a gap is kept. Otherwise two sessions with
+/// closed ranges would request each other's last request forever, at full speed (clocks, seed 76).
 #[test]
 fn an_answered_request_needs_no_room() {
     let mut out = Outbox::default();
@@ -79,8 +78,8 @@ fn an_answered_request_needs_no_room() {
     assert_eq!((session.take_held(), session.next_num_in()), (None, 5));
 }
 
-/// A clock that has gone back makes a message that is sent again older than its original; the
-/// counterparty would reject it and end the session (clocks, seed 4).
+/// If the clock goes back, a resent message would be older than its original. The counterparty
+/// would reject the message and end the session (clocks, seed 4).
 #[test]
 fn the_original_time_is_never_later_than_the_time_of_sending() {
     let mut out = Outbox::default();
@@ -115,8 +114,8 @@ fn a_reset_that_crosses_a_logout_ends_the_connection() {
     assert_eq!((session.next_num_in(), session.next_num_out()), (2, 1));
 }
 
-/// Numbers that stood at 1 when a window opened started again with the second connection of the
-/// window, since no moment was kept for the first (schedules, seed 1000031).
+/// Regression: numbers that were 1 when a window opened were reset again in the window's second
+/// connection, because the first restart was not recorded (schedules, seed 1000031).
 #[test]
 fn the_restart_of_a_window_is_kept_even_if_the_numbers_are_at_1() {
     let mut out = Outbox::default();

@@ -1,7 +1,7 @@
-//! Two sessions in a simulated world, from many seeds: nothing is lost, nothing comes twice.
+//! Two sessions in a simulated world, from many seeds: nothing is lost or duplicated.
 //!
-//! `TRANSFIX_SEEDS=n` runs n seeds, `TRANSFIX_SEED=x` the one that has failed; more of them, with a
-//! trace of what happened, by `cargo xtask simulate`.
+//! `TRANSFIX_SEEDS=n` runs n seeds, `TRANSFIX_SEED=x` repeats a failed one. `cargo xtask simulate`
+//! runs more seeds and prints a trace.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
 
 use std::env;
@@ -10,7 +10,7 @@ use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
 const SEEDS: u64 = 500;
 
-/// Says which seed it was when a world panics.
+/// Prints the seed when a world panics.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -40,7 +40,7 @@ fn every_world_obeys_its_laws() {
     assert!(worlds < 100 || tried > worlds / 10, "the worlds try little: {total:?}");
 }
 
-/// The same seed gives the same world: what has failed can be looked at.
+/// The same seed gives the same world, so a failure can be examined.
 #[test]
 fn a_seed_repeats_its_world() {
     let ground = Ground::default();

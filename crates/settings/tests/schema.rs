@@ -1,5 +1,5 @@
-//! The schema of settings files: it takes what the reader takes, and refuses what can be seen to be
-//! wrong. The validator is somebody else's.
+//! The schema of settings files accepts the same files as the reader, and refuses all detectable
+//! errors. The validator is a third-party crate.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use transfix_quickfix::{Dialect, Migration};
 use transfix_settings::Settings;
 
-/// The schema, compiled: the validator checks it by the standard's own.
+/// The compiled schema. The validator checks it against the standard's metaschema.
 struct Validator(Schemas, SchemaIndex);
 
 fn validator() -> Validator {
@@ -21,7 +21,7 @@ fn validator() -> Validator {
     Validator(schemas, index)
 }
 
-/// The faults of a file by the schema; empty if there is none.
+/// Returns the faults of a file by the schema; empty without a fault.
 fn wrong(Validator(schemas, index): &Validator, text: &str) -> String {
     let root: toml::Value = toml::from_str(text).unwrap();
     let root = serde_json::to_value(root).unwrap();
@@ -57,7 +57,7 @@ fn each_settings_file_of_the_project_is_valid() {
         samples.extend(of_dir.filter(|path| path.extension().is_some_and(|end| end == "cfg")));
     }
     for path in samples {
-        // Some samples hold nothing that can be carried over.
+        // Some samples contain nothing that can be migrated.
         let migration = Migration::read(&path, None::<Dialect>).unwrap();
         if migration.is_empty() {
             continue;

@@ -1,4 +1,4 @@
-//! The next segment is made ahead of time; one that is not there in time is not waited for.
+//! The next segment is created ahead of time. A commit does not wait for a late segment.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs::{self, TryLockError};
@@ -11,8 +11,8 @@ use transfix_store::{
 };
 use transfix_testkit::temp::TempDir;
 
-/// The file system, where threads that make segments wait until they may; the test's own never
-/// does.
+/// The file system. Threads that create segments wait until allowed; the test's own thread never
+/// waits.
 #[derive(Clone, Debug)]
 struct Slow {
     gate: Arc<Gate>,
@@ -28,9 +28,9 @@ struct Gate {
 #[derive(Debug, Default)]
 struct State {
     is_open: bool,
-    /// Threads that wait.
+    /// Number of waiting threads.
     waiting: usize,
-    /// Segments that the test's own thread has made.
+    /// Segments that the test's own thread has created.
     by_the_way: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Slow {
         self.gate.changed.notify_all();
     }
 
-    /// Until a thread has begun to make a segment.
+    /// Waits until a thread has begun to create a segment.
     fn wait_for_maker(&self) {
         let state = self.gate.state.lock().unwrap();
         drop(self.gate.changed.wait_while(state, |state| state.waiting == 0).unwrap());
@@ -138,7 +138,7 @@ impl Disk for Slow {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// One message of 1,000 bytes.
+/// Stores one message of 1,000 bytes.
 fn put(store: &mut FileStore<Slow>, now_ns: u64) {
     let seq = store.numbers().next_out;
     let bytes = &[b'x'; 1_000];
@@ -158,7 +158,7 @@ fn a_segment_that_is_not_there_in_time_is_not_waited_for() {
     let (dir, disk) = (TempDir::new(), Slow::new(true));
     let options = Options { segment_bytes_first: 1 << 20, ..Options::default() };
     let (mut store, _) = FileStore::open_on(disk.clone(), dir.path(), options, 0).unwrap();
-    // 1 MiB a second: it takes half of the first segment to ask for the next one.
+    // At 1 MiB per second the store requests the next segment after half of the first.
     let mut now_ns = 0;
     let mut fill = |store: &mut FileStore<Slow>, messages| {
         for _ in 0..messages {
@@ -171,7 +171,8 @@ fn a_segment_that_is_not_there_in_time_is_not_waited_for() {
     fill(&mut store, 1_000);
     assert_eq!(disk.by_the_way(), [1 << 20, 256 << 10, 256 << 10, 256 << 10], "short ones");
     disk.open_gate();
-    // All are found, whoever made their segments, also by the next process.
+    // All messages are found, no matter which thread created their segments, also by the next
+    // process.
     fill(&mut store, 1_000);
     drop(store);
     let (mut store, found) = FileStore::open(dir.path(), options, 0).unwrap();
@@ -192,20 +193,20 @@ fn segments_are_as_long_as_what_comes_asks_for() {
         segments(dir.path())
     };
     let [kib, mib] = [1 << 10, 1 << 20];
-    // Little comes.
+    // A low rate.
     let idle = lengths(3_000, SECOND);
-    // From then on as long as what the store holds.
+    // From then on a segment is as long as the store's contents.
     assert_eq!(idle[..4], [8 * kib, 128 * kib, mib, mib + 136 * kib], "{idle:?}");
-    // 100 MB a second.
+    // A rate of 100 MB per second.
     let busy = lengths(20_000, SECOND / 100_000);
     assert!(busy[2] > mib && busy[3] > 8 * mib, "{busy:?}");
 }
 
-/// How nice a thread of this process is, as the system says.
+/// Returns the nice value of a thread of this process, as reported by the system.
 #[cfg(target_os = "linux")]
 fn nice_of(thread: &Path) -> i32 {
     let stat = fs::read_to_string(thread.join("stat")).unwrap();
-    // Behind the name, which may hold anything, stands the state as the third field.
+    // The state is the third field, after the name, which may contain anything.
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(19 - 3).unwrap().parse().unwrap()
 }
@@ -219,7 +220,7 @@ fn threads_that_make_segments_give_way_to_those_of_sessions() {
     helpers.start();
     let own = nice_of(&this());
     for thread in [started.recv().unwrap(), started.recv().unwrap()] {
-        // It says where it is before it does anything else.
+        // The thread sets its nice value before its other work.
         while nice_of(&thread) != (own + 10).min(19) {
             std::thread::yield_now();
         }

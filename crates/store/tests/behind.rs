@@ -1,5 +1,5 @@
-//! Commits that are synced behind their session: slow and failing syncs, and ends at every
-//! operation on the disk. All safe batches are found again, and a prefix of the others.
+//! Commits that a separate thread syncs: slow and failing syncs, and a process end at every disk
+//! operation. All safe batches are found again, with a prefix of the others.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::Path;
@@ -17,14 +17,14 @@ use transfix_testkit::random::Random;
 const DIR: &str = "/store";
 const TURNS: u64 = 14;
 
-/// Segments so small that the workload fills some of them.
+/// Segments so small that the workload fills several.
 const SMALL: Options =
     Options { durability: Durability::Power, segment_bytes_first: 300, segment_bytes_max: 900 };
-/// One that holds all of it.
+/// A segment that holds the whole workload.
 const LARGE: Options =
     Options { durability: Durability::Power, segment_bytes_first: 8192, segment_bytes_max: 8192 };
 
-/// A disk whose stores sync in threads of their own, so many times.
+/// Returns a disk whose stores sync in separate threads, `syncs` times.
 fn disk(seed: u64, syncs: u64) -> SimDisk {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.allow_syncs(syncs);
@@ -35,14 +35,15 @@ fn open(disk: &SimDisk, options: Options) -> Result<FileStore<SimDisk>, StoreErr
     FileStore::open_on(disk.clone(), Path::new(DIR), options, 1).map(|(store, _)| store)
 }
 
-/// One turn of a session. Returns the ticket with which it is safe; 0 if it is safe already.
+/// Runs one turn of a session. Returns the ticket at which the turn is safe; 0 if it is safe
+/// already.
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<u64, StoreError> {
     let reset = turn == 9;
     if reset {
         store.put(turn, Record::Reset)?;
     }
     let seq = if reset { 1 } else { store.numbers().next_out };
-    // A batch of one record now and then.
+    // Some batches have only one record.
     let bytes = vec![turn as u8; 20 + 30 * (turn as usize % 4)];
     store.put(turn, Record::Outbound { seq, kind: Kind::Application, bytes: &bytes })?;
     if !turn.is_multiple_of(3) {
@@ -55,7 +56,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<u64, StoreError> {
     }
 }
 
-/// All that can be found in a store.
+/// All contents found in a store.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     numbers: Numbers,
@@ -75,7 +76,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// The state found after each turn, without a sync before the end.
+/// Returns the state after each turn, without a sync before the end.
 fn undisturbed() -> Vec<Found> {
     let disk = disk(1, 0);
     let mut store = open(&disk, LARGE).unwrap();
@@ -95,17 +96,17 @@ fn wait_for(store: &mut FileStore<SimDisk>, ticket: u64) -> Result<(), StoreErro
     Ok(())
 }
 
-/// How the syncs go beside the turns.
+/// The progress of the syncs relative to the turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// One at a time, after turns that the seed chooses.
+    /// One sync at a time, after turns that the seed chooses.
     Chosen,
-    /// As the threads run.
+    /// As the threads are scheduled.
     Free,
 }
 
-/// Works until the disk ends the process. Returns the turns that were done, and how many of them
-/// were safe.
+/// Works until the disk ends the process. Returns the finished turns, and how many of them were
+/// safe.
 fn work(disk: &SimDisk, options: Options, pace: Pace, seed: u64) -> (usize, usize) {
     let (mut random, mut done, mut safe) = (Random::new(seed), 0, 0);
     let Ok(mut store) = open(disk, options) else { return (0, 0) };
@@ -187,16 +188,17 @@ fn the_laws_of_stores_hold_while_every_sync_hangs() {
     store_laws(1, || {
         let disk = disk(1, 0);
         disks.push(disk.clone());
-        // Its first segment does for all: where one ends, the store waits for the sync before.
+        // The first segment holds everything, because the store waits for a sync at the end of a
+        // segment.
         let (durability, segment_bytes_first) = (Durability::Power, 1 << 20);
         let options = Options { durability, segment_bytes_first, ..Options::default() };
         let store = open(&disk, options).unwrap();
-        // Or the end of the store would wait.
+        // Otherwise the end of the store would wait.
         Box::new(Hanging { store, disk })
     });
 }
 
-/// A store whose disk goes on when the store ends.
+/// A store whose disk resumes when the store ends.
 struct Hanging {
     store: FileStore<SimDisk>,
     disk: SimDisk,
@@ -273,7 +275,7 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     disk.allow_syncs(u64::MAX);
     let error = wait_for(&mut store, tickets[0]).unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
-    // A second sync would say that all is well: what the first one lost is gone.
+    // A second sync would succeed, although the writes of the failed sync are lost.
     disk.set_fault(None);
     for _ in 0..3 {
         assert!(matches!(store.safe(), Err(StoreError::Poisoned)));
@@ -292,8 +294,7 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     assert_eq!(found(&mut store), expected[after as usize + 1]);
 }
 
-/// The lock outlives a sync that hangs, and a store that is given out of hand finishes what is
-/// committed.
+/// The lock is held during a hanging sync, and a dropped store finishes its committed batches.
 #[test]
 fn the_end_of_a_store_waits_for_its_syncs() {
     let expected = undisturbed();

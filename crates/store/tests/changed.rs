@@ -1,5 +1,5 @@
-//! A store whose files are changed under it: what was changed is reported with its place, and never
-//! returned.
+//! A store whose files are changed while it is open: each change is reported with its location, and
+//! changed data is never returned.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::fs::{File, OpenOptions};
@@ -12,11 +12,11 @@ use transfix_store::{
 };
 use transfix_testkit::temp::TempDir;
 
-/// Bytes before the message of a record.
+/// Bytes of a record before its message.
 const RECORD_HEADER: usize = 32;
 const RECORDS: u64 = 12;
 
-/// How a message is asked for.
+/// How a message is requested.
 #[derive(Clone, Copy, Debug)]
 enum Ask {
     Outbound(u64),
@@ -34,7 +34,7 @@ impl Ask {
     }
 }
 
-/// A message and the bytes of its record.
+/// A message, and the bytes of its record.
 struct Kept {
     ask: Ask,
     bytes: Vec<u8>,
@@ -43,7 +43,7 @@ struct Kept {
     size: usize,
 }
 
-/// A store of several segments with messages of every kind.
+/// Returns a store of several segments with messages of every kind.
 fn filled(dir: &Path, durability: Durability) -> FileStore {
     let options = Options { durability, segment_bytes_first: 1024, segment_bytes_max: 1024 };
     let (mut store, _) = FileStore::open(dir, options, 1).unwrap();
@@ -64,7 +64,7 @@ fn kept(dir: &Path) -> Vec<Kept> {
     for entry in journal::read(dir).unwrap().map(Result::unwrap) {
         let (ask, bytes, behind) = match entry.event {
             Event::Outbound(message) => (Ask::Outbound(message.seq), message.bytes, 0),
-            // With the next inbound number.
+            // The record includes the next inbound number.
             Event::Inbound(message) => (Ask::Inbound(message.seq), message.bytes, 8),
             Event::Queued { ticket, bytes } => (Ask::Queued(ticket), bytes, 0),
             _ => continue,
@@ -82,7 +82,7 @@ fn flip(file: &File, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
-/// Each byte of each record, one at a time.
+/// Changes each byte of each record, one at a time.
 fn check(store: &mut FileStore, all: &[Kept]) {
     for one in all {
         let file = OpenOptions::new().read(true).write(true).open(&one.segment).unwrap();
@@ -116,7 +116,7 @@ fn each_changed_byte_is_found_by_the_read_that_meets_it() {
         assert_eq!(all.len() as u64, 3 * RECORDS);
         assert_ne!(all[0].segment, all.last().unwrap().segment, "several segments");
         check(&mut store, &all);
-        // Opened again, by itself and by another process.
+        // Reopened by the same process, and opened by another one.
         store.reopen().unwrap();
         check(&mut store, &all);
         drop(store);

@@ -1,5 +1,5 @@
-//! A workload that ends at every operation on the disk, in every way: what each durability promises
-//! is found again, whole.
+//! A workload that ends at every disk operation, in every way: all data that the durability
+//! promises is recovered completely.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::Path;
@@ -23,8 +23,8 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
     opened.map(|(store, _)| store)
 }
 
-/// Bytes of a counterparty that look like a batch: next numbers, with all checks that a stranger
-/// can compute.
+/// Returns bytes of a counterparty that look like a batch with next numbers and all checksums that
+/// a stranger can compute.
 fn planted(turn: u64) -> Vec<u8> {
     let mut record = vec![0; 32];
     record[0] = 32;
@@ -36,7 +36,7 @@ fn planted(turn: u64) -> Vec<u8> {
     record
 }
 
-/// One turn of a session: several records and their commit.
+/// Runs one turn of a session: several records and their commit.
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
     if turn == 9 {
@@ -48,10 +48,10 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = if turn == 9 { 1 } else { seq };
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
-    // Behind the message, or at another time, which takes a record of its own.
+    // After the message, or at another time, which needs a separate record.
     store.put(turn + u64::from(turn % 3 == 1), Record::NextIn(turn + 2))?;
     match turn % 5 {
-        // Two wait; two turns later one of them is sent.
+        // Two messages are queued; two turns later one of them is sent.
         0 => (0..2).try_for_each(|n| {
             store.put(turn, Record::Queued { ticket: 2 * turn + n + 1, bytes: &bytes })
         })?,
@@ -61,7 +61,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// All that can be found in a store.
+/// All contents found in a store.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     numbers: Numbers,
@@ -84,7 +84,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// The state found after each turn, without a crash.
+/// Returns the state after each turn, without a crash.
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
@@ -96,7 +96,7 @@ fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     (all, disk.events())
 }
 
-/// Works until the `event`-th operation; answers with the disk and the turns that were done.
+/// Works until the `event`-th operation. Returns the disk and the finished turns.
 fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (SimDisk, usize) {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.arm(event, end);
@@ -113,7 +113,8 @@ fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (S
     (disk, done)
 }
 
-/// Ends at the `event`-th operation; the store must be what it was before or after that turn.
+/// Ends at the `event`-th operation. The recovered store must equal the state before or after that
+/// turn.
 fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
     let (expected, _) = undisturbed(durability);
     let (disk, done) = work_until(durability, (event, end), seed);
@@ -123,7 +124,7 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     let now = found(&mut store);
     let next = expected.get(done + 1);
     assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
-    // It goes on from there, and once more.
+    // The workload continues from there, and crashes once more.
     let after = expected.iter().position(|e| *e == now).unwrap_or_default() as u64;
     if after < TURNS {
         turn(&mut store, after).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -171,8 +172,8 @@ fn power_durability_outlives_the_power() {
     crash_everywhere(Durability::Power, Crash::Power, 24);
 }
 
-/// It does not promise to outlive the power, but never lies about it: what opens is the whole of a
-/// state that was committed once, and anything else is refused.
+/// Durability `process` does not survive a power failure. The store still opens only if it is a
+/// complete earlier state; anything else is refused.
 #[test]
 fn process_durability_is_refused_or_older_after_the_power() {
     let durability = Durability::Process;
@@ -208,8 +209,8 @@ fn the_laws_of_stores_hold_on_this_disk() {
     });
 }
 
-/// A disk that fails: the error is told, nothing is lost that was committed, and once the disk is
-/// mended the store opens and goes on.
+/// A failing disk is reported, no committed data is lost, and the store opens and continues after
+/// the repair.
 #[test]
 fn an_ailing_disk_is_told_and_left() {
     for disk_fault in
@@ -239,7 +240,7 @@ fn an_ailing_disk_is_told_and_left() {
     }
 }
 
-/// The same without giving the store out of hand: it goes on where it was, or still says why not.
+/// The same with the store kept open: it continues, or still reports the cause.
 #[test]
 fn a_store_is_open_again_once_its_disk_is_mended() {
     for durability in [Durability::Process, Durability::Power] {
@@ -264,7 +265,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                 }
                 assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{disk_fault:?}");
                 if store.reopen().is_ok() {
-                    // There was nothing to make: the next segment fails again.
+                    // No file had to be created: the next segment fails again.
                     while turn(&mut store, done).is_ok() {
                         done += 1;
                     }
@@ -272,7 +273,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                 disk.set_fault(None);
                 store.reopen().unwrap_or_else(|error| panic!("{disk_fault:?}: {error}"));
                 let (now, at) = (found(&mut store), done as usize);
-                // A batch that could not be synced may be there.
+                // A batch that could not be synced may be present.
                 assert!(now == expected[at] || now == expected[at + 1], "{disk_fault:?}: {now:?}");
                 done += u64::from(now != expected[at]);
             }

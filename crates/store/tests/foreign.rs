@@ -1,5 +1,5 @@
-//! Foreign data in a store: batches in the bodies of messages, segments and stores of other
-//! sessions, files and batches in the wrong place.
+//! Foreign data in a store: batches in message bodies, segments and stores of other sessions, files
+//! and batches at wrong positions.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -34,14 +34,14 @@ fn send(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>, bytes: &[u8]
     }
 }
 
-/// A store of that session with messages of 100 bytes in several segments.
+/// Returns a store of this session with messages of 100 bytes in several segments.
 fn filled(session: &str, dir: &Path, messages: u64) -> Vec<PathBuf> {
     let mut store = open(session, dir).unwrap();
     send(&mut store, 1..=messages, &[b'm'; 100]);
     (0..).map(|n| segment(dir, n)).take_while(|path| path.exists()).collect()
 }
 
-/// The numbers of all messages sent, in the order of the journal.
+/// Returns the numbers of all sent messages, in journal order.
 fn sent(dir: &Path) -> Vec<u64> {
     let entries = journal::read(dir).unwrap().map(Result::unwrap);
     let sent = entries.filter_map(|entry| match entry.message() {
@@ -58,7 +58,7 @@ fn refusal(session: &str, dir: &Path) -> (PathBuf, Damage) {
     }
 }
 
-/// Repairs, and says which messages are there afterwards.
+/// Repairs, and returns the numbers of the remaining messages.
 fn repaired(dir: &Path) -> Vec<u64> {
     let new = TempDir::new();
     FileStore::repair(dir, new.path(), None).unwrap();
@@ -71,13 +71,13 @@ fn seen(faults: &[Fault]) -> Vec<(Damage, &str)> {
     faults.iter().map(|fault| (fault.reason, &*fault.seen)).collect()
 }
 
-/// The bytes of a segment without header, with a batch that sets both next numbers far ahead. One
-/// is of an older format, whose checks anybody can compute; the other is of another store of today.
+/// Returns segments without header that contain a batch with both next numbers far ahead. One has
+/// an older format with public checksums; the other comes from another current store.
 fn planted() -> [Vec<u8>; 2] {
     let dir = TempDir::new();
     let mut store = open(OTHER, dir.path()).unwrap();
     store.put(1, Record::NextOut(900_000)).unwrap();
-    // At another time, so that it has a record of its own.
+    // At another time, so that the number gets a separate record.
     store.put(2, Record::NextIn(800_000)).unwrap();
     store.commit().unwrap();
     drop(store);
@@ -91,7 +91,7 @@ fn planted() -> [Vec<u8>; 2] {
     [today, theirs]
 }
 
-/// A message that holds the batch many times, so that one begins where a record may begin.
+/// Returns a message with many copies of the batch, so that one copy starts at a record boundary.
 fn body(batch: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     for n in 0..16 {
@@ -110,7 +110,7 @@ fn batches_inside_a_message_that_is_torn_are_the_message() {
         let bytes = &body(&batch)[..];
         let record = Record::Inbound { seq: 1, kind: Kind::Application, bytes };
         store.put(4, record).unwrap();
-        // Killed before the commit: the length is not there.
+        // Killed before the commit: the length is not written.
         drop(store);
         let found = survey(dir.path()).unwrap();
         assert_eq!(found.faults, [], "{form}");
@@ -160,7 +160,7 @@ fn a_store_of_another_session_is_refused_and_stays_as_it_is() {
     // A caller without a session may read and set numbers; the store keeps its session.
     drop(FileStore::open(dir.path(), OPTIONS, 5).unwrap());
     drop(open(OTHER, dir.path()).unwrap());
-    // A session that was renamed takes its store along, if an operator says so.
+    // An operator can give a store to a renamed session.
     let new = TempDir::new();
     FileStore::repair(dir.path(), new.path(), Some(OWN)).unwrap();
     drop(open(OWN, new.path()).unwrap());
@@ -191,7 +191,7 @@ fn a_segment_of_another_store_is_refused_and_left_out() {
         for n in 0..files.len() {
             fs::copy(&theirs[n], &files[n]).unwrap();
             let (path, reason) = match (open(OWN, dir.path()), n + 1 == files.len()) {
-                // Opening goes by the newest.
+                // Opening checks the newest segment.
                 (Err(StoreError::Foreign { .. }), true) if session == OTHER => {
                     (files[n].clone(), Damage::Store)
                 }
@@ -246,7 +246,7 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
             exchange(one, other);
         }
     }
-    // A copy in the place of another one: what was there is lost, nothing is there twice.
+    // A copy replaces another segment: its contents are lost, and nothing is duplicated.
     fs::copy(&files[1], &files[3]).unwrap();
     let found = survey(dir.path()).unwrap();
     assert_eq!(seen(&found.faults)[0], (Damage::Name, "it is a copy of segment 1"));
@@ -254,7 +254,7 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
     assert!(kept.is_sorted() && kept.len() < all.len());
 }
 
-/// Where the batches of the file begin and end.
+/// Returns the offsets of the file's batches.
 fn batches(dir: &Path, file: &Path) -> Vec<usize> {
     let entries = journal::read(dir).unwrap().map(Result::unwrap);
     let entries = entries.filter(|entry| segment(dir, entry.segment as usize) == *file);
@@ -282,7 +282,7 @@ fn two_batches_exchanged_are_refused_named_and_repaired_without_loss() {
             assert_eq!(seen(&found.faults), expected);
             assert!(found.faults.iter().all(|fault| fault.lost_bytes == 0));
             assert_eq!(repaired(dir.path()), all, "{one} and {other}");
-            // One of them alone, in the place of the other: that one is lost.
+            // One batch overwrites another: only the overwritten one is lost.
             let mut bytes = sound.clone();
             bytes[one..one + size].copy_from_slice(&sound[other..other + size]);
             fs::write(file, &bytes).unwrap();
@@ -308,7 +308,7 @@ fn records_behind_a_header_that_is_gone_are_still_checked() {
         assert_eq!(seen(&found.faults), [(Damage::Header, "")]);
         assert!(found.faults[0].is_all_known && found.session == OWN);
         assert_eq!(repaired(dir.path()), all, "{}", file.display());
-        // With a batch gone besides, only that is lost.
+        // With a further damaged batch, only that one is lost.
         bytes[HEADER + 8] ^= 1;
         fs::write(file, &bytes).unwrap();
         assert_eq!(repaired(dir.path()).len(), all.len() - 1, "{}", file.display());
@@ -340,7 +340,7 @@ fn a_flipped_version_word_is_damage_and_no_newer_program() {
         assert!(said.contains("unsound segment header; `transfix store verify"), "{said}");
         assert_eq!(seen(&survey(dir.path()).unwrap().faults), [(Damage::Header, "")]);
         assert_eq!(repaired(dir.path()), [1, 2, 3]);
-        // A newer program's header has a checksum that holds.
+        // The header of a newer program has a valid checksum.
         let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..HEADER]);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
         fs::write(&files[0], &bytes).unwrap();

@@ -1,5 +1,5 @@
-//! Files written by earlier versions stay readable, and today's bytes are the documented ones.
-//! `TRANSFIX_BLESS=1 cargo test -p transfix-store --test all golden` writes the files anew.
+//! Files of earlier versions remain readable, and new files have the documented bytes.
+//! `TRANSFIX_BLESS=1 cargo test -p transfix-store --test all golden` rewrites the files.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -27,11 +27,11 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store").join(name)
 }
 
-/// Six batches: a sent Logon(A), a received one with the next inbound number behind it, two records
-/// at once, a note, two messages that wait, the end of one wait.
+/// Writes six batches: a sent Logon(A), a received one followed by the next inbound number, two
+/// records together, a note, two queued messages, and the removal of one.
 fn write() -> Vec<u8> {
     let (admin, application) = (Kind::Admin, Kind::Application);
-    // Its random numbers are the same each time.
+    // The random numbers are the same each time.
     let (disk, dir) = (SimDisk::new(Random::new(1), Box::new(|| ())), Path::new("/store"));
     let opened = FileStore::open_for_on(disk.clone(), "FIX.4.4-A-B", dir, OPTIONS, 1_000);
     let (mut store, _) = opened.unwrap();
@@ -55,7 +55,7 @@ fn write() -> Vec<u8> {
     disk.open(&dir.join("00000000.seg")).unwrap().to_vec()
 }
 
-/// Opens a copy of the fixture, since opening writes.
+/// Copies the fixture, because opening writes.
 fn copy(name: &str) -> TempDir {
     let dir = TempDir::new();
     fs::copy(fixture(name), dir.path().join("00000000.seg")).unwrap();
@@ -73,7 +73,7 @@ fn todays_bytes_are_those_of_the_fixture() {
 
 #[test]
 fn stores_of_all_formats_are_read_and_written_on_in_todays() {
-    // That of version 3 without length may have any.
+    // A segment of version 3 without a length may be any prefix.
     for name in [
         "sound.seg",
         "sound-v2.seg",
@@ -115,7 +115,7 @@ fn stores_of_all_formats_are_read_and_written_on_in_todays() {
     }
 }
 
-/// `repair` writes the format of today and keeps the contents.
+/// Checks that `repair` writes the current format and keeps the contents.
 fn is_upgraded_by_repair(dir: &Path, events: Vec<Event>) {
     let new = TempDir::new();
     FileStore::repair(dir, new.path(), None).unwrap();

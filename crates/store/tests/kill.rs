@@ -1,4 +1,4 @@
-//! A real process is killed while it writes; nothing it said was kept may be lost.
+//! A real process is killed while writing. No message that it reported as kept may be lost.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -24,8 +24,8 @@ fn body(seq: u64) -> Vec<u8> {
     vec![seq as u8; 100 + seq as usize % 200]
 }
 
-/// Writes batches of three until it is killed, and says now and then what is kept. Does nothing in
-/// a usual run of the tests.
+/// Writes batches of three until killed, and reports kept messages. Does nothing in an ordinary
+/// test run.
 #[test]
 fn child() {
     let Some(dir) = env::var_os(DIR) else { return };
@@ -40,7 +40,7 @@ fn child() {
         }
         store.commit().unwrap();
         if batch.is_multiple_of(10) {
-            // A parent that is gone ends the child too.
+            // The child ends when its parent ends.
             writeln!(out, "kept {}", first + 2).unwrap();
         }
     }
@@ -68,7 +68,7 @@ fn a_killed_process_loses_nothing_it_said_was_kept() {
         };
         lines.by_ref().filter_map(&mut said).take(stop_after).for_each(drop);
         child.kill().unwrap();
-        // The output before the signal.
+        // Reads the output from before the signal.
         lines.filter_map(&mut said).for_each(drop);
         child.wait().unwrap();
         assert!(kept > 0, "round {round}: the child said nothing");

@@ -1,4 +1,4 @@
-//! The laws of `Store`, and that nothing is allocated on the way of messages.
+//! The laws of `Store`, and the absence of allocations for each message.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -14,7 +14,7 @@ use transfix_testkit::temp::TempDir;
 #[test]
 fn memory() {
     store_laws(7, || Box::new(MemoryStore::new(64 << 10, 7)));
-    // Commits that are never safe are visible all the same.
+    // Commits that never become safe are still visible.
     store_laws(7, || {
         let store = MemoryStore::new(64 << 10, 7);
         Box::new(Delayed::new(store, Arc::default()).unwrap())
@@ -86,12 +86,12 @@ fn messages_do_not_allocate() {
     assert_eq!(allocations(&mut store), 0, "as long as no segment is made");
 }
 
-/// However many messages there are, a message never pays for moving or making room for all of them.
+/// For any number of messages, a single put never pays for moving or growing the whole index.
 #[test]
 fn what_a_put_allocates_is_bounded() {
     const MESSAGES: u64 = 300_000;
-    // A chunk of the index, for each direction; the list of the chunks; a new segment, which this
-    // thread may have to make itself.
+    // An index chunk for each direction, the list of chunks, and a new segment that this thread may
+    // have to create.
     const AT_ONCE_MAX: u64 = 40;
     const LARGEST_MAX: usize = 64 << 10;
     let dir = TempDir::new();

@@ -14,6 +14,6 @@ mod retention;
 
 use transfix_testkit::alloc::Counting;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

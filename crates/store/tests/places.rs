@@ -1,4 +1,4 @@
-//! The directory of a store: what vanishes from it, what else lies in it, who may read it.
+//! The directory of a store: missing files, foreign files, and access rights.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -26,7 +26,7 @@ fn send(store: &mut FileStore) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// Sends until it fails: at the next new segment at the latest.
+/// Sends until a failure, at the latest at the next new segment.
 fn sends_until_it_fails(store: &mut FileStore) -> StoreError {
     (0..40).find_map(|_| send(store).err()).expect("it fails before long")
 }
@@ -69,14 +69,14 @@ fn a_store_that_was_exchanged_for_another_is_not_gone_on_with() {
     let error = sends_until_it_fails(&mut store);
     assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
     assert!(error.to_string().contains("put the store back into its place"), "{error}");
-    // Another engine has it, and then nobody has it.
+    // Another engine holds the store, and then no engine.
     assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
     drop(other);
     let error = store.reopen().unwrap_err();
     assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
     assert!(fs::read(theirs.join("00000000.seg")).unwrap() == before);
     drop(open(&theirs));
-    // Ours was not held meanwhile; whoever has it now keeps it.
+    // Our directory was not locked meanwhile; the new owner keeps it.
     point_to(&ours);
     let other = open(&ours);
     assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
@@ -91,7 +91,7 @@ fn put(store: &mut FileStore, record: Record<'_>) {
     store.commit().unwrap();
 }
 
-/// Copies the store, in the state in which it is now.
+/// Copies the store in its current state.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -156,14 +156,14 @@ fn an_older_copy_of_the_store_is_not_gone_on_with() {
             assert!(matches!(send(&mut store), Err(StoreError::Poisoned)), "{what}");
         };
         refused();
-        // Nor at the next attempt.
+        // Also refused at the next attempt.
         refused();
         exchange(&at, &older, &away);
         store.reopen().unwrap();
         assert_eq!(store.numbers(), committed, "{what}");
         send(&mut store).unwrap();
         drop(store);
-        // A new process cannot know better than its operator.
+        // A new process must trust its operator.
         drop(open(&older));
     }
 }
@@ -174,7 +174,7 @@ fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
     let [at, new, away] = ["store", "new", "away"].map(|name| dir.path().join(name));
     let mut store = open(&at);
     (0..30).for_each(|_| send(&mut store).unwrap());
-    // Damage in the middle: what follows it moves when it is repaired.
+    // Damage in the middle: a repair moves the data after it.
     let path = at.join("00000001.seg");
     let mut bytes = fs::read(&path).unwrap();
     bytes[400] ^= 1;
@@ -185,9 +185,9 @@ fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
     store.reopen().unwrap();
     send(&mut store).unwrap();
     assert_eq!(store.numbers().next_out, 32);
-    // Lower numbers, and everything that was committed before them.
+    // Lower numbers, and everything committed before them.
     put(&mut store, Record::NextOut(40));
-    // Its thread must not make a segment in the place of the other's.
+    // The thread must not create a segment in the other store's directory.
     store.reopen().unwrap();
     fs::remove_file(at.join("lock")).unwrap();
     let mut other = open(&at);
@@ -276,7 +276,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     store.retain(retention.clone(), 1, |error| panic!("{error}"));
     (0..100).for_each(|_| send(&mut store).unwrap());
     drop(store);
-    // The next start moves the segments that the thread was too slow for.
+    // The next start moves the segments that the thread had not moved yet.
     let mut store = open(dir.path());
     store.retain(retention.clone(), 2, |error| panic!("{error}"));
     drop(store);
@@ -292,7 +292,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     let read = || journal::read(&memory.join("archive")).unwrap();
     let count = read().map(Result::unwrap).count();
     assert!(count > 15);
-    // Killed between the copy and the end of the original: the next start ends it.
+    // Killed between the copy and the removal of the original: the next start finishes the move.
     let left = dir.path().join(&archived[0]);
     fs::copy(memory.join("archive").join(&archived[0]), &left).unwrap();
     let mut store = open(dir.path());
@@ -314,11 +314,11 @@ fn next_place_is_where_the_next_message_goes() {
         let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
         there += u64::from(place.contains(&kept));
     }
-    // The others went to the beginning of a new segment, of which some 16 messages fill one.
+    // The other messages are at the start of a new segment, which about 16 messages fill.
     assert!((MESSAGES * 9 / 10..MESSAGES).contains(&there), "{there} of {MESSAGES}");
 }
 
-/// Acknowledged into a directory that is gone: for a second at most.
+/// Writes into a deleted directory are acknowledged for at most one second.
 #[test]
 fn a_store_that_is_removed_is_noticed_within_a_second() {
     for removed in ["", "lock", "00000000.seg"] {
@@ -337,7 +337,7 @@ fn a_store_that_is_removed_is_noticed_within_a_second() {
         let error = put(1_000_000_001).unwrap_err().to_string();
         assert!(error.contains("No such file"), "{removed}: {error}");
         put(1_000_000_002).unwrap_err();
-        // A clock that was set back hides nothing.
+        // Setting the clock back hides nothing.
         assert!(matches!(put(3), Err(StoreError::Poisoned)));
     }
 }
@@ -358,7 +358,7 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
         assert!(read.is_err() || name == "lock" || name == "00000001.seg", "{name}");
         let _ = survey(dir.path());
     }
-    // The file beside a store, and files of lines.
+    // The numbers file beside a store, which consists of lines.
     let dir = TempDir::new();
     let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
     make_pipe(&dir.path().join("store.numbers.new"));
@@ -371,7 +371,7 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
     lines::open(&log, 0o600).unwrap_err();
 }
 
-/// Puts a pipe in this place.
+/// Creates a pipe at this path.
 fn make_pipe(path: &Path) {
     drop(fs::remove_file(path));
     let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
@@ -423,7 +423,7 @@ fn an_older_copy_is_told_from_what_was_closed() {
     fs::rename(&copy, &place).unwrap();
     assert_eq!(open(1).1, Some((9, 1)), "it was closed with 9, and has 5");
     assert_eq!(open(1).1, None, "it is told once");
-    // A reset is no older copy, and neither is a new store.
+    // A reset is not an older copy, and neither is a new store.
     let (mut store, _) = open(1);
     store.put(7, Record::Reset).unwrap();
     store.commit().unwrap();
@@ -448,7 +448,7 @@ fn numbers_that_were_set_back_are_no_older_copy() {
         store.put(1, Record::NextIn(next_in)).unwrap();
         store.put(1, Record::NextOut(next_out)).unwrap();
         store.commit().unwrap();
-        // Orderly ends alone write the higher ones; the lower ones must outlive a kill.
+        // Only orderly ends write the higher numbers; the lower ones must survive a kill.
         let is_lower = next_in < 9 || next_out < 9;
         let text = fs::read_to_string(&kept).unwrap();
         let is_kept = text.contains(&format!("next_in = {next_in}\nnext_out = {next_out}\n"));
@@ -456,7 +456,7 @@ fn numbers_that_were_set_back_are_no_older_copy() {
     }
 }
 
-/// The next opening takes damage in the last batch for what a crash has torn, and cuts it.
+/// The next opening takes damage in the last batch for a torn write and truncates it.
 #[test]
 fn a_batch_that_was_damaged_and_cut_shows_in_the_numbers() {
     let dir = TempDir::new();
@@ -519,11 +519,11 @@ fn the_state_beside_a_store_can_be_read() {
         "last_logon = 1970-01-01T00:00:02.000000000Z",
     ];
     assert_eq!(state(), after);
-    // A lost file beside the store is restored from the store.
+    // A missing numbers file is restored from the store.
     fs::remove_file(&kept).unwrap();
     drop(open());
     assert_eq!(state(), after);
-    // The form of older versions.
+    // The format of older versions.
     fs::write(&kept, "1000000000 7 1\n").unwrap();
     let (mut store, _) = FileStore::open(&place, Options::default(), 1).unwrap();
     let had = store.keep_numbers_in(kept.clone()).unwrap().unwrap();

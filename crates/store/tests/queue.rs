@@ -1,4 +1,4 @@
-//! Messages that wait to be sent, through resets, retention and repair.
+//! Queued messages through resets, retention and repair.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::fs;
@@ -30,7 +30,7 @@ fn send(store: &mut FileStore, count: u64) {
     }
 }
 
-/// The tickets of what waits.
+/// Returns the tickets of queued messages.
 fn tickets(store: &mut FileStore) -> Vec<u64> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(found) = store.queued(next).unwrap() {
@@ -50,7 +50,7 @@ fn segments(dir: &Path) -> usize {
     all.filter(|path| path.extension().is_some_and(|end| end == "seg")).count()
 }
 
-/// A store whose segments, but for the last ones, are there for what waits in the first one alone.
+/// Returns a store that keeps most segments only because of a queued message in the first one.
 fn long_waiting(dir: &Path) -> FileStore {
     let mut store = open(dir);
     queue(&mut store, 1);

@@ -1,4 +1,4 @@
-//! The state of a store after crashes and damage.
+//! The recovered state of a store after crashes and damage.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -42,12 +42,12 @@ fn send_and_commit(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     }
 }
 
-/// A number of which no byte is zero.
+/// Returns a number without a zero byte.
 const fn next_in(seq: u64) -> u64 {
     seq * 0x0101_0101_0101_0101
 }
 
-/// Messages with which the next inbound number changes too, in one batch each.
+/// Sends messages that also change the next inbound number, one batch each.
 fn send_numbered(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     for seq in seqs {
         send(store, seq);
@@ -130,16 +130,16 @@ fn what_is_not_committed_is_cut() {
     assert_found(&mut store, 1..=9);
 }
 
-/// How the last of three batches ends.
+/// Form of the last of three batches.
 #[derive(Clone, Copy, Debug)]
 enum Last {
-    /// With a message.
+    /// The batch ends with a message.
     Plain,
-    /// With the next inbound number behind each message.
+    /// The next inbound number follows each message.
     Numbered,
 }
 
-/// Three batches; the last one, of three messages, lies between the two offsets.
+/// Writes three batches. The last one, with three messages, is between the two returned offsets.
 fn three_batches(dir: &Path, form: Last) -> (Vec<u8>, usize, usize) {
     let (mut store, _) = open(dir);
     send_and_commit(&mut store, 1..=2);
@@ -198,7 +198,7 @@ fn the_next_inbound_number_of_a_message_is_a_record_to_readers() {
     let dir = TempDir::new();
     let (mut store, _) = open(dir.path());
     send_numbered(&mut store, 1..=200);
-    // Alone, at another time, twice, behind a reset.
+    // Alone, at another time, twice, after a reset.
     store.put(201, Record::NextIn(7)).unwrap();
     store.commit().unwrap();
     send(&mut store, 201);

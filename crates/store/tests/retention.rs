@@ -1,4 +1,4 @@
-//! The segments that a store keeps, moves and deletes: in real files, and on a disk that crashes at
+//! Segments that a store keeps, moves and deletes: in real files, and on a disk that crashes at
 //! every operation.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -45,7 +45,7 @@ fn a_burst_leaves_no_segment_behind() {
     let dir = TempDir::new();
     let (store_dir, archive) = (dir.path().join("store"), dir.path().join("archive"));
     fs::create_dir(&archive).unwrap();
-    // It cannot be moved, and the thread waits until somebody has heard of that.
+    // The segment cannot be moved, and the thread waits until the error is reported.
     let foreign = archive.join("00000000.seg");
     fs::write(&foreign, b"of somebody else").unwrap();
     let gate = GATE.lock().unwrap();
@@ -61,7 +61,7 @@ fn a_burst_leaves_no_segment_behind() {
     assert_eq!(kept.len(), 4, "{kept:?}");
 }
 
-/// Lets the store do what it has not come to yet.
+/// Lets the store finish its pending moves.
 fn settle(dir: &Path, retention: &Retention, now_ns: u64) {
     drop(open(dir, retention, now_ns));
 }
@@ -77,7 +77,7 @@ fn reset(store: &mut FileStore, now_ns: u64) {
     store.commit().unwrap();
 }
 
-/// Numbers of the segments there.
+/// Returns the numbers of the segments in a directory.
 fn segments(dir: &Path) -> Vec<u64> {
     let Ok(entries) = fs::read_dir(dir) else { return Vec::new() };
     let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -119,12 +119,12 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     for seq in 1..=10 {
         assert_eq!(store.outbound(seq).unwrap().unwrap().bytes, BYTES);
     }
-    // The archive reads as a journal.
+    // The archive is readable as a journal.
     let entries = journal::read(&at.join("archive")).unwrap().map(Result::unwrap);
     assert!(entries.count() >= 24);
 }
 
-/// Files there that end so.
+/// Returns the number of files with this extension.
 #[cfg(feature = "zstd")]
 fn ending(dir: &Path, ending: &str) -> usize {
     let all = fs::read_dir(dir).unwrap();
@@ -159,7 +159,7 @@ fn what_is_not_needed_is_compressed_read_and_deleted() {
         assert_eq!(plain > 0, !archives, "what is needed stays as it is");
         assert_eq!(survey(&kept).unwrap().faults, []);
 
-        // Killed between the copy and the removal: both are there.
+        // Killed between the copy and the removal: both files exist.
         let first = fs::read(kept.join("00000000.seg.zst")).unwrap();
         fs::write(kept.join("00000000.seg"), zstd::decode_all(&first[..]).unwrap()).unwrap();
         assert_eq!(read(&kept), entries);
@@ -228,7 +228,7 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
         assert_eq!(old[0], None, "day 1 is more than three days before day 5: {old:?}");
         assert!(old.contains(&Some(2)) && !old.contains(&Some(1)), "{old:?}");
 
-        // Years later: all that is not needed goes, and nothing else.
+        // Years later: exactly the unneeded segments are removed.
         let store = open(at, &retention, 5_000 * DAY_NS);
         assert_eq!(store.numbers().next_out, 15);
         drop(store);
@@ -264,7 +264,7 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
     retention.bytes_max = 3_500;
     let mut store = open(at, &retention, 1);
     for seq in 1..=100_u64 {
-        // One that was late: its number is lower than those in older segments.
+        // A late message: its number is lower than numbers in older segments.
         if seq % 10 == 0 {
             let late = Record::Inbound { seq: 200 - seq, kind: Kind::Admin, bytes: &BYTES };
             store.put(seq, late).unwrap();
@@ -354,8 +354,8 @@ fn memory_refuses_what_would_push_out_a_message() {
     }
 }
 
-/// Ends at each operation on the disk: what the promise covers is found again, whatever has been
-/// moved by then.
+/// The process ends at each disk operation: promised data is recovered, regardless of moved
+/// segments.
 #[test]
 fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
     const TURNS: u64 = 30;
@@ -413,7 +413,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
             assert!((done..=done + 1).contains(&kept), "{what}: {kept} after {done}");
             let mut expected = undisturbed[kept as usize].clone();
             if kept == done && done < TURNS {
-                // The turn that ended may have forgotten already what it was to forget.
+                // The interrupted turn may already have removed its messages.
                 let last = &undisturbed[done as usize + 1];
                 expected.retain(|seq| last.contains(seq));
             }

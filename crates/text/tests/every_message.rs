@@ -1,4 +1,4 @@
-//! A message of every type of every version as text: JSON and back, and printed for people.
+//! A message of every type and version as text: JSON and back, and printed for readers.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeSet;
@@ -23,7 +23,7 @@ const VERSIONS: [(&str, &str); 10] = [
     ("FIXT11", "FIXLatest"),
 ];
 
-/// Tags of all members, those of groups too.
+/// Adds the tags of all members, including those of groups.
 fn members(of: &[Member], tags: &mut BTreeSet<u32>) {
     for member in Flat::of(of) {
         tags.insert(member.tag);
@@ -31,7 +31,7 @@ fn members(of: &[Member], tags: &mut BTreeSet<u32>) {
     }
 }
 
-/// Printed under its name: a line for each field, and the heads of three sections.
+/// Checks the printed message: its name, a line for each field, and the heads of three sections.
 fn print(message: &Message<'_>, session: &Dictionary, application: &Dictionary, name: &str) {
     let mut text = String::new();
     print::readable(message, [session, application], &Palette::PLAIN, &mut text).unwrap();
@@ -58,7 +58,7 @@ fn every_message(session: &str, application: &str) {
     for of_type in sample.messages() {
         let mut own = BTreeSet::new();
         members(&of_type.members, &mut own);
-        // In the largest versions full messages cost seconds, and most repeat each other.
+        // In the largest versions full messages take seconds, and most are repetitive.
         let full = (!own.is_subset(&known)).then_some(Extent::Everything);
         known.append(&mut own);
         for extent in [Extent::Required, Extent::Some].into_iter().chain(full) {

@@ -1,4 +1,4 @@
-//! JSON of messages: every frame comes back bit by bit; what is no message is refused.
+//! JSON of messages: every frame converts back bit by bit; other input is refused.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs;
@@ -20,7 +20,7 @@ fn frame(body: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The texts of a frame, with names and without, each of which leads back to it.
+/// Returns the texts of a frame, with and without names, and checks that each converts back.
 fn texts(bytes: &[u8]) -> [String; 2] {
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
@@ -204,7 +204,7 @@ fn only_data_fields_hold_the_delimiter() {
 
 #[test]
 fn a_data_field_swallows_nothing() {
-    // The length that is said may end before a delimiter of what comes after the value.
+    // The stated length may end before a delimiter inside later fields.
     let table = [
         (r#""95":"5","96":"a","1":"x""#, Some(29 + 9)),
         (r#""95":"6","96":"a","1":"x""#, None),
@@ -227,7 +227,7 @@ fn a_data_field_swallows_nothing() {
     }
 }
 
-/// A field of any kind: of the dictionary, of groups, malformed, with any bytes.
+/// Generates a field of any kind: from the dictionary, from groups, malformed, or with any bytes.
 fn field() -> impl Strategy<Value = Vec<u8>> {
     let tags = prop_oneof![
         Just("453"),
@@ -261,7 +261,7 @@ fn field() -> impl Strategy<Value = Vec<u8>> {
 }
 
 proptest! {
-    /// A message read from text of any fields has just these fields.
+    /// A message parsed from text has exactly the given fields.
     #[test]
     fn fields_stay_what_they_are(
         lengths in prop::collection::vec(0_usize..20, 1..4),

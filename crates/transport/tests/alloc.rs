@@ -1,4 +1,4 @@
-//! Streams allocate nothing once they are there.
+//! Open streams allocate nothing.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

@@ -1,4 +1,4 @@
-//! The end of a connection is found, wherever the bytes before it are cut.
+//! The end of a connection is detected, wherever the bytes before it are cut.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -12,7 +12,7 @@ use transfix_transport::tls::{Client, Server, TlsStream};
 use crate::tls::Firm;
 
 const TEXT: &[u8] = b"8=FIX.4.4\x019=5\x0135=5\x0110=160\x01";
-/// No record of TLS: who reads it answers by an alert.
+/// These bytes are not a TLS record; the reader answers with an alert.
 const NO_RECORD: &[u8] = b"8=FIX.4.4\x01";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ enum Side {
 /// The last bytes of the far end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    /// Nothing beyond the handshake, which for a client ends with tickets.
+    /// Nothing after the handshake, which for a client ends with tickets.
     Nothing,
     Text,
     TextAndCloseNotify,
@@ -48,7 +48,7 @@ impl Last {
     }
 }
 
-/// Moves what is under way.
+/// Moves the bytes in transit.
 fn carry(from: &mut MemoryStream, to: &mut MemoryStream) {
     let bytes = taken(from);
     assert!(bytes.is_empty() || to.write(&bytes).unwrap() == bytes.len());
@@ -66,8 +66,8 @@ fn look(side: &mut TlsStream) {
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
 }
 
-/// A connection whose handshake is over for the stream under test; what the far end has sent since
-/// is on the wire.
+/// Returns a connection whose handshake is finished for the stream under test. Later bytes of the
+/// far end are in transit.
 fn last_words((client, server): (&Client, &Server), side: Side, last: Last) -> LastWords {
     let (near, mut wire) = pipe(1 << 16);
     let (far, mut tap) = pipe(1 << 16);

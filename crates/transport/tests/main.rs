@@ -8,6 +8,6 @@ mod tls;
 
 use transfix_testkit::alloc::Counting;
 
-/// Counts what each thread allocates.
+/// Counts the allocations of each thread.
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;

@@ -1,4 +1,4 @@
-//! The additions of TCP to the laws: options, readiness, refused connections, several addresses.
+//! TCP features beyond the laws: options, readiness, refused connections, several addresses.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -19,7 +19,7 @@ fn any_port() -> std::net::SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Waits for readiness under one of the tokens; the limit only ends a broken test.
+/// Waits for readiness of one of the tokens. The limit only ends a broken test.
 fn wait(poll: &mut Poll) -> Vec<Token> {
     let mut events = Events::with_capacity(16);
     poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
@@ -111,7 +111,7 @@ fn quick_acknowledgements_outlive_a_read() {
         let listener = std::net::TcpListener::bind(any_port()).unwrap();
         let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut near = TcpStream::from_std(listener.accept().unwrap().0, &options).unwrap();
-        // The system stops by itself where a connection looks like question and answer.
+        // The system turns quick ACK off if a connection looks interactive.
         let off = || SockRef::from(&near).set_tcp_quickack(false).unwrap();
         off();
         io::Write::write_all(&mut &far, b"8=FIX").unwrap();
@@ -125,7 +125,7 @@ fn quick_acknowledgements_outlive_a_read() {
 fn a_socket_of_ipv6_has_its_traffic_class() {
     let options = SocketOptions { dscp: Some(10), ..SocketOptions::default() };
     let listener = Listener::bind("[::1]:0".parse().unwrap(), &options);
-    // A host may have no IPv6.
+    // The host may have no IPv6.
     let Ok(listener) = listener else { return };
     let mut connecting = connect(listener.local_addr().unwrap(), &options).unwrap();
     let client = loop {
@@ -143,7 +143,7 @@ fn what_the_system_refuses_is_known_before_any_connection() {
     let elsewhere = Some("192.0.2.1:0".parse().unwrap());
     let options = SocketOptions { local: elsewhere, ..SocketOptions::default() };
     assert_eq!(options.check(address).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
-    // A connection may still have the port.
+    // A connection may still use the port.
     let taken = std::net::TcpListener::bind(any_port()).unwrap();
     let local = Some(taken.local_addr().unwrap());
     assert!(SocketOptions { local, ..SocketOptions::default() }.check(address).is_ok());

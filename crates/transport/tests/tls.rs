@@ -1,4 +1,4 @@
-//! TLS: the laws of every stream, and what it refuses, in words.
+//! TLS: the laws of every stream, and refusals with their messages.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -16,7 +16,7 @@ use transfix_transport::tls::{
 };
 use transfix_transport::{Stream, memory};
 
-/// The files of a test, and the options of two sides that understand each other.
+/// The files of a test, and the options of two compatible sides.
 pub(crate) struct Firm {
     dir: TempDir,
     authority: Authority,
@@ -59,7 +59,7 @@ impl Firm {
         )
     }
 
-    /// The error of each side for a connection that fails at one side; empty for none.
+    /// Returns the errors of both sides for a failed connection; empty without an error.
     fn fails(&self) -> [String; 2] {
         let (client, server) = self.meet();
         [client, server].map(|side| side.err().map_or_else(String::new, |e| e.to_string()))
@@ -78,8 +78,8 @@ fn pair(signed: &Signed) -> (std::path::PathBuf, std::path::PathBuf) {
     (signed.certificate.clone(), signed.key.clone())
 }
 
-/// Both sides read until both are done, and one round more: with TLS 1.3 a client has finished
-/// before the server has looked at its certificate.
+/// Runs the handshake until both sides are done, plus one round. With TLS 1.3 a client finishes
+/// before the server has checked its certificate.
 fn shake_hands(
     mut client: TlsStream,
     mut server: TlsStream,
@@ -118,7 +118,7 @@ fn laws() {
     }
 }
 
-/// A small pipe takes many rounds.
+/// A small pipe needs many rounds.
 fn shake_hands_of_any_length(mut a: TlsStream, mut b: TlsStream) -> (TlsStream, TlsStream) {
     for _ in 0..1_000 {
         for side in [&mut a, &mut b] {
@@ -134,7 +134,7 @@ fn shake_hands_of_any_length(mut a: TlsStream, mut b: TlsStream) -> (TlsStream, 
 fn a_read_that_is_short_has_taken_all() {
     let (client, server) = Firm::new().meet();
     let (mut client, mut server) = (client.unwrap(), server.unwrap());
-    // Far more than one record has, and than rustls decrypts at once.
+    // Far more than one record holds, and more than rustls decrypts at once.
     let sent = vec![7; 50_000];
     let mut written = 0;
     let mut taken = 0;
@@ -180,7 +180,7 @@ fn both_sides_know_who_the_other_is() {
     assert!(shown.is(&format!("sha256:{}", shown.sha256.to_uppercase())));
     let venue = client.peer_certificate().unwrap();
     assert_eq!(venue.names, ["venue.example", "10.0.0.1", "venue.example"]);
-    // The fingerprint is that of any other tool.
+    // The fingerprint equals that of any other tool.
     let der = pem_to_der(&fs::read_to_string(&own.certificate).unwrap());
     let digits: String = Sha256::digest(der).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(shown.sha256, digits);
@@ -303,7 +303,7 @@ fn who_speaks_no_tls_is_told_from_who_does() {
     let mut told = [0; 64];
     assert!(ours.read(&mut told).unwrap() >= 7 && told[0] == 21, "{told:?}");
     assert_eq!(ours.read(&mut told).unwrap(), 0);
-    // It stays ended.
+    // The stream stays closed.
     assert_eq!(stream.read(&mut [0; 64]).unwrap_err().to_string(), error.to_string());
     assert_eq!(stream.write(b"8=FIX").unwrap_err().to_string(), error.to_string());
 
@@ -486,7 +486,7 @@ fn a_file_in_another_form_is_told_with_the_command_that_converts_it() {
     }
 }
 
-/// Which file of a side.
+/// A file of one side.
 #[derive(Clone, Copy)]
 enum Place {
     Certificate,
@@ -495,7 +495,7 @@ enum Place {
     Crl,
 }
 
-/// Two sides that understand each other, and know who the other is, for several connections.
+/// Two compatible sides that know each other, for several connections.
 struct Sides {
     firm: Firm,
     server: Server,
@@ -518,7 +518,7 @@ impl Sides {
         Self { firm, server, client, now_s }
     }
 
-    /// Returns true if both resume, or what each side says against it.
+    /// Returns true if both sides resume, or the error of each side.
     fn meet(&self, client: &Client) -> Result<bool, [String; 2]> {
         let (ours, theirs) = memory::pipe(1 << 16);
         let client = client.connect(Box::new(ours)).unwrap();
@@ -550,7 +550,7 @@ fn the_next_connection_resumes_and_the_counterparty_is_known_all_the_same() {
     let sides = Sides::new(Valid::Now);
     let all: Vec<_> = (0..4).map(|_| sides.meet(&sides.client)).collect();
     assert_eq!(all, [Ok(false), Ok(true), Ok(true), Ok(true)]);
-    // Another one, with the same files or with others, has nothing to resume.
+    // Another client, with the same or other files, has nothing to resume.
     let same = Client::with_clock(sides.firm.client.clone(), clock(&sides.now_s)).unwrap();
     assert_eq!(sides.meet(&same), Ok(false));
     let own = sides.firm.authority.sign(&["client.example"], 3, Valid::Now);
@@ -595,14 +595,14 @@ fn a_file_in_the_place_of_another_is_seen_though_time_and_length_are_the_same() 
 fn what_the_new_files_refuse_no_old_ticket_opens() {
     let mut sides = Sides::new(Valid::Now);
     assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
-    // An authority that is trusted no more.
+    // An authority that is no longer trusted.
     let other = Authority::new(sides.firm.dir.path(), "other");
     fs::copy(&other.ca, &sides.firm.server.files.ca[0]).unwrap();
     assert_eq!(sides.server.renew(), Some(Ok(())));
     let [_, at_server] = sides.meet(&sides.client).unwrap_err();
     assert!(at_server.contains("signed by nobody who is trusted here"), "{at_server}");
 
-    // A certificate that is revoked.
+    // A revoked certificate.
     sides = Sides::new(Valid::Now);
     sides.firm.server.files.crl = vec![sides.firm.authority.revoke(&[])];
     sides.server = Server::with_clock(sides.firm.server.clone(), clock(&sides.now_s)).unwrap();

@@ -15,14 +15,14 @@ use crate::command_line::{Run, run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 
-/// A venue with an administration, in whose directory programs of an operator run.
+/// A venue with administration, and a directory in which operators' programs run.
 pub(crate) struct Desk {
     pub(crate) dir: TempDir,
     pub(crate) venue: Program,
     url: String,
-    /// Where the venue is administered over FIX.
+    /// Address of the administration over FIX.
     fix: String,
-    /// Where the venue waits for its counterparties.
+    /// Address at which the venue waits for counterparties.
     pub(crate) listening: String,
 }
 
@@ -31,12 +31,12 @@ impl Desk {
         Self::with("")
     }
 
-    /// With these settings before those of the engine.
+    /// Starts a venue with these keys before those of the engine.
     pub(crate) fn with(keys: &str) -> Self {
         Self::of_both(keys, "")
     }
 
-    /// With these settings of the session.
+    /// Starts a venue with these session settings.
     pub(crate) fn of(session: &str) -> Self {
         Self::of_both("", session)
     }
@@ -66,7 +66,7 @@ impl Desk {
         Self { dir, venue, url, fix, listening }
     }
 
-    /// Asks over FIX as a user with this role.
+    /// Sends a request over FIX as a user with this role.
     pub(crate) fn ask_over_fix(&self, role: &str, args: &[&str]) -> Run {
         let (dir, name) = (self.dir.path(), format!("{role}-person"));
         let add = ["admin", "user", "add", &name, "--role", role];
@@ -145,12 +145,12 @@ fn an_operator_looks_acts_and_is_written_down() {
     assert!(line.contains("administrator") && line.contains(ID), "{audit}");
     assert_eq!(desk.good("viewer", &["ready"]), "ready\n");
     assert!(desk.good("viewer", &["messages", ID]).contains("-- "));
-    // The audit proves the actions.
+    // The audit records the actions.
     desk.good("administrator", &["stop", "--confirm", "stop"]);
     desk.venue.wait_for("stopping");
     assert_eq!(desk.venue.ended().0, Some(0));
     let verified = run_in(desk.dir.path(), &["audit", "verify", "audit.jsonl"], b"");
-    // The users at the start, two lines for each of five actions, and what two may not do.
+    // The users at the start, two lines for each of five actions, and two refusals.
     assert!(
         verified.code == 0 && verified.out.starts_with("13 lines, none changed"),
         "{verified:?}"
@@ -258,7 +258,7 @@ fn a_client_can_be_administered_too() {
     assert!(reload.err.contains("needs the role administrator"), "{reload:?}");
 }
 
-/// The same over FIX: the verbs that there are, and any command as XML.
+/// The same over FIX: the known verbs, and any command as XML.
 #[test]
 fn an_operator_asks_over_fix() {
     let dir = TempDir::new();
@@ -333,7 +333,7 @@ const NOT_OVER_FIX: &[&str] = &[
     "waiting_for_application",
 ];
 
-/// The members of a session by name, and those of its counters.
+/// Returns the members of a session by name, with those of its counters.
 fn members(session: &Value) -> BTreeMap<String, Value> {
     let mut all = BTreeMap::new();
     for (name, value) in session.as_object().unwrap() {
@@ -362,7 +362,7 @@ fn the_list_over_fix_has_each_member_of_the_list_over_http() {
         all
     };
     let compare = |state: (&str, &str)| {
-        // Until nothing has come between the questions.
+        // Repeats until no message arrived between the two requests.
         let (http, fix) = loop {
             let before = over_http();
             let fix = parsed(desk.ask_over_fix("viewer", &["sessions", "--json"]));
@@ -374,7 +374,7 @@ fn the_list_over_fix_has_each_member_of_the_list_over_http() {
         assert_eq!(names(&http), names(&fix));
         for (name, value) in &fix {
             match &**name {
-                // Each has words of its own.
+                // HTTP and FIX have different names for states.
                 "state" => assert_eq!((&http[name], value), (&state.0.into(), &state.1.into())),
                 _ if NOT_OVER_FIX.contains(&&**name) => assert_eq!(*value, Value::Null, "{name}"),
                 _ => assert_eq!(*value, http[name], "{name}"),
@@ -414,7 +414,7 @@ fn who_speaks_no_tls_with_the_administration_is_told_of() {
         stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
         let _ = stream.read_to_end(&mut Vec::new());
     };
-    // A flood is one line a second.
+    // A flood is one line per second.
     (0..100).for_each(|_| speak());
     let line = venue.wait_for_error("closed: no TLS handshake");
     assert!(line.contains("from=127.0.0.1 ") && line.contains("why="), "{line}");

@@ -1,4 +1,4 @@
-//! `transfix bench`, which is another program.
+//! `transfix bench`, which runs a separate program.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,13 +7,13 @@ use std::process::{Command, Output};
 
 use transfix_testkit::temp::TempDir;
 
-/// A directory with the program alone, on the file system where it can be linked.
+/// A directory with only the program, on a file system where hard links work.
 struct Installed(PathBuf);
 
 impl Installed {
     fn new(name: &str) -> Self {
         let dir = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
-        // Left by a test that has failed.
+        // Left by a failed test.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).unwrap();
         fs::hard_link(env!("CARGO_BIN_EXE_transfix"), dir.join("transfix")).unwrap();
@@ -32,7 +32,7 @@ impl Drop for Installed {
     }
 }
 
-/// A program that says how it was called, and ends with 7.
+/// Writes a program that prints its arguments and exits with 7.
 fn write_program(dir: &Path, says: &str) {
     let program = dir.join("transfix-bench");
     fs::write(&program, format!("#!/bin/sh\necho {says} \"$@\"\nexit 7\n")).unwrap();

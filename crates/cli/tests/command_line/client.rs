@@ -1,4 +1,5 @@
-//! `transfix connect` as a test client: messages made by name, kept, sent often and replayed.
+//! `transfix connect` as a test client: messages created by name, saved, sent repeatedly and
+//! replayed.
 
 use std::collections::HashSet;
 use std::fs;
@@ -15,7 +16,7 @@ pub(crate) fn script(dir: &TempDir, commands: &str) -> Run {
     run_in(dir.path(), &["connect", "client.toml", "--quiet", "--script", "script.txt"], b"")
 }
 
-/// An order by names, of which the values are made when it is sent.
+/// An order by field names, with values filled in when the order is sent.
 pub(crate) const ORDER: &str = "new NewOrderSingle\n\
     set Symbol=EU Side=BUY OrderQty=5 OrdType=LIMIT Price=30.5 Text=\"two words\"\n";
 
@@ -84,7 +85,7 @@ fn a_log_is_sent_anew() {
     let venue = venue(&dir, "", &[]);
     let run = script(&dir, &format!("wait\n{ORDER}send\nexpect 8\nsend\nexpect 8\n"));
     assert_eq!(run.code, 0, "{run:#?}");
-    // Its own store grows while it is read.
+    // The client's own store grows while it is read.
     let store = dir.path().join("client/FIX.4.4-CLIENT-VENUE");
     let run = script(&dir, &format!("wait\nreplay {} 500\nexpect 8\nexpect 8\n", store.display()));
     assert_eq!(run.code, 0, "{run:#?}");
@@ -96,7 +97,7 @@ fn a_log_is_sent_anew() {
     let run = script(&dir, "wait\nreplay old.log\nexpect 8 ClOrdID=old|Price=31\n");
     assert_eq!(run.code, 0, "{run:#?}");
     assert!(run.out.contains("1 sent, 1 of the session layer or the other side left out"));
-    // With a header of its own.
+    // With its own header.
     let line = venue.wait_for("ClOrdID=old");
     assert!(line.contains("CLIENT->VENUE") && !line.contains("seq 77"), "{line}");
 }
@@ -115,7 +116,7 @@ fn what_was_written_into_the_file_of_messages_by_hand_stays() {
     let expected = "# Ours.\n\nnews B Headline=by hand\n  # In between.\nmine D 55=US|54=1\n\
                     more D 55=US|54=1\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), expected);
-    // An edit made meanwhile stays too, or nothing is written.
+    // A concurrent edit is kept too, or the client writes nothing.
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
     fs::write(&file, "# Edited.\nother D 55=EU\n").unwrap();
@@ -154,7 +155,7 @@ fn names_are_new_in_each_run() {
             assert!(names.insert(name.to_owned()), "{name} twice");
         }
     }
-    // They are no numbers, which those of `buy` go on from.
+    // These ids are not numeric, so `buy` does not continue from them.
     let run = script(&dir, "wait\nbuy 1 EU 2\nexpect 8 ClOrdID=1\nexpect 8 within 0\n");
     assert!(run.code == 1 && run.err.contains("line 4"), "{run:#?}");
 }

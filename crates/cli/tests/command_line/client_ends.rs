@@ -1,4 +1,5 @@
-//! How `transfix connect` ends: missing messages are no good end, and the reason is the newest.
+//! How `transfix connect` ends: missing messages make the exit fail, and the latest reason is
+//! reported.
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -9,7 +10,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::{Program, write_client};
 
-/// The venue's end of a connection of the client.
+/// The venue's end of the client's connection.
 struct Venue {
     socket: TcpStream,
     read: Vec<u8>,
@@ -44,7 +45,7 @@ impl Venue {
         self.socket.write_all(&out).unwrap();
     }
 
-    /// Lets the client log on.
+    /// Accepts the client's logon.
     fn logged_on(listener: &TcpListener, seq: u64) -> Self {
         let mut venue = Self::accept(listener);
         assert!(venue.next().contains("\x0135=A\x01"));

@@ -1,4 +1,4 @@
-//! Scripts of `transfix connect`: what they expect, how they end, and whose fault that is.
+//! Scripts of `transfix connect`: their expectations, their exit codes, and the cause of a failure.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -11,7 +11,7 @@ use crate::command_line::client::{ORDER, script};
 use crate::command_line::run_in;
 use crate::command_line::running::{Program, scripted, venue, write_client};
 
-/// Exit codes: the script is wrong; it is right, and something did not come.
+/// Exit codes: for a wrong script, and for a correct script whose expectation fails.
 const WRONG: i32 = 2;
 const FAILED: i32 = 1;
 
@@ -22,7 +22,7 @@ fn logon() -> Vec<Answer> {
     vec![("A", "98=0|108=30|")]
 }
 
-/// The answer to our Logout(5).
+/// Returns the answer to our Logout(5).
 fn goodbye() -> Vec<Answer> {
     vec![("5", "")]
 }
@@ -90,12 +90,13 @@ fn what_came_before_the_last_message_answers_nothing() {
     let said = "script.txt, line 5: not within 1 s: ExecutionReport(8) OrdStatus(39)=0; \
                 ExecutionReport(8) OrdStatus(39)=8 Text(58)=no money came";
     assert!(ended.err.contains(said), "{ended:#?}");
-    // The report of the first order has come, nobody has looked at it, and it does not count.
+    // The report of the first order has arrived, but the script did not read it, so it does not
+    // count.
     let ended = run("wait\nbuy 5 EU 30\npause 1\nbuy 5 EU 30\nexpect 8 OrdStatus=NEW within 1\n");
     assert_eq!(ended.code, FAILED, "{ended:#?}");
     let said = "Text(58)=no money came; one that came before the last message was sent does not";
     assert!(ended.err.contains(said), "{ended:#?}");
-    // The rejection is that of what was sent last.
+    // The reject refers to the last sent message.
     let ended = run(&format!("{orders}expect 8 11={{sent.11}}|39=8|58=no money\n"));
     assert_eq!((ended.code, &*ended.err), (0, ""), "{ended:#?}");
 }
@@ -125,14 +126,14 @@ fn a_script_ends_at_once_when_its_session_does() {
     let long = "within 86400\n";
     let farewell = || vec![("5", "58=account is blocked|")];
     for (answers, commands, said) in [
-        // It breaks off when it gets an order.
+        // The counterparty disconnects when it receives an order.
         (
             vec![logon(), farewell()],
             format!("wait\nbuy 1 EU 2\nexpect 8 OrdStatus=NEW {long}"),
             "line 3: the connection ended (logged out; the counterparty says: account is blocked) \
              before ExecutionReport(8) OrdStatus(39)=0; Logout(5) Text(58)=account is blocked came",
         ),
-        // It does not let us log on.
+        // The counterparty refuses our logon.
         (
             vec![farewell()],
             "wait\nbuy 1 EU 2\n".to_owned(),
@@ -147,7 +148,7 @@ fn a_script_ends_at_once_when_its_session_does() {
         assert!(run.err.contains(said), "{run:#?}");
         assert!(run.err.contains("account is blocked"), "{run:#?}");
     }
-    // The farewell itself is what was expected.
+    // The Logout(5) itself was expected.
     let dir = TempDir::new();
     write_client(&dir, &scripted(vec![logon(), farewell()]), "reconnect_interval_ms = 600000\n");
     let run = script(&dir, &format!("wait\nbuy 1 EU 2\nexpect Logout {long}"));
@@ -163,7 +164,7 @@ fn a_logon_may_come_after_the_end() {
     let run = script(&dir, &format!("wait\nexpect Logon\n{again}{again}"));
     assert_eq!((run.code, &*run.err), (0, ""), "{run:#?}");
     let run = script(&dir, "wait\nlogout\nexpect Logout\nbuy 1 EU 2\n");
-    // The connection may stand for a moment.
+    // The connection may last for a moment.
     let says = |said| run.err.contains(&format!("line 4: {said}"));
     let is_off = says("not logged on") || says("the session is logging out");
     assert!(run.code == FAILED && is_off, "{run:#?}");
@@ -183,7 +184,7 @@ fn a_signal_in_the_middle_of_a_script_is_no_good_end() {
     assert!(errors.contains("a signal has ended the script before its last command"), "{errors}");
 }
 
-/// A counterparty that lets us log on, and reads no more.
+/// The counterparty accepts our logon and stops reading.
 #[test]
 fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
     let dir = TempDir::new();
@@ -199,7 +200,7 @@ fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
     writeln!(client.commands, "burst 1000000000").unwrap();
     let line = client.wait_for("waiting to send: ");
     assert!(line.contains("bytes wait for the counterparty, which does not read"), "{line}");
-    // Nothing but a signal ends that before its time.
+    // Only a signal ends this wait early.
     client.signal();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1), "{errors}");
@@ -215,7 +216,7 @@ fn logon_frame() -> Vec<u8> {
     out
 }
 
-/// One that fails does not end the others, but with --fail-fast; the worst of them counts.
+/// A failing script does not end the others, except with --fail-fast. The worst exit code counts.
 #[test]
 fn several_scripts_are_played_and_told_of() {
     let dir = TempDir::new();

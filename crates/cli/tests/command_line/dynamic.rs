@@ -1,5 +1,5 @@
-//! Sessions that administrators add, change and remove while `transfix serve` or `transfix run`
-//! goes on.
+//! Sessions that administrators add, change and remove while `transfix serve` or `transfix run` is
+//! running.
 
 use std::fs;
 
@@ -14,16 +14,16 @@ use crate::command_line::{run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
 const NEW: &str = "FIX.4.4:VENUE->NEW";
-/// The protocol log of the session of the file.
+/// The protocol log of the session in the file.
 const LOG: &str = "log = { dir = 'log', direction = 'words' }\n";
 
-/// A new session, where the one of the settings file listens.
+/// Returns a new session at the listener of the settings file's session.
 fn new(keys: &str) -> String {
     session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'NEW'") + keys
 }
 
 impl Desk {
-    /// A counterparty of this name trades, and has its answer.
+    /// Trades as a counterparty with this name, and checks the answer.
     fn trades(&self, name: &str) {
         let settings = format!(
             "[[session]]\nrole = 'initiator'\naddress = '{}'\nbegin_string = 'FIX.4.4'\n\
@@ -36,7 +36,7 @@ impl Desk {
         assert_eq!(run.code, 0, "{run:?}");
     }
 
-    /// With port 0 a listener that begins anew has another port.
+    /// With port 0, a new listener has another port.
     fn listens_anew(&mut self) {
         let line = self.venue.wait_for("listening at ");
         self.listening = line.rsplit(' ').next().unwrap().to_owned();
@@ -72,7 +72,8 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     desk.refused("administrator", &["add", "new.toml"], "there is such a session already (1405)");
     assert_eq!(desk.ids(), [ID, NEW]);
     desk.trades("NEW");
-    // Its messages are in a log of its own, which is rotated with the others, also by a signal.
+    // The messages of the new session have a separate log, which rotates with the others, also by a
+    // signal.
     let log = || fs::read_dir(desk.dir.path().join("log")).unwrap();
     let of_new = || {
         log().filter(|file| {
@@ -93,10 +94,10 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
         );
         std::thread::yield_now();
     }
-    // A reload leaves it alone.
+    // A reload does not affect the session.
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
     assert_eq!(desk.ids(), [ID, NEW]);
-    // With the same session in the file nothing is changed, and it is said why.
+    // If the file has the same session, nothing is changed, and the reason is reported.
     let file = desk.dir.path().join("venue.toml");
     let before = fs::read_to_string(&file).unwrap();
     let both = before + &new("store_dir = 'venue'\n");
@@ -111,7 +112,7 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     desk.refused("operator", &sure, "needs the role administrator");
     assert_eq!(desk.good("administrator", &sure), format!("{NEW}: removed\n"));
     assert_eq!(desk.ids(), [ID]);
-    // Now the file may have it, with the store of before.
+    // Now the file may have the session, with its previous store.
     assert_eq!(desk.good("administrator", &["reload"]), format!("{NEW}: added\n"));
     desk.trades("NEW");
     let audit = fs::read_to_string(desk.dir.path().join("audit.jsonl")).unwrap();
@@ -209,7 +210,7 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
     assert!(!touched.exists(), "a program was run");
     desk.file("new.toml", "");
     desk.refused("administrator", &["add", "new.toml"], "write one [[session]]");
-    // An address that is not one of this machine.
+    // An address that does not belong to this machine.
     desk.file("new.toml", &new("").replace("127.0.0.1:0", "192.0.2.1:1"));
     desk.refused("administrator", &["add", "new.toml"], "192.0.2.1:1");
     assert_eq!(desk.ids(), [ID]);
@@ -244,7 +245,7 @@ fn a_gateway_takes_a_session_whose_messages_it_need_not_translate() {
     );
     fs::write(path.join("new.toml"), new("")).unwrap();
     assert_eq!(ask(&["add", "new.toml"]).code, 0);
-    // The route fits it by its pattern: what it sends is in the store of the target.
+    // The route's pattern matches the session: its messages are in the target's store.
     let client = format!(
         "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'NEW'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n"

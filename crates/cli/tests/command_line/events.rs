@@ -1,5 +1,5 @@
-//! Where the events of `transfix serve` go: files, syslog, journald; and what an operator changes
-//! while it runs. Syslog and journald are sockets of the test.
+//! Destinations of the events of `transfix serve`: files, syslog, journald; and runtime changes by
+//! an operator. The test provides the syslog and journald sockets.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -20,7 +20,7 @@ use crate::command_line::{run_in, session};
 
 const NO_MESSAGE: &str = "closed: the first bytes are no message";
 
-/// A venue with these keys of `[events]`, and where it listens.
+/// Starts a venue with these keys of `[events]`. Returns the venue and its address.
 fn venue(dir: &TempDir, keys: &str) -> (Program, String) {
     let text = session("acceptor", "127.0.0.1:0");
     let text = format!("[events]\n{keys}\n{text}store_dir = 'venue'\n");
@@ -31,17 +31,18 @@ fn venue(dir: &TempDir, keys: &str) -> (Program, String) {
     (venue, address)
 }
 
-/// Says what is no message, and waits until the venue has closed the connection: an event.
+/// Sends bytes that are no message, and waits until the venue closes the connection, which is an
+/// event.
 fn stranger(address: &str) {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"8=FIX.4.4\x019=5\x0135=A\x0149=CLIENT\x01").unwrap();
     stream.write_all(&[b'x'; 300]).unwrap();
-    // A reset is an end too.
+    // A reset is an end, too.
     let _ = stream.read(&mut [0; 100]);
 }
 
-/// Waits until this is so, looking at files again and again.
+/// Waits until `is_so` returns true, by polling files.
 #[track_caller]
 fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = clock::monotonic_ns() + PATIENCE.as_nanos() as u64;
@@ -51,7 +52,7 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Closed files of events, the oldest first.
+/// Returns the closed event files, oldest first.
 fn closed(dir: &Path) -> Vec<PathBuf> {
     let all = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
     let mut closed: Vec<_> = all.filter(|path| !path.ends_with("events.log")).collect();
@@ -96,7 +97,7 @@ fn each_destination_has_its_form_and_its_level() {
     assert!(entry.starts_with(&format!("MESSAGE={NO_MESSAGE} ")), "{entry}");
     let said: Value = serde_json::from_str(&venue.wait_for_error(NO_MESSAGE)).unwrap();
     assert_eq!((&said["code"], &said["level"]), (&2111.into(), &"WARN".into()));
-    // An event of the level `info`: a client comes and goes.
+    // An event of level `info`: a client connects and disconnects.
     let client = format!(
         "[[session]]\nrole = 'initiator'\naddress = '{address}'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'CLIENT'\ntarget_comp_id = 'VENUE'\nstore_dir = 'client'\n"
@@ -155,7 +156,7 @@ fn syslog_takes_lines_by_udp() {
     assert!(line.starts_with("<28>1 20") && line.contains(NO_MESSAGE), "{line}");
 }
 
-/// The repeated attempts of a stranger give a few lines, and a sum.
+/// Repeated attempts of a stranger produce a few lines and a sum.
 #[test]
 fn repeated_events_are_summed_up_at_each_destination() {
     let dir = TempDir::new();
@@ -163,7 +164,7 @@ fn repeated_events_are_summed_up_at_each_destination() {
     let syslog = bound(&path);
     let keys = format!("file = 'events.log'\nsyslog = '{}'", path.display());
     let (mut venue, address) = venue(&dir, &keys);
-    // A socket of this kind may hold ten datagrams.
+    // A datagram socket may hold only ten datagrams.
     let reader = std::thread::spawn(move || {
         let mut sent = String::new();
         let is_last = |line: &str| line.contains("lines about strangers were left out");
@@ -193,7 +194,7 @@ fn a_file_is_rolled_by_size_and_by_hand_and_old_ones_go() {
     let dir = TempDir::new();
     let log = dir.path().join("log");
     fs::create_dir(&log).unwrap();
-    // One that is too old, and one that is none of ours.
+    // A file that is too old, and a file of another program.
     fs::write(log.join("events.20200101-000000.000.log"), "old\n").unwrap();
     fs::write(log.join("events.txt"), "mine\n").unwrap();
     let keys = "file = 'log/events.log'\nroll_bytes = 1024\nrolled_files_max = 3\n\
@@ -209,7 +210,7 @@ fn a_file_is_rolled_by_size_and_by_hand_and_old_ones_go() {
     }
     for count in 3..=6 {
         venue.send(Signal::USR1);
-        // The action is an event itself: the next file has a line.
+        // The action is itself an event, so the next file has a line.
         until("it is rolled by hand", || closed(&log).len() == count.min(4));
         until("there is a new file with a line", || {
             fs::metadata(log.join("events.log")).is_ok_and(|meta| meta.len() > 0)
@@ -257,7 +258,7 @@ fn closed_files_are_compressed() {
     assert_eq!(fs::metadata(path).unwrap().mode() & 0o137, 0);
 }
 
-/// A full disk costs nothing but time: the venue goes on, says so once, and writes what has waited
+/// A full disk only delays: the venue continues, reports the fault once, and writes buffered lines
 /// when there is room again.
 #[test]
 fn a_full_disk_stops_nothing_and_heals() {
@@ -275,7 +276,7 @@ fn a_full_disk_stops_nothing_and_heals() {
         text.matches(NO_MESSAGE).count() == 6
     });
     venue.wait_for_error("events are written again");
-    // A folder that is gone is a lesser evil.
+    // A missing folder is a smaller fault.
     fs::remove_file(&file).unwrap();
     stranger(&address);
     until("it is made anew", || {
@@ -296,7 +297,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
     venue.wait_for_error("events are not written");
     let syslog = bound(&path);
     assert!(datagram(&syslog).contains(NO_MESSAGE));
-    // One that is started anew has another socket at the same path.
+    // A restarted daemon has a new socket at the same path.
     drop(syslog);
     fs::remove_file(&path).unwrap();
     let syslog = bound(&path);
@@ -306,7 +307,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
             break;
         }
     }
-    // A reader that reads nothing blocks nobody, also at the end.
+    // A daemon that does not read blocks nothing, not even the shutdown.
     drop(syslog);
     (0..5).for_each(|_| stranger(&address));
     venue.signal();
@@ -327,7 +328,7 @@ fn two_programs_do_not_write_one_file_and_a_torn_line_ends() {
     assert_eq!(second.code, 1, "{second:?}");
     let why = "transfix serve: [events]: file events.log: another process has it open\n";
     assert_eq!(second.err, why);
-    // A kill between two lines, and one within a line.
+    // A kill between two lines, and a kill within a line.
     first.send(Signal::KILL);
     drop(first);
     let before = fs::read_to_string(&file).unwrap();
@@ -390,7 +391,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     assert_eq!(desk.good("administrator", &["reload"]), again);
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
     assert_eq!(desk.good("viewer", &["levels"]), "error, as the settings say\n");
-    // By SIGHUP with other settings.
+    // By SIGHUP with changed settings.
     let settings = desk.dir.path().join("venue.toml");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("'error'", "'warn'\nroll_bytes = 2048")).unwrap();

@@ -1,4 +1,4 @@
-//! The exit codes of all verbs: what each verb's help says, and what it does.
+//! The exit codes of all verbs: the help text against the actual behavior.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,7 +9,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{expect, messages, run_in, session};
 
-/// Files that the calls below name.
+/// Creates the files that the calls below name.
 fn files() -> TempDir {
     let dir = TempDir::new();
     let path = |name: &str| dir.path().join(name);
@@ -19,7 +19,7 @@ fn files() -> TempDir {
     fs::write(path("good.json"), r#"{"8":"FIX.4.4","35":"0"}"#).unwrap();
     fs::write(path("left-out.json"), r#"{"8":"FIX.4.4","35":"B","58":"a|b"}"#).unwrap();
     fs::write(path("venue.toml"), session("acceptor", "127.0.0.1:0")).unwrap();
-    // Nobody can listen there.
+    // No process can listen at this address.
     fs::write(path("elsewhere.toml"), session("acceptor", "192.0.2.1:9880")).unwrap();
     fs::write(path("client.toml"), session("initiator", "127.0.0.1:1")).unwrap();
     fs::write(path("two.toml"), session("initiator", "127.0.0.1:1") + &second()).unwrap();
@@ -46,7 +46,7 @@ fn any_message() -> Vec<u8> {
     fs::read(messages().join("fix40-order.fix")).unwrap()
 }
 
-/// A call, its exit code, and the verb whose help must name that code.
+/// An exit code, and a call. The help of the call's verb must list the code.
 const CALLS: &[(i32, &str)] = &[
     (0, "--help"),
     (2, ""),
@@ -190,7 +190,7 @@ const CALLS: &[(i32, &str)] = &[
     (2, "peer"),
 ];
 
-/// The words of a call that name a verb: `store list`.
+/// Returns the words of a call that form the verb, such as `store list`.
 fn verb(call: &str) -> String {
     let words: Vec<_> = call.split(' ').collect();
     let count = match words[..] {
@@ -201,7 +201,7 @@ fn verb(call: &str) -> String {
     words.into_iter().take(count).collect::<Vec<_>>().join(" ")
 }
 
-/// The codes that the help of a verb names.
+/// Returns the codes that a verb's help lists.
 fn codes_of_help(verb: &str) -> BTreeSet<i32> {
     let words: Vec<_> = verb.split(' ').chain(["--help"]).collect();
     let help = expect(0, &words).out;
@@ -229,7 +229,7 @@ fn every_help_says_which_exit_codes_there_are() {
     let called: BTreeSet<String> = CALLS.iter().map(|(_, call)| verb(call)).collect();
     let help = expect(0, &["--help"]).out;
     let mut verbs = verbs_of(&help);
-    // Another program, which has tests of its own.
+    // A separate program with its own tests.
     verbs.retain(|verb| verb != "bench");
     verbs.push("peer".to_owned());
     for group in ["admin", "admin user", "admin token", "audit", "store"] {
@@ -249,7 +249,7 @@ fn every_help_says_which_exit_codes_there_are() {
     }
 }
 
-/// The verbs that a help lists.
+/// Returns the verbs that a help text lists.
 fn verbs_of(help: &str) -> Vec<String> {
     let (_, list) = help.split_once("Commands:\n").unwrap();
     let lines = list.lines().take_while(|line| !line.is_empty());

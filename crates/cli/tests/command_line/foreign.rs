@@ -1,4 +1,4 @@
-//! Each verb shows the text of counterparties, and no terminal obeys the text.
+//! Each verb shows text of counterparties in a form that no terminal interprets.
 
 use std::fs;
 use std::io::{Read as _, Write as _};
@@ -18,11 +18,11 @@ use crate::command_line::running::{PATIENCE, Program};
 use crate::command_line::{Run, run_in, session};
 
 const ID: &str = "FIX.4.4:VENUE->CLIENT";
-/// ESC, OSC with BEL, BS, C1, bidi, marks without width, line breaks, DEL; and what is found again.
+/// ESC, OSC with BEL, BS, C1, bidi, zero-width marks, line breaks, DEL; and words to search for.
 const EVIL: &str = "FOUND\u{1b}[2J\u{1b}]0;title\u{7}\u{8}\u{9b}31m\u{90}q\u{9c}\u{202e}\u{2066}\
                     \u{200b}\r\nLINE\u{85}\u{2028}\u{7f}\u{e0041}";
 
-/// A frame from `from` to `to` with these fields, whatever they hold.
+/// Returns a frame from `from` to `to` with these fields, which may contain any bytes.
 fn frame((from, to): (&str, &str), msg_type: &str, seq: u64, fields: &[(u32, &str)]) -> Vec<u8> {
     // `20261127-00:00:00.123`
     let now = clock::now().utc.to_string();
@@ -35,7 +35,7 @@ fn frame((from, to): (&str, &str), msg_type: &str, seq: u64, fields: &[(u32, &st
     frame
 }
 
-/// All that a hostile counterparty says, which ends with a Logout(5).
+/// Returns all hostile messages of a counterparty, ending with a Logout(5).
 fn evil(way: (&str, &str)) -> Vec<u8> {
     let order = |id| [(11, id), (55, EVIL), (54, "1"), (38, "1"), (40, "2"), (44, "1"), (58, EVIL)];
     [
@@ -58,7 +58,7 @@ fn is_clean(verb: &str, text: &str) {
     assert!(!text.contains(is_bad), "{verb}: {}", text.escape_debug());
 }
 
-/// Nothing of it looks like a line of the program, and no terminal obeys it.
+/// Checks that no output looks like a line of the program or controls the terminal.
 #[track_caller]
 fn is_harmless(run: &Run, verb: &str) {
     let all = format!("{}{}", run.out, run.err);
@@ -74,14 +74,14 @@ fn shows(run: &Run, verb: &str) {
     assert!(is_shown, "{verb} shows nothing of it: {run:?}");
 }
 
-/// Tries as stranger and as counterparty.
+/// Attacks as a stranger and as a counterparty.
 fn attack(listening: &str) {
     let mut stranger = TcpStream::connect(listening).unwrap();
     stranger.write_all(&frame((EVIL, "VENUE"), "A", 1, &[(98, "0"), (108, "30")])).unwrap();
     let mut socket = TcpStream::connect(listening).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(&evil(("CLIENT", "VENUE"))).unwrap();
-    // Until our answer to its Logout(5) has come, and the end.
+    // Reads until our answer to the Logout(5), and the end.
     let _ = socket.read_to_end(&mut Vec::new());
     let _ = stranger.read_to_end(&mut Vec::new());
 }
@@ -139,7 +139,7 @@ fn an_operator_is_shown_it_harmlessly() {
     is_clean("serve --quiet", &desk.venue.ended().1);
 }
 
-/// The store that a venue has of it, and what the venue itself has printed.
+/// Returns the venue's output. The venue's store contains the attack.
 fn store(dir: &TempDir) -> Run {
     let keys = "store_dir = 'venue'\nkeep_inbound = true\nvalidate = false\n";
     let keys = session("acceptor", "127.0.0.1:0") + keys;
@@ -226,12 +226,12 @@ fn a_client_shows_it_harmlessly() {
     shows(&Run { code: 0, out, err }, "connect");
 }
 
-/// Values of settings that somebody else has written.
+/// Values of settings that someone else has written.
 #[test]
 fn settings_of_others_are_shown_harmlessly() {
     let dir = TempDir::new();
     let write = |name: &str, text: String| fs::write(dir.path().join(name), text).unwrap();
-    // As a string of TOML writes it.
+    // In TOML string notation.
     let evil =
         EVIL.chars().fold(String::new(), |toml, c| toml + &format!("\\U{:08x}", u32::from(c)));
     let venue = session("acceptor", "127.0.0.1:0");
@@ -287,7 +287,7 @@ fn stores_of_others_are_imported_harmlessly() {
     ] {
         for from in ["quickfix-cpp", "quickfixj", "quickfixn", "quickfixgo"] {
             let dir = TempDir::new();
-            // A name of a file has no '/'; the evil has none either.
+            // A file name must not contain '/', and the hostile text has none.
             for session in ["FIX.4.4-VENUE-CLIENT", EVIL] {
                 let write = |end: &str, text: &str| {
                     fs::write(dir.path().join(format!("{session}.{end}")), text).unwrap();
@@ -312,7 +312,7 @@ fn stores_of_others_are_imported_harmlessly() {
     }
 }
 
-/// An authority whose name is not one, and a server that shows its certificate.
+/// An authority with a hostile name, and a server that presents its certificate.
 #[cfg(feature = "tls")]
 #[test]
 fn a_certificate_is_shown_harmlessly() {
@@ -325,7 +325,7 @@ fn a_certificate_is_shown_harmlessly() {
             let address = listener.local_addr().unwrap().to_string();
             let server = std::thread::spawn(move || {
                 let mut stream = tls::accept(&config, listener.accept().unwrap().0);
-                // The client may refuse what it is shown.
+                // The client may refuse the certificate.
                 let _ = stream.read_to_end(&mut Vec::new());
             });
             let check = [&["tls", "check", &address][..], more].concat();
@@ -335,12 +335,13 @@ fn a_certificate_is_shown_harmlessly() {
     }
 }
 
-/// Logs on with the client of a test, and says all that is evil.
+/// Accepts the client's logon and sends all hostile messages.
 fn lie(listener: &TcpListener) {
     let mut socket = loop {
         let (mut socket, _) = listener.accept().unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // Its Logon(A), or somebody who knows the port from an earlier test, and goes.
+        // Reads the client's Logon(A). A process from an earlier test that knows the port
+        // disconnects at once.
         if socket.read_exact(&mut [0; 60]).is_ok() {
             break socket;
         }
@@ -389,7 +390,7 @@ fn whoever_connects_again_and_again_makes_few_lines() {
     for _ in 0..300 {
         let mut socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        // No HeartBtInt(108).
+        // HeartBtInt(108) is missing.
         socket.write_all(&frame(("CLIENT", "VENUE"), "A", 1, &[(98, "0")])).unwrap();
         let _ = socket.read_to_end(&mut Vec::new());
     }

@@ -1,4 +1,5 @@
-//! `transfix run`: a gateway between real programs, killed and asked for what it cannot do.
+//! `transfix run`: a gateway between real programs. The gateway is killed and asked for unsupported
+//! actions.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -23,13 +24,13 @@ pub(super) fn session(role: &str, us: &str, them: &str, address: &str) -> String
     )
 }
 
-/// The address that a program listens at.
+/// Returns the address at which a program listens.
 pub(super) fn listening(program: &Program) -> String {
     let line = program.wait_for("listening at ");
     line.rsplit(' ').next().unwrap().to_owned()
 }
 
-/// A venue, and the settings of a gateway before it and of a client of that.
+/// A venue, and the settings of a gateway to the venue and of the gateway's client.
 pub(super) struct Street {
     pub(super) dir: TempDir,
     pub(super) venue: Program,
@@ -43,7 +44,7 @@ impl Street {
         Self::with("", "")
     }
 
-    /// With further keys of the desk's session, and of the one with the venue.
+    /// Starts with further keys for the client's session and for the venue's session.
     pub(super) fn with(desk: &str, to_venue: &str) -> Self {
         let dir = TempDir::new();
         let venue = session("acceptor", "VENUE", "GATE", "127.0.0.1:0");
@@ -64,7 +65,7 @@ impl Street {
         street
     }
 
-    /// The venue is there again, where it was.
+    /// Restarts the venue at its previous address.
     pub(super) fn venue_again(&mut self) {
         let at = self.dir.path().join("gate.toml");
         let gate = fs::read_to_string(at).unwrap();
@@ -79,11 +80,11 @@ impl Street {
         fs::write(self.dir.path().join("routes.toml"), text).unwrap();
     }
 
-    /// A gateway, and the settings of a client of it.
+    /// Starts a gateway, and writes the settings of its client.
     pub(super) fn gate(&self) -> Program {
         let gate = Program::start(&self.dir, &["run", "gate.toml"]);
         let (mut listening, mut is_on) = (None, false);
-        // Either may be told first.
+        // The two reports may arrive in either order.
         while listening.is_none() || !is_on {
             let line = gate.wait_for("");
             is_on |= line.contains(&format!("{VENUE} logged on"));
@@ -100,7 +101,7 @@ impl Street {
         run_in(self.dir.path(), &args, b"")
     }
 
-    /// The orders in the journal of the venue.
+    /// Returns the orders in the venue's journal.
     pub(super) fn orders_at_the_venue(&self, form: &str) -> String {
         let args = ["print", "--type", "D", "VENUE-GATE/FIX.4.4-VENUE-GATE"];
         let args = args.into_iter().chain((!form.is_empty()).then_some(form));
@@ -109,7 +110,7 @@ impl Street {
 
     pub(super) fn trades(&self, commands: &str) {
         let run = self.script(commands);
-        // How many of its earlier orders come back refused is a matter of the moment.
+        // The number of earlier orders that come back as refused depends on timing.
         let is_expected = |line: &str| line.contains("lines were left out");
         assert!(run.code == 0 && run.err.lines().all(is_expected), "{run:#?}");
     }
@@ -120,7 +121,7 @@ fn messages_go_by_the_routes_and_back() {
     let street = Street::new();
     let mut gate = street.gate();
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW|SenderCompID=GATE|ClOrdID=1\n");
-    // Routes are read again with the settings.
+    // Routes are reread with the settings.
     let no_eu = format!(
         "[[route]]\nfrom = ['{DESK}']\nmsg_type = ['NewOrderSingle']\nwhen = {{ Symbol = 'U*' }}\n\
          to = ['{VENUE}']\n[[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
@@ -136,7 +137,7 @@ fn messages_go_by_the_routes_and_back() {
     street.routes("[[route]]\nto = ['FIX.4.4:GATE->VENU']\n");
     gate.send(Signal::HUP);
     gate.wait_for_error("no session is FIX.4.4:GATE->VENU; do you mean FIX.4.4:GATE->VENUE?");
-    // Nor does a file that is gone.
+    // A missing file changes nothing either.
     fs::remove_file(street.dir.path().join("routes.toml")).unwrap();
     gate.send(Signal::HUP);
     gate.wait_for_error("the file of routes is missing or has no route");
@@ -152,7 +153,7 @@ fn a_third_party_is_reached_where_a_route_says_so() {
     street.routes(&back);
     let gate = street.gate();
     let order = "ClOrdID=1|Symbol=EU|Side=BUY|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
-    // Nobody is reached by a name that he happens to know.
+    // Naming a session is not enough to reach it.
     street.trades(&format!(
         "wait\nsend D DeliverToCompID=VENUE|{order}\nexpect j BusinessRejectReason=3\n"
     ));
@@ -173,7 +174,7 @@ fn a_third_party_is_reached_where_a_route_says_so() {
     assert!(!order.contains("DeliverTo") && !order.contains("OTHER"), "{order}");
 }
 
-/// A program at a socket.
+/// A program connected to the socket.
 pub(super) struct Port {
     pub(super) stream: UnixStream,
     lines: BufReader<UnixStream>,
@@ -190,7 +191,7 @@ impl Port {
         self.stream.write_all(format!("{line}\n").as_bytes()).unwrap();
     }
 
-    /// The next line of this kind; `null` if the connection has ended.
+    /// Returns the next line of this kind, or `null` if the connection has ended.
     pub(super) fn hears(&mut self, kind: &str) -> Value {
         loop {
             match self.next() {
@@ -204,7 +205,7 @@ impl Port {
         }
     }
 
-    /// The next line; `null` if the connection has ended.
+    /// Returns the next line, or `null` if the connection has ended.
     pub(super) fn next(&mut self) -> Value {
         let mut line = String::new();
         match self.lines.read_line(&mut line) {
@@ -238,7 +239,7 @@ fn a_program_takes_refuses_and_sends() {
     assert_eq!((&message["session"], &message["msg_type"]), (&DESK.into(), &"D".into()));
     assert!(message["fields"].as_array().unwrap().contains(&json!([55, "EU"])), "{message}");
     port.say(&json!({ "take": message["id"] }));
-    // It trades for the desk.
+    // The program trades for the client.
     let order = json!([
         [11, "p1"],
         [55, "EU"],
@@ -254,13 +255,13 @@ fn a_program_takes_refuses_and_sends() {
     port.say(&json!({ "refuse": { "id": report["id"], "reason": 0, "text": "not of ours" } }));
     port.say(&json!({ "send": { "ref": "x", "session": "NONE", "msg_type": "8", "fields": [] } }));
     assert_eq!(port.hears("error")["ref"], "x");
-    // One that does not answer is cut off, and its message is refused.
+    // A program that does not answer is disconnected, and its message is refused.
     writeln!(client.commands, "buy 6 EU 30.5").unwrap();
     assert_eq!(port.hears("message")["msg_type"], "D");
     assert_eq!(port.hears("message"), Value::Null);
     gate.wait_for_error("a program at a socket is cut off");
     client.wait_for("BusinessMessageReject(j)");
-    // The next one is served; what it says must make sense.
+    // The next program is served; its lines must be valid.
     for (said, answered) in [
         ("{\"take\": 99}\n", "no message 99 waits for an answer"),
         ("nonsense\n", "expected"),
@@ -300,7 +301,7 @@ fn what_a_program_has_had_goes_to_nobody_else() {
     writeln!(client.commands, "buy 5 MUTE 30.5").unwrap();
     let mute = port.hears("message");
     client.wait_for("BusinessMessageReject(j)");
-    // A late answer is about a message that nobody waits for, and never about a message of the next
+    // A late answer refers to a message that is no longer waiting, never to a message of the next
     // program.
     let mut next = Port::new(&street);
     assert!(next.hears("hello").is_object());
@@ -308,7 +309,7 @@ fn what_a_program_has_had_goes_to_nobody_else() {
     let other = next.hears("message");
     assert!(other["id"].as_u64() > mute["id"].as_u64(), "{other}");
     next.say(&json!({ "take": other["id"] }));
-    // The next order of the desk is asked for: so the one before is dealt with.
+    // The next order of the client is offered, so the previous one is finished.
     writeln!(client.commands, "buy 5 LAST 30.5").unwrap();
     assert!(next.hears("message").is_object());
     let args = ["print", "--one-line", "--type", "D", "VENUE-GATE/FIX.4.4-VENUE-GATE"];
@@ -401,7 +402,7 @@ fn wrong_routes_are_told_all_at_once() {
     assert!(check().err.contains("line 2"), "{:?}", check());
     street.routes("");
     assert!(check().err.contains("there is no [[route]]"), "{:?}", check());
-    // All errors of the settings are reported too.
+    // All errors of the settings are reported, too.
     let wrong = fs::read_to_string(street.dir.path().join("gate.toml")).unwrap();
     let wrong = wrong.replace("keep_inbound = true", "keep_inbound = 3");
     fs::write(street.dir.path().join("gate.toml"), wrong).unwrap();

@@ -1,5 +1,6 @@
-//! `transfix run` when something fails: kills, programs that are silent, targets that reject or are
-//! away. A fault of one target touches no other, and no message is lost or doubled unmarked.
+//! `transfix run` under faults: kills, silent programs, and targets that reject or are unavailable.
+//! A fault of one target affects no other. No message is lost, and none is duplicated without a
+//! mark.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
@@ -12,7 +13,7 @@ use crate::command_line::gateway::{DESK, Port, Street, VENUE, session};
 use crate::command_line::run_in;
 use crate::command_line::running::Program;
 
-/// ClOrdID(11) of each order in a journal that meets this condition.
+/// Returns ClOrdID(11) of each order in a journal that meets this condition.
 pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<String> {
     let mut args = vec!["print", "--one-line", "--type", "D", store];
     args.extend(["--where", condition].into_iter().filter(|_| !condition.is_empty()));
@@ -21,7 +22,8 @@ pub(super) fn orders(street: &Street, store: &str, condition: &str) -> Vec<Strin
     run.out.lines().filter_map(id).collect()
 }
 
-/// How often each order is at the venue without PossResend(97): once at most.
+/// Returns how often each order reached the venue without PossResend(97), which may be at most
+/// once.
 pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     let mut unmarked: BTreeMap<_, u32> = BTreeMap::new();
     for id in orders(street, AT_THE_VENUE, "") {
@@ -35,7 +37,7 @@ pub(super) fn at_the_venue(street: &Street) -> BTreeMap<String, u32> {
     unmarked
 }
 
-/// A line of a file that orders something.
+/// Returns a line of a file that sends an order.
 fn order(id: &str) -> String {
     let fields = json!([
         [11, id],
@@ -52,7 +54,7 @@ fn order(id: &str) -> String {
 const AT_THE_DESK: &str = "DESK-GATE/FIX.4.4-DESK-GATE";
 pub(super) const AT_THE_VENUE: &str = "VENUE-GATE/FIX.4.4-VENUE-GATE";
 
-/// ClOrdID(11) is not in BusinessMessageReject(j): the number of the order is.
+/// ClOrdID(11) is not in BusinessMessageReject(j), so the number of the order is used.
 pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     let print = |kind| {
         let args = ["print", "--one-line", "--type", kind, AT_THE_DESK];
@@ -71,8 +73,8 @@ pub(super) fn refused(street: &Street) -> BTreeSet<String> {
     seqs.filter_map(|seq| by_seq.get(&seq).cloned()).collect()
 }
 
-/// Each order that the desk sent is at the venue, or was refused, and not both; one that is there
-/// twice says so.
+/// Checks that each sent order reached the venue or was refused, but not both. A second copy must
+/// be marked.
 pub(super) fn nothing_is_lost(street: &Street) -> usize {
     let sent = orders(street, AT_THE_DESK, "");
     let arrived: BTreeSet<_> = at_the_venue(street).into_keys().collect();
@@ -85,7 +87,7 @@ pub(super) fn nothing_is_lost(street: &Street) -> usize {
     sent.len()
 }
 
-/// Whatever hands messages over to the venue's session, and whether it is logged on or not.
+/// Covers every sender to the venue's session, logged on or not.
 #[test]
 fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     for (desk, to_venue) in [("", ""), ("", "send = 'queued'\n"), ("", "offline = 'store'\n")] {
@@ -98,7 +100,7 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
             (0..60 + 50 * round).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
             gate.send(Signal::KILL);
             drop(gate);
-            // On a new port the client would not find it: it logs out and comes again.
+            // With a new port the client would not find the gateway, so it logs out and reconnects.
             writeln!(client.commands, "quit").unwrap();
             let _ = client.ended();
         }
@@ -108,8 +110,8 @@ fn kills_under_load_lose_no_order_and_double_none_unmarked() {
     }
 }
 
-/// The venue goes away under load, then the gateway is killed: what was taken for it is in the
-/// store, what was not is refused.
+/// The venue disconnects under load, then the gateway is killed. Accepted messages are in the
+/// store; others are refused.
 #[test]
 fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     for (to_venue, refuses) in [("send = 'queued'\n", true), ("offline = 'store'\n", false)] {
@@ -136,8 +138,8 @@ fn a_target_that_goes_away_before_a_kill_loses_nothing() {
     }
 }
 
-/// With messages of two sessions open at a program that says nothing, which are as many as there
-/// are threads, the desk trades.
+/// A silent program holds messages of two sessions, one per application thread. The client still
+/// trades.
 #[test]
 fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     let street = Street::new();
@@ -179,7 +181,7 @@ fn a_program_that_says_nothing_holds_up_its_own_sessions_alone() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// It says more than it reads: its lines wait no longer than `answer_ms`, and the others trade.
+/// A program that does not read is disconnected after `answer_ms`, and the others trade.
 #[test]
 fn a_program_that_does_not_read_is_cut_off() {
     let street = Street::new();
@@ -203,7 +205,7 @@ fn a_program_that_does_not_read_is_cut_off() {
     assert!(next.hears("hello").is_object());
 }
 
-/// By the number that the desk knows.
+/// The reject carries the number that the client knows.
 #[test]
 fn who_sent_it_hears_that_the_target_rejects_it() {
     let street = Street::with("validate = false\n", "");
@@ -212,7 +214,7 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
          [[route]]\nfrom = ['{VENUE}']\nto = ['{DESK}']\n"
     ));
     let _gate = street.gate();
-    // One that the venue never sees: from there on the numbers differ.
+    // This message never reaches the venue: from here on the numbers differ.
     let order = "ClOrdID=1|Symbol=EU|TransactTime={now}|OrderQty=5|OrdType=LIMIT|Price=3";
     street.trades(&format!(
         "wait\nsend U1 Text=nobody\nexpect j BusinessRejectReason=3|RefSeqNum=2\n\
@@ -225,7 +227,7 @@ fn who_sent_it_hears_that_the_target_rejects_it() {
     assert!(rejects.contains("rejected by VENUE: "), "{rejects}");
 }
 
-/// A program too, by its reference, and after the line that says that it was sent.
+/// A program also gets the reject, by its own reference and after the line about sending.
 #[test]
 fn a_program_hears_that_the_target_rejects_what_it_sent() {
     let street = Street::new();
@@ -303,8 +305,8 @@ fn fields_are_set_removed_and_choose_the_target() {
     assert_eq!(gate.ended().0, Some(0));
 }
 
-/// Lines of a file are sent in their order, once; after a kill the first one says that it may be a
-/// repetition, after an orderly stop none does.
+/// Lines of a file are sent once and in order. After a kill the first line is marked as a possible
+/// repetition; after an orderly stop no line is.
 #[test]
 fn a_file_is_sent_once() {
     let street = Street::new();
@@ -344,10 +346,10 @@ fn a_file_is_sent_once() {
     wait("\"f\"");
     let unmarked = at_the_venue(&street);
     assert!(unmarked.keys().eq(["a", "b", "c", "d", "e", "f"]), "{unmarked:?}");
-    // The kill came before, or after, the position behind it was kept.
+    // The kill came before or after the new position was saved.
     let marked = orders(&street, AT_THE_VENUE, "97=Y");
     assert!(marked == ["d"] || marked == ["c"], "{marked:?}");
-    // The sent lines are gone: nobody knows if this is a new file.
+    // The sent lines are missing, so this may be a new file.
     fs::write(dir.join("orders.jsonl"), format!("{}\n", order("g")).repeat(20)).unwrap();
     gate.wait_for_error("what was sent of it is not there any more");
     assert!(!orders(&street, AT_THE_VENUE, "").contains(&"g".to_owned()));
@@ -374,7 +376,7 @@ fn counterparties_of_a_template_are_bridged() {
     street.trades("wait\nbuy 5 EU 30.5\nexpect 8 ExecType=NEW\n");
 }
 
-/// Its socket is not left behind by a start that fails, and one that is served is not taken away.
+/// A failed start removes its socket, but not the socket of a running gateway.
 #[test]
 fn a_socket_belongs_to_one_gateway() {
     let street = Street::new();
@@ -398,8 +400,8 @@ fn a_socket_belongs_to_one_gateway() {
     assert!(names.filter(|name| name.starts_with('.')).count() == 0);
 }
 
-/// Its file is gone for a while: the sender is told, the log says it once, and later messages find
-/// the file again.
+/// The file is missing for a while: the sender gets an error, the log has one line, and later
+/// messages find the file again.
 #[test]
 fn a_file_that_cannot_be_written_refuses_and_heals() {
     let street = Street::new();
@@ -411,7 +413,7 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     ));
     let mut gate = street.gate();
     let send = |answer: &str| street.trades(&format!("wait\nbuy 5 EU 30.5\n{answer}\nlogout\n"));
-    // The answer to the next one says that the order is dealt with.
+    // The next answer shows that the order is finished.
     let written = "send B Headline=x|NoLinesOfText=1|Text=x\nexpect j RefMsgType=B";
     send(written);
     fs::rename(dir.join("out"), dir.join("away")).unwrap();
@@ -426,7 +428,8 @@ fn a_file_that_cannot_be_written_refuses_and_heals() {
     assert_eq!((lines("away/all.jsonl"), lines("out/all.jsonl")), (1, 1));
 }
 
-/// A desk that resets each day begins each day with the same number, and often the same request.
+/// A client that resets daily starts each day with the same number, and often with the same
+/// request.
 #[test]
 fn the_same_message_after_a_reset_is_another_one() {
     let street = Street::new();
@@ -451,7 +454,7 @@ fn the_same_message_after_a_reset_is_another_one() {
     drop(gate);
 }
 
-/// A message stored for a desk that resets its numbers at its next logon is never sent: the log
+/// A message stored for a client that resets its numbers at its next logon is never sent: the log
 /// reports the loss.
 #[test]
 fn what_a_reset_takes_from_the_store_is_told() {
@@ -475,7 +478,7 @@ fn what_a_reset_takes_from_the_store_is_told() {
     gate.wait_for_error("messages are not sent");
 }
 
-/// A field of data may hold the delimiter, on its way through and from a program.
+/// A data field may contain the delimiter, both when routed and when sent by a program.
 #[test]
 fn fields_of_data_pass_with_all_their_bytes() {
     let street = Street::new();
@@ -504,7 +507,7 @@ fn fields_of_data_pass_with_all_their_bytes() {
     assert!(shown.contains("EncodedTextLen (354): 5"), "{shown}");
 }
 
-/// Where the position cannot be kept, the next line waits, and what was sent is answered once.
+/// If the position cannot be saved, the next line waits, and the sent line is answered once.
 #[test]
 fn a_position_that_cannot_be_kept_repeats_nothing() {
     let street = Street::new();
@@ -518,7 +521,7 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     fs::create_dir(&in_the_way).unwrap();
     fs::write(dir.join("orders.jsonl"), format!("{}\n{}\n", order("a"), order("b"))).unwrap();
     gate.wait_for_error("a file cannot be sent");
-    // Several looks later.
+    // Several polls later.
     street.trades("wait\npause 0.5\n");
     let answers = || fs::read_to_string(dir.join("orders.jsonl.answers")).unwrap();
     assert_eq!(answers().lines().count(), 1, "{}", answers());
@@ -531,7 +534,8 @@ fn a_position_that_cannot_be_kept_repeats_nothing() {
     assert_eq!(orders(&street, AT_THE_VENUE, "97=Y"), [""; 0]);
 }
 
-/// A program that had the message and has gone is waited for: nobody else gets it.
+/// The gateway waits for a disconnected program that had the message: no other program gets the
+/// message.
 #[test]
 fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     let street = Street::with("unavailable = { retries = 1000, delay_ms = 50 }\n", "");
@@ -566,8 +570,8 @@ fn a_message_that_is_offered_again_stays_with_whom_may_have_it() {
     assert_eq!(orders(&street, AT_THE_VENUE, ""), [""; 0]);
 }
 
-/// The venue looks at the order of the fields: those of the header come first. The sender is among
-/// the targets, and left out.
+/// The venue checks the field order: header fields come first. The sender is among the targets and
+/// is left out.
 #[test]
 fn fields_that_are_set_have_their_place() {
     let street = Street::new();
@@ -587,7 +591,7 @@ fn fields_that_are_set_have_their_place() {
     assert!(order.contains("Account=HOUSE") && order.contains("Text=ours"), "{order}");
 }
 
-/// By BusinessMessageReject(j) too, and nobody else hears of it.
+/// A BusinessMessageReject(j) is passed to the program, and to nobody else.
 #[test]
 fn a_program_hears_that_its_message_is_not_supported() {
     let street = Street::new();

@@ -1,6 +1,6 @@
-//! `transfix run` killed under load, and started again while a venue is away. A message that a
-//! venue has is not refused, and goes to no other venue. A message that no venue has is not lost.
-//! `TRANSFIX_KILLS=n` for more kills in each test.
+//! Kills of `transfix run` under load, and restarts while a venue is unavailable. A message that a
+//! venue has is not refused and goes to no other venue. A message that no venue has is not lost.
+//! `TRANSFIX_KILLS=n` sets the number of kills in each test.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -22,19 +22,19 @@ fn rounds() -> impl Iterator<Item = usize> {
     (0..kills.unwrap_or(ROUNDS)).map(|round| round % ROUNDS)
 }
 
-/// A second venue beside that of the street.
+/// A second venue beside the one of the fixture.
 struct Other {
     address: String,
     program: Option<Program>,
 }
 
 impl Other {
-    /// With a session of the gateway.
+    /// Starts the second venue and adds its session to the gateway.
     fn new(street: &Street) -> Self {
         let mut other = Self { address: "127.0.0.1:0".to_owned(), program: None };
         other.start(street);
         let gate_toml = street.dir.path().join("gate.toml");
-        // The street seeks the address of its own venue at the end.
+        // The fixture expects the address of its own venue at the end of the file.
         let gate = fs::read_to_string(&gate_toml).unwrap();
         let own = session("initiator", "GATE", "OTHER", &other.address) + POWER;
         fs::write(gate_toml, own + &gate).unwrap();
@@ -70,7 +70,7 @@ fn gate(street: &Street, logons: &[&str]) -> Program {
     gate
 }
 
-/// Sends orders, and kills the gateway when some of them are at the venue.
+/// Sends orders, and kills the gateway when some of them have reached the venue.
 fn kill_under_load(street: &Street, gate: Program, orders: usize) {
     let mut client = Program::start(&street.dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
@@ -82,7 +82,7 @@ fn kill_under_load(street: &Street, gate: Program, orders: usize) {
     let _ = client.ended();
 }
 
-/// A client that has logged on and sent one more order, behind those that come again.
+/// Returns a client that has logged on and sent one more order, after the resent ones.
 fn client_again(street: &Street) -> Program {
     let mut client = Program::start(&street.dir, &["connect", "client.toml"]);
     client.wait_for("logged on");
@@ -161,7 +161,7 @@ fn what_one_of_all_venues_has_is_held_for_the_others() {
         writeln!(client.commands, "burst 400 2000").unwrap();
         let count = 40 + 30 * round;
         (0..count).for_each(|_| drop(street.venue.wait_for("<- NewOrderSingle(D)")));
-        // One of both goes away under load first.
+        // One of the two venues disconnects under load first.
         other.kill();
         running.wait_for(&format!("{OTHER} ended"));
         running.send(Signal::KILL);

@@ -1,4 +1,4 @@
-//! `transfix logs`: what is found, in which logs, and how it is told.
+//! `transfix logs`: found messages, supported logs, and output forms.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -13,7 +13,7 @@ use transfix_testkit::temp::TempDir;
 use crate::command_line::running::{Program, venue};
 use crate::command_line::{Run, run_in};
 
-/// A message from A to B with these fields, delimited by `|`.
+/// Returns a message from A to B with these fields, delimited by `|`.
 pub(super) fn message(msg_type: &str, seq: u32, fields: &str) -> Vec<u8> {
     between("A", "B", msg_type, seq, fields)
 }
@@ -33,7 +33,7 @@ pub(super) fn between(
     out
 }
 
-/// Lines of a log, a second for each.
+/// Returns the lines of a log, one second apart.
 fn lines(messages: &[Vec<u8>]) -> Vec<u8> {
     let line = |(second, message): (usize, &Vec<u8>)| {
         let time = format!("20261121-09:28:{second:02}.000000000 : ");
@@ -57,7 +57,7 @@ fn orders() -> Vec<Vec<u8>> {
             "11=three|453=2|448=DESK|447=D|452=1|448=TRADER|447=D|452=11|55=EU|54=1|38=5|40=1|",
         ),
         message("8", 5, "37=x|11=one|17=1|150=8|39=8|55=EU|54=1|151=0|14=0|6=0|58=no limit|"),
-        // Looks like fields, and is one value.
+        // This value looks like several fields.
         message("B", 6, "148=h|33=1|58=t|95=18|96=44=1|11=inner|55=U|"),
         message("0", 7, "112=PING|"),
     ]
@@ -68,7 +68,7 @@ pub(super) fn logs(dir: &TempDir, args: &str) -> Run {
     run_in(dir.path(), &[&["logs"], &args[..]].concat(), b"")
 }
 
-/// The condition is met by so many messages, whatever the delimiter of the log.
+/// Checks that `expected` messages meet the condition, for each delimiter of the log.
 fn check(dir: &TempDir, condition: &[&str], expected: usize) {
     for file in ["soh.log", "pipe.log", "semicolon.log", "caret.log", "-"] {
         let args = [&["logs", "--count"], condition, &[file]].concat();
@@ -131,7 +131,7 @@ fn other_choices() {
     check(&dir, &["--seq", "6.."], 2);
     check(&dir, &["--seq", "..2"], 1);
     check(&dir, &["--seq", "7"], 1);
-    // That of the line, not that of the message.
+    // The time of the line, not of the message.
     check(&dir, &["--from", "20261121-09:28:01", "--to", "20261121-09:28:02"], 2);
     check(&dir, &["--session", "A-B"], 6);
     check(&dir, &["--session", "FIX.4.4-B-A"], 6);
@@ -162,7 +162,7 @@ fn what_is_wrong_with_a_call_is_said() {
         assert_eq!((run.code, &*run.out), (2, ""), "{args}: {run:?}");
         assert!(run.err.contains(expected), "{args}: {run:?}");
     }
-    // One that cannot be read does not keep the others from it.
+    // An unreadable file does not stop the search in the others.
     let run = logs(&dir, "--count none.log soh.log");
     assert_eq!((run.code, &*run.out), (2, "6\n"), "{run:?}");
 }
@@ -186,7 +186,7 @@ fn forms_of_output() {
         20261121-09:28:02.000000000,,FIX.4.4:A->B,three,DESK TRADER,\n\
         20261121-09:28:03.000000000,,FIX.4.4:A->B,one,,no limit\n";
     assert_eq!(csv, expected);
-    // The message is as `convert` writes it, and comes back out of it.
+    // The message has the form of `convert`, and converts back.
     let json = logs(&dir, "--json soh.log").out;
     let converted = run_in(dir.path(), &["convert", "--to", "json", "soh.log"], b"").out;
     assert_eq!(json.lines().count(), 6, "{json}");
@@ -214,11 +214,11 @@ fn messages_around_those_that_are_found() {
     assert_eq!(run.out.lines().count(), 2, "{run:?}");
     let run = logs(&dir, "-C 1 --where 34=2 --raw soh.log pipe.log");
     assert_eq!(run.out.lines().filter(|line| *line == "--").count(), 1, "{run:?}");
-    // Neighbours are shown once.
+    // Neighbors are shown once.
     let run = logs(&dir, "-C 2 --type D soh.log");
     let marks: Vec<_> = run.out.lines().map(|line| &line[..2]).collect();
     assert_eq!(marks, ["> ", "> ", "> ", "  ", "  "], "{run:?}");
-    // The last one still has those behind it.
+    // The last match still shows the lines after it.
     let run = logs(&dir, "-C 1 -n 1 --type D soh.log");
     assert_eq!(run.out.lines().count(), 2, "{run:?}");
 }
@@ -236,7 +236,7 @@ fn secrets_are_stars() {
         let run = logs(&dir, &format!("{form}--type A --unmasked a.log"));
         assert!(run.out.contains("hush"), "{run:?}");
     }
-    // Conditions compare the log's own values.
+    // Conditions compare the original values of the log.
     assert_eq!(logs(&dir, "--count --where Username=me a.log").out, "1\n");
     let order = message("8", 3, "37=O1|11=one|17=1|150=0|39=0|55=EU|54=1|151=5|14=0|6=0|");
     fs::write(dir.path().join("b.log"), lines(&[order])).unwrap();
@@ -244,7 +244,7 @@ fn secrets_are_stars() {
     assert!(!run.out.contains("O1") && run.out.contains("one"), "{run:?}");
 }
 
-/// Two messages, one of each direction, as a log of that name and form has them.
+/// Writes a log of this name and form with two messages, one in each direction.
 fn log_of(name: &str, dir: &TempDir, line: impl Fn(&str, &str) -> String, delimiter: &str) {
     let text = |sender: &str, target: &str, seq| {
         let bytes = between(sender, target, "0", seq, "112=x|");
@@ -288,7 +288,7 @@ fn logs_of_other_engines() {
         let run = logs(&dir, &format!("--count --from {from} {name}"));
         assert_eq!(run.out, format!("{expected}\n"), "{name}: {run:?}");
     }
-    // FIX Antenna: a file for each direction.
+    // FIX Antenna: one file for each direction.
     let line = |seq| {
         let bytes = String::from_utf8(between("ME", "YOU", "0", seq, "")).unwrap();
         format!("20261121-09:28:25.623 - {bytes}\n")
@@ -297,14 +297,14 @@ fn logs_of_other_engines() {
     fs::write(dir.path().join("ME-YOU.out"), line(2) + &line(3)).unwrap();
     assert_eq!(logs(&dir, "--count --in ME-YOU.in ME-YOU.out").out, "1\n");
     assert_eq!(logs(&dir, "--count --out ME-YOU.in ME-YOU.out").out, "2\n");
-    // Nothing tells.
+    // Nothing reveals the direction.
     log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
     let run = logs(&dir, "--in plain.txt");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
     assert!(run.err.contains("2 messages left out: neither the log nor its name tells"), "{run:?}");
 }
 
-/// Time, direction and session of each line, as far as the log tells them.
+/// Returns time, direction and session of each line, as far as the log shows them.
 fn origins(dir: &TempDir, args: &str) -> Vec<[Value; 3]> {
     let run = logs(dir, &format!("--json {args}"));
     let line = |line: &str| -> [Value; 3] {
@@ -329,25 +329,25 @@ fn json_has_what_each_log_tells_of_a_message() {
     let line = |way: &str, text: &str| format!("20261121-09:28:25.623 {way} : {text}\n");
     log_of("words.log", &dir, line, "\x01");
     assert_eq!(origins(&dir, "words.log"), both(Some("20261121-09:28:25.623000000")));
-    // QuickFIX/J without times: those of SendingTime(52).
+    // QuickFIX/J without times: SendingTime(52) counts.
     let j = "FIX.4.4-ME-YOU.messages.log";
     log_of(j, &dir, |_, text| format!("{text}\n"), "\x01");
     let times: Vec<_> = origins(&dir, j).into_iter().map(|[time, ..]| time).collect();
     assert_eq!(times, [1, 2].map(|n| json!(format!("20261121-09:28:0{n}.000000000"))));
-    // A capture does not say whose it is: the sender of each message stands first.
+    // A capture has no owner, so the sender of each message comes first.
     log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
     let told: Vec<_> =
         origins(&dir, "plain.txt").into_iter().map(|[_, way, at]| [way, at]).collect();
     let expected = [[json!(null), json!(ours)], [json!(null), json!("FIX.4.4:YOU->ME")]];
     assert_eq!(told, expected);
-    // Without CompIDs, SendingTime(52) or a line around it; and what is no message at all.
+    // A message without CompIDs, SendingTime(52) or line prefix, and bytes that are no message.
     fs::write(dir.path().join("bare.log"), "8=FIX.4.4|9=5|35=0|10=163|\n").unwrap();
     assert_eq!(origins(&dir, "bare.log"), [[json!(null), json!(null), json!(null)]]);
     let strange = "20261121-09:28:25 in : 8=FIX.4.4|9=5|49=A|10=163|\n";
     fs::write(dir.path().join("strange.log"), strange).unwrap();
     let expected = [[json!("20261121-09:28:25.000000000"), json!("in"), json!(null)]];
     assert_eq!(origins(&dir, "strange.log"), expected);
-    // A journal, whose records say it.
+    // A journal, whose records contain the origin.
     let (mut store, _) = FileStore::open(&dir.path().join("store"), Options::default(), 0).unwrap();
     let [sent, received] = [("ME", "YOU"), ("YOU", "ME")].map(|(a, b)| between(a, b, "0", 1, ""));
     let kind = store::Kind::Application;
@@ -357,8 +357,8 @@ fn json_has_what_each_log_tells_of_a_message() {
     assert_eq!(origins(&dir, "store"), both(Some("19700101-00:00:00.000000005")));
 }
 
-/// Two sessions of QuickFIX C++ 1.15.1 have written it: one skips numbers, the other one asks for
-/// them.
+/// Written by two sessions of QuickFIX C++ 1.15.1: one skips numbers, and the other requests the
+/// missing ones.
 #[test]
 fn a_log_that_quickfix_has_written() {
     let dir = TempDir::new();
@@ -379,7 +379,7 @@ fn a_log_that_quickfix_has_written() {
     ] {
         let run = logs(&dir, &format!("--count {args} {place}"));
         assert_eq!(run.out, format!("{expected}\n"), "{args}: {run:?}");
-        // The log of events has no messages.
+        // The event log contains no messages.
         let note = run.err.lines().filter(|line| line.contains("event.current.log: no FIX"));
         assert_eq!((note.count(), run.err.lines().count()), (1, 1), "{args}: {run:?}");
     }
@@ -408,10 +408,10 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
     let dir = TempDir::new();
     let all = orders();
     let mut log = lines(&all);
-    // One byte of the second order.
+    // Changes one byte of the second order.
     let at = memfind(&log, b"11=two");
     log[at + 3] = b'T';
-    // A line of megabytes without a message, and a last line that is cut.
+    // A line of megabytes without a message, and a truncated last line.
     log.extend(std::iter::repeat_n(b'x', 5 << 20));
     log.extend(b"\r\n");
     log.extend(&lines(&all[..1])[..60]);
@@ -424,7 +424,7 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
         assert!(run.err.contains("CheckSum(10) differs"), "{run:?}");
         assert!(run.err.contains("line 8, byte") && run.err.contains("ends within"), "{run:?}");
     }
-    // Also where the damaged ones are not sought.
+    // Also if the damaged messages do not match.
     let run = logs(&dir, "--count --type 0 a.log");
     assert_eq!((run.code, &*run.out), (0, "1\n"), "{run:?}");
     assert!(run.err.starts_with("2 garbled:"), "{run:?}");
@@ -473,7 +473,7 @@ fn files_of_other_programs() {
         assert_eq!((run.code, &*run.out), (code, ""), "{name}: {run:?}");
         assert!(run.err.starts_with(expected), "{name}: {run:?}");
     }
-    // A directory with nothing that could be read.
+    // A directory without readable files.
     fs::create_dir(dir.path().join("none")).unwrap();
     write("none/notes", b"8=FIX");
     let run = logs(&dir, "none");
@@ -490,13 +490,13 @@ fn files_of_other_programs() {
     assert!(run.err.contains("1 other file in the directories: not read"), "{run:?}");
 }
 
-/// The name of a log that was closed.
+/// The name of a closed log.
 const CLOSED: &str = "a.in.20261121-092825.000.log";
 
-/// A frame of zstd (RFC 8878) that holds these bytes in one raw block.
+/// Returns a zstd frame (RFC 8878) that contains these bytes in one raw block.
 fn zstd_frame(bytes: &[u8]) -> Vec<u8> {
     let count = u32::try_from(bytes.len()).unwrap();
-    // A single segment, whose size has four bytes; then the only block, which is the last.
+    // A single segment with a four-byte size; then the only block, marked as the last.
     let block = (count << 3 | 1).to_le_bytes();
     [&[0x28, 0xb5, 0x2f, 0xfd, 0xa0], &count.to_le_bytes()[..], &block[..3], bytes].concat()
 }
@@ -539,7 +539,7 @@ fn the_life_of_an_order() {
         message("D", 3, "11=other|55=EU|54=1|38=100|40=2|44=30|"),
         message("G", 4, "11=C2|41=C1|37=O1|55=EU|54=1|38=200|40=2|44=31|"),
         message("F", 6, "11=C3|41=C2|55=EU|54=1|"),
-        // A message about several orders ties none of them together.
+        // A message about several orders does not link these orders.
         message("E", 8, "66=L|73=2|11=C3|67=1|55=EU|54=1|11=other|67=2|55=EU|54=1|"),
     ];
     let theirs = [
@@ -549,7 +549,7 @@ fn the_life_of_an_order() {
         report(6, "37=O1|11=C2|17=E4|150=F|39=1|55=EU|54=1|38=200|32=50|31=31|151=150|14=50|6=31|"),
         report(7, "37=O1|11=C3|41=C2|17=E5|150=4|39=4|55=EU|54=1|38=200|151=0|14=50|6=31|"),
     ];
-    // The later part first: what ties it to the earlier one is found in it.
+    // The later part comes first; its link to the earlier part is inside the earlier part.
     let plain = |messages: &[Vec<u8>]| messages.join(&b"\n"[..]);
     fs::write(dir.path().join("FIX.4.4-A-B.out.log"), plain(&mine)).unwrap();
     fs::write(dir.path().join("FIX.4.4-A-B.in.log"), plain(&theirs)).unwrap();
@@ -568,7 +568,7 @@ fn the_life_of_an_order() {
             ("out", "NewOrderList(E)", "C3"),
         ];
         assert_eq!(lines.len(), expected.len() + 1, "{id}: {run:#?}");
-        // Two messages of one second: each log keeps its own order.
+        // Two messages have the same second: each log keeps its own order.
         let mut rest: Vec<&str> = lines[1..].to_vec();
         for (way, name, id) in expected {
             let at = rest.iter().position(|line| line.contains(id) && line.contains(name));
@@ -586,7 +586,7 @@ fn the_life_of_an_order() {
     assert!(all.is_sorted(), "{all:?}");
     let none = logs(&dir, "--order C7 .");
     assert_eq!((none.code, &*none.out), (1, ""), "{none:?}");
-    // From a pipe, which can be read but once.
+    // From a pipe, which can be read only once.
     let input = [plain(&mine), plain(&theirs)].join(&b"\n"[..]);
     let run = run_in(dir.path(), &["logs", "--order", "C3", "-"], &input);
     assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
@@ -603,7 +603,7 @@ fn the_life_of_an_order_in_each_form() {
     let order = |id: &str, seq| message("D", seq, &format!("11={id}|55=EU|54=1|38=1|40=1|"));
     let report =
         between("B", "A", "8", 2, "37=O1|11=C1|17=E1|150=0|39=0|55=EU|54=1|151=1|14=0|6=0|");
-    // The answer stands in the file that is read first.
+    // The answer is in the file that is read first.
     fs::write(dir.path().join("a.in.log"), lines(&[order("x", 9), report])).unwrap();
     let later = lines(&[order("C1", 2), order("x", 3), order("O1", 4)]);
     fs::write(dir.path().join("a.out.log"), later).unwrap();
@@ -618,7 +618,7 @@ fn the_life_of_an_order_in_each_form() {
     };
     assert_eq!(told, [at("out", 0), at("in", 1), at("out", 2)], "{run:?}");
     assert!(run.err.starts_with("3 of 5 messages\n"), "{run:?}");
-    // Each message is shown as a search for it alone shows it.
+    // Each message looks as in a search for that message alone.
     for form in ["--json", "--full", "--raw", "--csv time,direction,11"] {
         let life = logs(&dir, &format!("--order C1 {form} ."));
         let mut parts = String::new();
@@ -632,7 +632,7 @@ fn the_life_of_an_order_in_each_form() {
     }
     let count = logs(&dir, "--order C1 --count .");
     assert_eq!((count.code, &*count.out, &*count.err), (0, "3\n", ""), "{count:?}");
-    // An order that is not there.
+    // An order that does not exist.
     for (form, out) in [("", ""), ("--json ", ""), ("--csv 11 ", "11\n"), ("--count ", "0\n")] {
         let none = logs(&dir, &format!("{form}--order 99 ."));
         assert_eq!((none.code, &*none.out), (1, out), "{none:?}");
@@ -658,7 +658,7 @@ fn what_two_logs_show_by_one_message_is_one_line() {
         message("4", 4, "43=Y|123=Y|36=5|"),
         beat(5),
         message("3", 6, "45=2|58=no such tag|"),
-        // Twice in one log is twice.
+        // Two occurrences in one log count twice.
         message("3", 6, "45=2|58=no such tag|"),
         message("4", 7, "36=20|"),
         beat(20),
@@ -699,7 +699,7 @@ fn what_two_logs_show_by_one_message_is_one_line() {
     assert_eq!(table(&both), table(&logged), "{both:#?}");
     assert!(both.err.contains("13 lines left out: another log has the same message"), "{both:?}");
     assert!(!logged.err.contains("left out"), "{logged:?}");
-    // Each log has its own sum.
+    // Each log has a separate sum.
     assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
     assert_eq!((both.code, logged.code), (1, 1));
 }
@@ -735,7 +735,7 @@ fn gaps_and_repeats() {
     fs::write(dir.path().join("FIX.4.4-A-B.out.log"), lines(&sent)).unwrap();
     fs::write(dir.path().join("FIX.4.4-A-B.in.log"), lines(&received)).unwrap();
     let run = logs(&dir, "--gaps .");
-    // 10 and 11 never came.
+    // Messages 10 and 11 never arrived.
     assert_eq!(run.code, 1, "{run:?}");
     let expected = [
         ("01", "in", "ResendRequest(2) 4..0"),
@@ -757,12 +757,12 @@ fn gaps_and_repeats() {
     let sums: Vec<_> = lines[expected.len() + 2..].to_vec();
     assert!(sums[0].starts_with("FIX.4.4:A->B in: 3 messages, numbers 1..3, 0 missing"), "{run:?}");
     assert!(sums[1].starts_with("FIX.4.4:A->B out: 16 messages, numbers 1..21, 2 missing"));
-    // Nothing to tell.
+    // Without gaps.
     let run = logs(&dir, "--gaps --to 20261121-09:28:00 .");
     assert_eq!((run.code, run.out.lines().count()), (0, 2), "{run:?}");
 }
 
-/// A script asks one thing: is a number missing?
+/// Scripts use the exit code to check for a missing number.
 #[test]
 fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
     let dir = TempDir::new();
@@ -797,14 +797,14 @@ fn the_exit_code_of_gaps_says_whether_a_number_is_missing() {
         assert_eq!(run.code, code, "{name}: {run:#?}");
     }
     fs::write(dir.path().join("a.log"), lines(&[beat(1), beat(2)])).unwrap();
-    // A session that is not there is no good news, and neither is a file that cannot be read.
+    // An unknown session fails, and so does an unreadable file.
     let run = logs(&dir, "--gaps --session NOBODY a.log");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
     assert!(run.err.contains("no message to look at"), "{run:?}");
     assert_eq!(logs(&dir, "--gaps a.log none.log").code, 2);
 }
 
-/// The files of a venue and its client, both with a log and a journal.
+/// Returns the files of a venue and its client, both with log and journal.
 fn traded() -> TempDir {
     let dir = TempDir::new();
     let keys = "keep_inbound = true\nlog = { dir = 'log' }\n";
@@ -824,7 +824,7 @@ fn traded() -> TempDir {
 #[test]
 fn logs_and_journals_of_this_engine() {
     let dir = traded();
-    // The venue's log, the client's, and the journals of both.
+    // The venue's log, the client's log, and both journals.
     for (place, received, sent) in
         [("log", 2, 0), ("words", 0, 2), ("venue", 2, 0), ("client", 0, 2)]
     {
@@ -834,7 +834,7 @@ fn logs_and_journals_of_this_engine() {
         }
         let run = logs(&dir, &format!("--where ClOrdID~ --where Side=SELL --type D {place}"));
         assert!(run.out.contains("Side=SELL"), "{place}: {run:?}");
-        // Sound numbers: the journal of the client has none of those it received.
+        // No gaps: the client's journal contains no received messages.
         let run = logs(&dir, &format!("--gaps {place}"));
         assert!(!run.out.contains("gap "), "{place}: {run:#?}");
         assert!(!run.out.contains("expected"), "{place}: {run:#?}");
@@ -847,7 +847,8 @@ fn logs_and_journals_of_this_engine() {
     for word in ["NewOrderSingle(D)", "ExecutionReport(8)", "OrderCancelRe", "PARTIALLY_FILLED"] {
         assert!(run.out.contains(word), "{word}: {run:#?}");
     }
-    // Two orders and a cancel: the venue's log and journal, and the client's log have the answers.
+    // Two orders and a cancel. The answers are in the venue's log and journal, and in the client's
+    // log.
     for place in ["log", "venue", "words"] {
         let run = logs(&dir, &format!("--latency {place}"));
         assert_eq!(run.code, 0, "{place}: {run:#?}");
@@ -863,7 +864,7 @@ fn logs_and_journals_of_this_engine() {
     assert_eq!((nothing.code, &*nothing.out), (1, ""), "{nothing:?}");
 }
 
-/// Settings, the administration, logs and stores call a session the same.
+/// Settings, administration, logs and stores use the same name for a session.
 #[test]
 fn a_session_has_one_name() {
     let dir = traded();
@@ -903,7 +904,7 @@ fn following_over_the_rolling_of_files() {
         follower.wait_for("ClOrdID=first");
         append("log/a.in.log", &line("second"));
         follower.wait_for("ClOrdID=second");
-        // Half a line is no message yet.
+        // Half a line is not yet a message.
         let (half, rest) = (&line("third")[..70], &line("third")[70..]);
         append("log/a.in.log", half);
         append("log/a.in.log", rest);
@@ -943,7 +944,7 @@ fn following_a_running_engine() {
         let symbol = if order.contains("EU") { "Symbol=EU" } else { "Symbol=US" };
         followers.iter().for_each(|follower| _ = follower.wait_for(symbol));
     }
-    // As many as are wanted.
+    // Each follower ends after the requested number of messages.
     for mut follower in followers {
         follower.rest();
         assert_eq!(follower.ended().0, Some(0));

@@ -1,4 +1,4 @@
-//! Each verb that prints messages hides passwords, and the fields that the user names.
+//! Each verb that prints messages masks passwords, and the fields that the user names.
 
 use std::fs;
 use std::io::Write;
@@ -10,10 +10,10 @@ use transfix_testkit::temp::TempDir;
 use crate::command_line::run_in;
 use crate::command_line::running::{Program, venue};
 
-/// The values that somebody may want to hide.
+/// Values that a user may want to mask.
 const SECRETS: [&str; 4] = ["hush", "whisper", "KEY", "DESK"];
 
-/// A UserRequest(BE) with passwords and a key, and a field that has no place there.
+/// Returns a UserRequest(BE) with passwords, a key, and a field that does not belong there.
 fn message() -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"BE");
@@ -24,12 +24,12 @@ fn message() -> Vec<u8> {
     out
 }
 
-/// The message as a capture, as a line of a log that is cut, and in the stores of both sides.
+/// Writes the message as a capture, as a truncated log line, and in the stores of both sides.
 fn files() -> TempDir {
     let (dir, bytes) = (TempDir::new(), message());
     fs::write(dir.path().join("user.fix"), &bytes).unwrap();
     let text = String::from_utf8(bytes.clone()).unwrap().replace('\x01', "|");
-    // Neither its length nor its third field is right.
+    // Both BodyLength(9) and the third field are wrong.
     let text = text.replace("|35=BE|", "|7=x|35=BE|").replace("|9=", "|9=9");
     fs::write(dir.path().join("broken.log"), text).unwrap();
     for (name, value) in [("one", "hush"), ("two", "HUSH")] {
@@ -49,7 +49,7 @@ fn files() -> TempDir {
     dir
 }
 
-/// Runs the verb with further arguments, and looks for these of the secrets.
+/// Runs the verb with further arguments, and checks which of the secrets are shown.
 fn check(dir: &TempDir, call: &str, more: &str, shown: &[&str]) {
     let args: Vec<&str> = call.split(' ').chain(more.split_whitespace()).collect();
     let run = run_in(dir.path(), &args, b"");
@@ -84,18 +84,18 @@ fn each_verb_shows_stars_for_secrets() {
     check(&dir, "store queue one", "--mask 1", &[]);
     check(&dir, "audit journals one two", "", &["DESK"]);
     check(&dir, "audit journals one two", "--mask 1", &[]);
-    // A file comes back as it was, unless somebody wants otherwise.
+    // A converted file keeps its values, unless the user masks them.
     check(&dir, "convert --to json user.fix", "", &SECRETS);
     check(&dir, "convert --to json user.fix", "--mask 1", &[]);
     check(&dir, "convert --to json one", "", &["DESK"]);
     check(&dir, "convert --to json one", "--mask 1", &[]);
-    // So does a part of a store, although it is a file.
+    // A segment of a store is masked too, although it is a file.
     let mut segments = fs::read_dir(dir.path().join("one")).unwrap().map(|entry| entry.unwrap());
     let segment = segments.find(|entry| entry.path().extension().is_some_and(|end| end == "seg"));
     let segment = format!("convert --to json one/{}", segment.unwrap().file_name().display());
     check(&dir, &segment, "", &["DESK"]);
     check(&dir, &segment, "--mask 1", &[]);
-    // A directory of logs is for Parquet alone.
+    // A directory of logs works only with Parquet.
     fs::create_dir(dir.path().join("logs")).unwrap();
     fs::copy(dir.path().join("user.fix"), dir.path().join("logs/user.fix")).unwrap();
     for (to, why) in [

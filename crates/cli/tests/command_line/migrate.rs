@@ -1,4 +1,4 @@
-//! `transfix migrate`: the files it writes, and what it says.
+//! `transfix migrate`: the written files, and the output.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +9,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::run_in;
 
-/// Settings of QuickFIX with nothing to say against, and these lines.
+/// Returns QuickFIX settings without findings, plus these lines.
 pub(super) fn cfg(more: &str) -> String {
     "[SESSION]\nConnectionType=initiator\nBeginString=FIX.4.2\nSenderCompID=TW\n\
      TargetCompID=INCA\nSocketConnectHost=127.0.0.1\nSocketConnectPort=1\nHeartBtInt=30\n\
@@ -145,12 +145,12 @@ fn stores_are_offered_and_imported() {
     assert!(run.out.starts_with("old/FIX.4.2-TW-INCA: "), "{run:#?}");
     let shown = run_in(dir.path(), &["store", "show", "old/FIX.4.2-TW-INCA"], b"");
     assert_eq!(shown.code, 0, "{shown:#?}");
-    // A second time the store is there.
+    // The second time, the store exists.
     let again = [&call[..], &["--force"]].concat();
     let run = run_in(dir.path(), &again, b"");
     assert_eq!(run.code, 2, "{run:#?}");
     assert!(run.err.contains("exists already"), "{}", run.err);
 }
 
-/// The files of QuickFIX C++.
+/// Files of QuickFIX C++.
 const SAMPLE: &str = "../../testdata/stores/quickfix-cpp-1.15.1";

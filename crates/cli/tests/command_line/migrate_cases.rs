@@ -1,4 +1,4 @@
-//! Settings of QuickFIX as desks have them: what becomes of them, and that they run.
+//! Typical QuickFIX settings: their migration, and a start with the result.
 
 use std::fs;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::command_line::migrate::cfg;
 use crate::command_line::running::Program;
 use crate::command_line::{Run, run_in};
 
-/// Migrates this text, with these options.
+/// Migrates this text with these options.
 fn migrated(dir: &TempDir, cfg: &str, options: &[&str]) -> Run {
     fs::write(dir.path().join("desk.cfg"), cfg).unwrap();
     run_in(dir.path(), &[&["migrate", "desk.cfg"], options].concat(), b"")
 }
 
-/// The standard's dictionary with a field more.
+/// Returns the standard dictionary with one more field.
 fn dictionary(field: &str) -> String {
     let standard = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../dictionaries/FIX44.xml");
     let text = fs::read_to_string(standard).unwrap();
@@ -24,7 +24,7 @@ fn dictionary(field: &str) -> String {
     text.replacen(" </fields>", &field, 1)
 }
 
-/// A session to this counterparty.
+/// Returns a session to this counterparty.
 fn session(target: &str, more: &str) -> String {
     cfg(more).replace("FIX.4.2", "FIX.4.4").replace("INCA", target)
 }
@@ -115,7 +115,7 @@ fn an_overlay_of_other_settings_stays_as_it_is() {
         assert!(other != path && other_text.contains("FlagOfTwo"), "{}", other.display());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // The same dictionary again shares the overlay.
+    // Another use of the same dictionary shares the overlay.
     assert_eq!(overlay_of("b1", "four.toml", &[]), (path, text));
 }
 
@@ -128,7 +128,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
     };
     let all_lower: String = cfg("").lines().map(keys_lower).collect();
     for (text, options, code, expected) in [
-        // C++ and /n take keys in any letters: the file is one of theirs.
+        // C++ and /n accept keys in any letter case: the file belongs to one of them.
         (&*lower, &[][..], 0, "honoured: ConnectionType=initiator"),
         (
             &lower,
@@ -146,7 +146,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         ),
         (&cfg("").replace("Port=1", "Port=many"), &[], 2, "SocketConnectPort: `many` is no port"),
         ("[SESSION]\n", &[], 2, "ConnectionType is missing"),
-        // Keys of [DEFAULT] stand before the cause.
+        // Keys of [DEFAULT] come before the cause.
         (
             "[DEFAULT]\nConnectionType=acceptor\nSenderCompID=A\nStartTime=00:00:00\n\
              EndTime=00:00:00\n[SESSION]\nBeginString=FIX.4.4\nTargetCompID=B\n\
@@ -165,7 +165,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
         assert!(!last.contains("its session is not carried over"), "{run:#?}");
         let is_hint = [last, expected].iter().any(|text| text.contains("read as a file of"));
         assert!(code == 0 || is_hint || last.contains(expected), "{expected}: {last}");
-        // The line that counts, which ends every report.
+        // Every report ends with the line of counts.
         assert!(run.err.contains(" honoured, ") && run.err.contains(" not carried over\n"));
         assert_eq!(dir.path().join("desk.toml").exists(), code == 0, "{text}");
         let options = [&["--report", "desk.report", "--force"], options].concat();
@@ -287,7 +287,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
 const ACCEPTOR: &str = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=A\n\
     TargetCompID=B\nSocketAcceptPort=1\nStartTime=00:00:00\nEndTime=00:00:00\n";
 
-/// Checks each text in its dialect: lines of the settings, and the report.
+/// Checks each text in its dialect: the lines of the settings, and the report.
 fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     for (dialect, text, lines, said) in rows {
         let dir = TempDir::new();
@@ -431,7 +431,7 @@ fn a_line_about_the_defaults_names_its_sessions() {
     }
 }
 
-/// A Heartbeat(0) as it stands in a log.
+/// Returns a Heartbeat(0) in log form.
 fn heartbeat(seq: u32, from: &str, to: &str) -> String {
     let body = format!("35=0|34={seq}|49={from}|52=20261121-09:00:00|56={to}|");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len());
@@ -441,7 +441,7 @@ fn heartbeat(seq: u32, from: &str, to: &str) -> String {
 
 #[test]
 fn screen_logs_of_two_lines_keep_their_time_and_direction() {
-    // As QuickFIX C++ and /Go write them.
+    // As QuickFIX C++ and /Go write log lines.
     let screen = format!(
         "<20261121-09:28:25.623118000, FIX.4.4:VENUE->DESK, event>\n\
          \x20 (Created session)\n\
@@ -522,7 +522,7 @@ fn a_session_below_a_mistyped_heading_is_not_lost_in_silence() {
     }
 }
 
-/// One half alone of a pair of keys cannot be carried over; the missing half is the reason.
+/// A single key of a pair cannot be migrated; the report names the missing key.
 #[test]
 fn a_missing_key_of_the_hours_is_named() {
     let dir = TempDir::new();
@@ -548,7 +548,7 @@ fn a_missing_key_of_the_hours_is_named() {
         assert_eq!(said.filter(|line| line.ends_with(&why)).count(), count, "{keys}: {run:#?}");
         let toml = fs::read_to_string(dir.path().join("desk.toml")).unwrap();
         assert!(toml.replace("\n# ", " ").contains(&why[2..]), "{toml}");
-        // The check names the key of ours that says the same.
+        // The check names the equivalent new key.
         let run = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
         let expected = match missing {
             "EndTime" => "`to` is missing",
@@ -558,7 +558,7 @@ fn a_missing_key_of_the_hours_is_named() {
         };
         assert_eq!((run.code, run.out.contains(expected)), (1, true), "{missing}: {run:#?}");
     }
-    // An empty one is missing too.
+    // An empty key counts as missing, too.
     let text = format!("{without_hours}{times}StartDay=monday\nEndDay=\n");
     let run = migrated(&dir, &text, &["--dialect", "cpp"]);
     assert!(run.err.contains(" is empty; StartDay does not go without it;"), "{run:#?}");
@@ -584,7 +584,7 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
             let rest = fates.iter().find_map(|fate| said.strip_prefix(fate)).unwrap();
             let key = text.lines().nth(at - 1).unwrap();
             let is_of_key = rest.strip_prefix(": ").is_some_and(|rest| rest.starts_with(key));
-            // A key of the session's own stands in its lines.
+            // A key of the session is shown among the session's lines.
             if is_of_key && at > 7 {
                 continue;
             }
@@ -603,7 +603,7 @@ fn each_line_of_the_report_says_which_sessions_it_is_about() {
     }
 }
 
-/// QuickFIX C++ puts no variables there by itself; a value that cannot be read is told as that.
+/// QuickFIX C++ itself does not replace variables; an unreadable value is reported as such.
 #[test]
 fn a_variable_in_a_file_of_cpp_is_told_once() {
     let dir = TempDir::new();

@@ -1,4 +1,4 @@
-//! The program as its users call it: what it prints, where, and its exit codes.
+//! The program as its users call it: output, streams, and exit codes.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;
@@ -39,7 +39,7 @@ use serde_json::Value;
 use transfix_store::{FileStore, Kind, Options, Record, Store};
 use transfix_testkit::temp::TempDir;
 
-/// Output and exit code of a call.
+/// The output and exit code of a call.
 #[derive(Debug)]
 struct Run {
     code: i32,
@@ -56,7 +56,7 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Small enough for the pipe; a program that does not read it is free to end first.
+    // The input fits into the pipe. A program that does not read may end first.
     let _ = child.stdin.take().unwrap().write_all(input);
     let output = child.wait_with_output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -65,11 +65,11 @@ fn run_in(dir: &Path, args: &[&str], input: &[u8]) -> Run {
 }
 
 fn run(args: &[&str]) -> Run {
-    // The program writes its files there, not into the project.
+    // The program writes its files to a temporary directory, not into the project.
     run_in(TempDir::new().path(), args, b"")
 }
 
-/// Runs it, and holds it to its exit code.
+/// Runs the program and checks its exit code.
 fn expect(code: i32, args: &[&str]) -> Run {
     let run = run(args);
     assert_eq!(run.code, code, "{args:?}: {run:#?}");
@@ -154,7 +154,7 @@ fn print_reads_every_delimiter_from_files_and_pipes() {
         assert_eq!(from_file.code, i32::from(garbled), "{from_file:?}");
         let piped = run_in(Path::new("."), &["print", "-"], &bytes);
         assert_eq!((piped.code, &piped.out), (from_file.code, &from_file.out), "{file}");
-        // Data fields may hold the other delimiters, or SOH itself.
+        // Data fields may contain the other delimiters, or SOH itself.
         if !garbled && !bytes.contains(&b'|') && !file.contains("raw-data") {
             for delimiter in ["|", "^A"] {
                 let text = replace_soh(&bytes, delimiter.as_bytes());
@@ -203,7 +203,7 @@ fn check_tells_good_from_bad_from_unreadable() {
         let path = entry.unwrap().path();
         let file = path.to_str().unwrap();
         let checked = run(&["check", file]);
-        // One has a field of a venue.
+        // One message has a custom field of a venue.
         let own = usize::from(file.contains("fix50sp2-trade-capture"));
         assert!(checked.out.contains(&format!(", {own} with errors, ")), "{checked:?}");
         assert_eq!(checked.code, i32::from(own > 0 || file.contains("garbage")), "{checked:?}");

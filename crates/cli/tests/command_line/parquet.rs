@@ -1,4 +1,4 @@
-//! `transfix convert --to parquet`: what the table has of logs, journals and captures of each kind.
+//! `transfix convert --to parquet`: the table for logs, journals and captures of each kind.
 
 use std::fs;
 
@@ -40,7 +40,7 @@ mod table {
         out
     }
 
-    /// Converts, and reads what was written: the exit code, the rows, what was said.
+    /// Converts and reads the result: exit code, rows, and messages on standard error.
     fn converted(dir: &TempDir, args: &[&str]) -> (i32, Vec<Row>, String) {
         let place = dir.path().join("all.parquet");
         let output = Command::new(env!("CARGO_BIN_EXE_transfix"))
@@ -83,7 +83,7 @@ mod table {
         }
     }
 
-    /// The tags in their order, each with its values.
+    /// Returns the tags in order, each with its values.
     fn fields(row: &Row) -> Vec<(i32, Vec<String>)> {
         let Field::MapInternal(map) = column(row, "fields") else { panic!("{row:?}") };
         let one = |(key, value): &(Field, Field)| {
@@ -99,7 +99,7 @@ mod table {
         map.entries().iter().map(one).collect()
     }
 
-    /// Nanoseconds since 1970 of 2026-11-21, 09:28:25.
+    /// 2026-11-21, 09:28:25 in nanoseconds since 1970.
     const AT: i64 = 1_795_253_305_000_000_000;
 
     #[test]
@@ -139,7 +139,7 @@ mod table {
             assert_eq!(text(row, "direction"), way, "{file}");
             let session = if is_capture && !is_sent { "YOU->ME" } else { "ME->YOU" };
             assert_eq!(text(row, "session"), Some(format!("FIX.4.4:{session}")), "{file}");
-            // A capture has SendingTime(52) alone.
+            // A capture has only SendingTime(52).
             let seconds = if is_sent { -24 } else { -23 };
             let time = if is_capture { AT + seconds * 1_000_000_000 } else { AT + 7 };
             assert_eq!(number(row, "time"), Some(time), "{file}");
@@ -153,7 +153,7 @@ mod table {
             assert_eq!(*column(row, "poss_dup"), Field::Bool(!is_sent));
             assert_eq!(text(row, "cl_ord_id").as_deref(), Some("C1"));
             assert_eq!((text(row, "garbled"), &raw(row)), (None, bytes));
-            // Every field, and the delimiters between them, are the message again.
+            // All fields with their delimiters are the original message.
             let again =
                 fields(row).into_iter().map(|(tag, values)| format!("{tag}={}\x01", values[0]));
             assert_eq!(again.collect::<String>().as_bytes(), bytes.as_slice());
@@ -203,21 +203,21 @@ mod table {
         let log = [&good[..], b"\n", &wrong_sum, b"\n", headless, b"\n", &good[..20]].concat();
         fs::write(dir.path().join("a.log"), log).unwrap();
         let (code, rows, said) = converted(&dir, &["a.log"]);
-        // A cut message is reported, and is no message.
+        // A truncated message is reported and adds no row.
         assert_eq!((code, rows.len()), (1, 3), "{said}");
         assert!(said.starts_with("3 messages\n3 garbled:\n  a.log: line 2, byte"), "{said}");
         let garbled: Vec<_> = rows.iter().map(|row| text(row, "garbled").is_some()).collect();
         assert_eq!(garbled, [false, true, true]);
         assert_eq!((raw(&rows[1]), raw(&rows[2])), (wrong_sum, headless.to_vec()));
         assert_eq!((text(&rows[2], "msg_type"), fields(&rows[2]).len()), (None, 0));
-        // One file that cannot be read does not keep the others from the table.
+        // One unreadable file does not stop the others.
         fs::create_dir(dir.path().join("some")).unwrap();
         fs::write(dir.path().join("some/a.log"), &good).unwrap();
         fs::write(dir.path().join("some/b.log"), b"\x1f\x8b\x08\x00abc").unwrap();
         let (code, rows, said) = converted(&dir, &["some"]);
         assert_eq!((code, rows.len()), (2, 1), "{said}");
         assert!(said.contains("some/b.log: compressed with gzip"), "{said}");
-        // Nothing at all is a table without rows.
+        // Empty input gives a table without rows.
         fs::write(dir.path().join("empty.log"), b"").unwrap();
         let (code, rows, _) = converted(&dir, &["empty.log"]);
         assert_eq!((code, rows.len()), (0, 0));

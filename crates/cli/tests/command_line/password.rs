@@ -19,7 +19,7 @@ fn the_hash_of_a_password_goes_into_the_settings() {
     fs::write(dir.path().join("venue.toml"), text).unwrap();
     let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
     assert_eq!(checked.code, 0, "{checked:#?}");
-    // The password in place of its hash is found, and not shown.
+    // A password in place of its hash is detected, and not shown.
     fs::write(dir.path().join("fund.hash"), "open sesame\n").unwrap();
     let checked = run_in(dir.path(), &["settings", "check", "venue.toml"], b"");
     assert_ne!(checked.code, 0, "{checked:#?}");

@@ -1,4 +1,4 @@
-//! `transfix print`: which files, which messages, and how they look.
+//! `transfix print`: selected files and messages, and their form.
 
 use std::fs;
 
@@ -7,12 +7,12 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{Run, run_in};
 
-/// A message of the type with these fields, delimited by `|`.
+/// Returns a message of the type with these fields, delimited by `|`.
 fn message(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     message_of(msg_type, seq, time, &fields.replace('|', "\x01"))
 }
 
-/// The same with the fields as on the wire.
+/// The same with fields in wire form.
 fn message_of(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -22,7 +22,7 @@ fn message_of(msg_type: &str, seq: u32, time: &str, fields: &str) -> Vec<u8> {
     out
 }
 
-/// Two files: orders in one, their reports in the other, each with the time of its line.
+/// Writes two files: orders in one and their reports in the other, each line with a time.
 fn files() -> TempDir {
     let dir = TempDir::new();
     let line = |second: u32, message: Vec<u8>| {
@@ -59,7 +59,7 @@ fn many_files_one_after_the_other() {
         Text=Required tag missing, tag Price(44)";
     assert!(lines[5].ends_with(end), "{run:?}");
     assert_eq!(run.err, "4 messages\n");
-    // One that cannot be read is said; the others are printed.
+    // An unreadable file is reported; the others are printed.
     let run = print(&dir, &["orders.log", "none.log", "reports.log"]);
     assert_eq!(run.code, 2, "{run:?}");
     assert_eq!(run.out.lines().count(), 7, "{run:?}");

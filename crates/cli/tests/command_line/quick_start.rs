@@ -1,8 +1,8 @@
 //! The pages "Quick start" and "Backup" of the book, pasted block by block into shells.
 //!
-//! A page says in which terminal a block is typed ("terminal 2"). `sh` blocks and `client` blocks
-//! are typed; a `text` block is what that terminal shows next, where `…` stands for anything.
-//! Invariant: the commands are those of the pages. Only the ports are replaced, by free ones.
+//! A page names the terminal of each block ("terminal 2"). `sh` blocks and `client` blocks are
+//! typed. A `text` block is the next output of that terminal; `…` matches anything. Invariant: the
+//! commands are those of the pages. Only ports are replaced by free ports.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,20 +18,20 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::running::PATIENCE;
 
-/// Runs the page with another program, such as that of a release build.
+/// Environment variable with the path of another program, such as a release build.
 const PROGRAM: &str = "TRANSFIX_PROGRAM";
 
-/// The first command installs the program, which takes minutes; the test has its own.
+/// The first command installs the program and takes minutes, so the test uses its own program.
 const INSTALL: &str = "cargo install --path crates/cli\n";
 
-/// The use of a block by a person.
+/// How a reader uses a block.
 #[derive(Debug, PartialEq, Eq)]
 enum Kind {
-    /// Types commands into the shell.
+    /// Types the block into the shell.
     Shell,
-    /// Types commands into the program that runs in the shell.
+    /// Types the block into the program that runs in the shell.
     Client,
-    /// Reads.
+    /// Reads the block as output.
     Shown,
 }
 
@@ -40,11 +40,11 @@ struct Block {
     terminal: usize,
     kind: Kind,
     text: String,
-    /// The page and the line.
+    /// Page and line of the block.
     place: String,
 }
 
-/// The blocks of a page, each with the terminal that the text has named last.
+/// Returns the blocks of a page, each with the terminal that the text named last.
 fn blocks(name: &str, page: &str) -> Vec<Block> {
     let (mut found, mut terminal): (Vec<Block>, usize) = (Vec::new(), 0);
     let mut open: Option<Block> = None;
@@ -74,7 +74,7 @@ fn blocks(name: &str, page: &str) -> Vec<Block> {
     found
 }
 
-/// A shell of a person, and the lines that it shows.
+/// A reader's shell, and its output lines.
 struct Terminal {
     shell: Child,
     input: ChildStdin,
@@ -87,7 +87,7 @@ impl Terminal {
         let beside = program.parent().unwrap().display().to_string();
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh")
-            // A command that fails ends the shell, and with it the test.
+            // A failing command ends the shell and therefore the test.
             .arg("-e")
             .process_group(0)
             .current_dir(dir)
@@ -111,7 +111,7 @@ impl Terminal {
         self.input.write_all(text.as_bytes()).unwrap();
     }
 
-    /// Waits for a line in which these pieces stand in this order.
+    /// Waits for a line that contains these pieces in order.
     fn wait_for(&mut self, place: &str, wanted: &str) {
         loop {
             let Ok(shown) = self.lines.recv_timeout(PATIENCE) else {
@@ -133,7 +133,7 @@ impl Terminal {
 
 impl Drop for Terminal {
     fn drop(&mut self) {
-        // A test that has failed leaves programs behind, all in the group of the shell.
+        // A failed test leaves programs behind, all in the shell's process group.
         let _ = kill_process_group(Pid::from_child(&self.shell), Signal::KILL);
         let _ = self.shell.wait();
     }
@@ -172,7 +172,7 @@ fn the_quick_start_and_the_backup_run_as_they_are_pasted() {
             continue;
         }
         terminal.enter(&block.text);
-        // A command without shown output has ended before a person types on.
+        // A command without shown output ends before the reader continues typing.
         let is_shown = all.get(at + 1).is_some_and(|next| next.kind == Kind::Shown);
         if !is_shown {
             assert_eq!(block.kind, Kind::Shell, "{}: say what it shows", block.place);

@@ -1,5 +1,5 @@
-//! `transfix serve` and `transfix connect` as running programs: how they end, and what outlives
-//! them.
+//! `transfix serve` and `transfix connect` as running programs: their ends, and the state that
+//! survives.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -22,15 +22,15 @@ use crate::command_line::{run_in, session};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// No messages on the screen.
+/// The option that turns off message output.
 const QUIET: &[&str] = &["--quiet"];
 
-/// A running `transfix`.
+/// A running `transfix` program.
 pub(crate) struct Program {
     child: Child,
     pub(crate) commands: Box<dyn Write>,
     lines: Receiver<String>,
-    /// Lines of standard error, and those that were waited for.
+    /// Unread lines of standard error.
     errors: Option<Receiver<String>>,
     told: String,
 }
@@ -40,7 +40,7 @@ impl Program {
         Self::start_at(dir, args, Stdio::piped())
     }
 
-    /// With this standard input.
+    /// Starts the program with this standard input.
     fn start_at(dir: &TempDir, args: &[&str], stdin: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_transfix"))
             .args(args)
@@ -58,7 +58,7 @@ impl Program {
         Self { child, commands, lines, errors: None, told: String::new() }
     }
 
-    /// The first line with this text on standard error.
+    /// Returns the first line with this text on standard error.
     pub(crate) fn wait_for_error(&mut self, text: &str) -> String {
         let child = &mut self.child;
         let errors = self.errors.get_or_insert_with(|| lines_of(child.stderr.take().unwrap()));
@@ -72,7 +72,7 @@ impl Program {
         }
     }
 
-    /// The first line with this text.
+    /// Returns the first line with this text.
     pub(crate) fn wait_for(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no '{text}'"));
@@ -82,7 +82,7 @@ impl Program {
         }
     }
 
-    /// All lines up to the end of the program.
+    /// Returns all lines up to the end of the program.
     pub(crate) fn rest(&self) -> String {
         let mut all = String::new();
         loop {
@@ -102,7 +102,7 @@ impl Program {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Exit code, and what it said on the standard error.
+    /// Returns the exit code and the standard error.
     pub(crate) fn ended(&mut self) -> (Option<i32>, String) {
         let mut told = std::mem::take(&mut self.told);
         match self.errors.take() {
@@ -113,12 +113,12 @@ impl Program {
     }
 }
 
-/// Lines as they come.
+/// Returns lines as they arrive.
 fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (said, lines) = channel();
     let output = BufReader::new(output);
     std::thread::spawn(move || {
-        // The receiver of lines may be gone.
+        // The receiver of the lines may be gone.
         output.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
     });
     lines
@@ -126,13 +126,13 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // Gone already, unless the test has failed.
+        // The process has ended already, unless the test failed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Starts a venue, and writes the settings of a client of it.
+/// Starts a venue, and writes the settings of its client.
 pub(crate) fn venue(dir: &TempDir, keys: &str, options: &[&str]) -> Program {
     let settings = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n" + keys;
     fs::write(dir.path().join("venue.toml"), settings).unwrap();
@@ -197,7 +197,7 @@ fn a_client_that_never_logged_on_says_why_at_each_destination() {
     let hangs_up = listener.local_addr().unwrap().to_string();
     std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // Its Logon(A), so that the connection is closed and not reset.
+        // Reads the Logon(A), so that the connection is closed and not reset.
         let _ = stream.read(&mut [0; 4_096]);
     });
     let keys = format!(
@@ -211,7 +211,7 @@ fn a_client_that_never_logged_on_says_why_at_each_destination() {
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1));
-    // Events have a way of their own to standard error.
+    // Events reach standard error separately.
     let last = errors.lines().find(|line| line.starts_with("transfix connect:")).unwrap();
     let expected = "transfix connect: never logged on to 127.0.0.1:1: Connection refused (os error \
                     111); nor to ";
@@ -257,7 +257,7 @@ fn the_venue_gives_no_id_out_twice() {
                 continue;
             }
             let text = |tag| report.text(tag).unwrap().to_owned();
-            // That of a cancel request is another one's.
+            // The report of a cancel request has a different ClOrdID(11).
             if let Ok(orig) = report.text(tag::ORIG_CL_ORD_ID) {
                 assert_eq!(orders.get(&text(tag::ORDER_ID)).map(String::as_str), Some(orig));
             } else {
@@ -267,7 +267,7 @@ fn the_venue_gives_no_id_out_twice() {
             assert!(reports.insert(text(tag::EXEC_ID)), "ExecID(17) twice");
             fills += u32::from(text(tag::EXEC_TYPE) == "F");
         }
-        // Each order has one OrderID(37), also when it trades after a restart.
+        // Each order has one OrderID(37), also if it trades after a restart.
         assert_eq!(orders.len(), 6, "{orders:?}");
         assert_eq!(fills, if keep_inbound { 4 } else { 2 });
     }
@@ -284,7 +284,7 @@ fn one_damaged_store_keeps_no_other_session_from_starting() {
     let segment = dir.path().join("venue/FIX.4.4-VENUE-CLIENT/00000000.seg");
     let sound = fs::read(&segment).unwrap();
     let mut damaged = sound.clone();
-    // The first message received: the book could not have all orders.
+    // The first received message is damaged, so the book could miss orders.
     damaged[400] ^= 1;
     fs::write(&segment, damaged).unwrap();
     let other = session("acceptor", "127.0.0.1:0").replace("'CLIENT'", "'OTHER'");
@@ -306,7 +306,7 @@ fn a_logon_without_an_answer_is_called_so() {
     write_client(&dir, &listener.local_addr().unwrap().to_string(), "");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     let (mut silent, _) = listener.accept().unwrap();
-    // Its Logon(A) has come.
+    // The Logon(A) has arrived.
     assert!(silent.read(&mut [0; 1024]).unwrap() > 0);
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
@@ -324,7 +324,7 @@ fn sigterm_logs_out() {
     assert_eq!(client.ended(), (Some(0), String::new()));
     client.wait_for("ended: logged out");
     venue.wait_for("ended: logged out");
-    // The venue ends so too, with a client that is connected.
+    // The venue also ends in this way while a client is connected.
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
     client.wait_for("logged on");
     venue.signal();
@@ -366,11 +366,11 @@ fn sighup_goes_over_to_what_the_file_says_then() {
     }
     venue.send(Signal::HUP);
     venue.wait_for("reload: nothing has changed");
-    // The session that was not spoken of has gone on: the same book, the next number.
+    // The unchanged session continues: same book, next number.
     writeln!(client.commands, "sell 5 EU 30").unwrap();
     let filled = client.wait_for("OrdStatus=FILLED");
     assert!(filled.contains("<- ExecutionReport(8) seq 4 "), "{filled}");
-    // The new one lets its counterparty in, and the old one does not.
+    // The new session accepts its counterparty, and the old one does not.
     let told = dir.path().join("client.toml");
     let settings = fs::read_to_string(&told).unwrap();
     let other = |name: &str| settings.replace("'CLIENT'", name).replace("'client'", "'other'");
@@ -405,7 +405,7 @@ fn what_could_not_begin_is_tried_again_at_the_next_sighup() {
     fs::remove_file(&blocked).unwrap();
     venue.send(Signal::HUP);
     let counts_later = "reload: [engine]: workers will count from the next start on";
-    // Nothing else was done at the first time.
+    // The first reload changed nothing else.
     let first = venue.lines.iter().find(|line| line.starts_with("reload: ")).unwrap();
     assert_eq!(first, counts_later);
     venue.wait_for("reload: FIX.4.4:VENUE->NEW: added");
@@ -427,7 +427,7 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("'venue'", "'blocked'")).unwrap();
     venue.send(Signal::HUP);
-    // From the store that it has had, not from the one that cannot be opened.
+    // From its previous store, not from the store that cannot be opened.
     venue.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
     venue.wait_for_error("reload: FIX.4.4:VENUE->CLIENT: goes on as before: ");
     venue.signal();
@@ -435,11 +435,11 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     assert_eq!(venue.ended().0, Some(0));
 }
 
-/// Logs on as these CompIDs, and never answers again.
+/// Logs on with these CompIDs and never answers again.
 fn silent_counterparty(address: &str, names: &[&str]) -> Vec<TcpStream> {
     let log_on = |name: &&str| {
         let mut stream = TcpStream::connect(address).unwrap();
-        // Less than one of them is waited for.
+        // This timeout is shorter than the wait for one counterparty.
         stream.set_read_timeout(Some(Duration::from_secs(8))).unwrap();
         let (mut logon, time) = (Vec::new(), transfix::clock::now().utc);
         let mut frame = FrameWriter::new(&mut logon, b"FIX.4.4", b"A");
@@ -465,7 +465,8 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
     let connections = silent_counterparty(line.rsplit(' ').next().unwrap(), &names);
     fs::write(dir.path().join("venue.toml"), own).unwrap();
     venue.send(Signal::HUP);
-    // The reload is under way once all of them have a Logout(5), before any has answered.
+    // The reload is in progress once all counterparties have a Logout(5), before any of them
+    // answers.
     for mut stream in &connections {
         let (mut bytes, mut buffer) = (Vec::new(), [0; 1024]);
         while !bytes.windows(6).any(|six| six == b"\x0135=5\x01") {
@@ -476,7 +477,7 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
     }
     venue.signal();
     venue.wait_for("stopping as soon as what goes on is done");
-    // Each answers now, by hanging up.
+    // Each counterparty now answers by disconnecting.
     drop(connections);
     for name in names {
         venue.wait_for(&format!("reload: FIX.4.4:VENUE->{name}: "));
@@ -511,7 +512,7 @@ fn a_terminal_that_is_closed_ends_the_venue() {
     let dir = TempDir::new();
     let text = session("acceptor", "127.0.0.1:0") + "store_dir = 'venue'\n";
     fs::write(dir.path().join("venue.toml"), text).unwrap();
-    // Nobody else may hold the keyboard: the terminal would stay.
+    // No other process may hold the terminal, or it would stay open.
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
     let keyboard = openpt(flags).unwrap();
     grantpt(&keyboard).unwrap();
@@ -520,11 +521,11 @@ fn a_terminal_that_is_closed_ends_the_venue() {
     let own = terminal.try_clone().unwrap();
     let mut venue = Program::start_at(&dir, &["serve", "venue.toml"], Stdio::from(terminal));
     venue.wait_for("listening at ");
-    // While the terminal is there, it is a reload.
+    // While the terminal exists, SIGHUP is a reload.
     venue.send(Signal::HUP);
     venue.wait_for("reload: nothing has changed");
     drop(keyboard);
-    // A child of another test holds it until it has become another program.
+    // A child of another test may hold the terminal until its exec.
     let mut closed = [PollFd::new(&own, PollFlags::IN)];
     let patience = Timespec { tv_sec: 20, tv_nsec: 0 };
     assert_eq!(poll(&mut closed, Some(&patience)), Ok(1));
@@ -556,7 +557,7 @@ fn connect_without_a_logon_is_a_failure() {
     assert!(errors.contains("never logged on"), "{errors}");
 }
 
-/// A counterparty that takes one connection and answers the n-th message that comes with these.
+/// Starts a counterparty for one connection. It answers the n-th message with the n-th list.
 pub(crate) fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -589,7 +590,7 @@ pub(crate) fn scripted(answers: Vec<Vec<(&'static str, &'static str)>>) -> Strin
                 stream.write_all(&out).unwrap();
             }
         }
-        // Until the other side has closed.
+        // Reads until the other side has closed.
         let _ = stream.read_to_end(&mut buffer);
     });
     address
@@ -605,7 +606,7 @@ fn the_counterpartys_words_are_shown() {
     ];
     let farewell = vec![("5", "58=account is blocked|")];
     let order = "buy 1 EU 3\n";
-    // One that rejects an order, and breaks off with a reason when it is asked something.
+    // A counterparty that rejects an order, and then ends the session with a reason.
     let script = vec![logon(), rejects, farewell];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\n");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
@@ -621,7 +622,7 @@ fn the_counterpartys_words_are_shown() {
     let (code, errors) = client.ended();
     assert_eq!(code, Some(0), "the Logout(5) was answered");
     assert!(!errors.contains("no such") && !errors.contains("closed for today"), "{errors}");
-    // With the messages on the screen each is there once; `--verbose` has it as an event too.
+    // With messages on the screen each reject appears once; `--verbose` adds an event.
     for (options, events) in [(&[][..], 0), (&["--verbose"], 1)] {
         let rejects = vec![("3", "45=2|371=55|372=D|373=5|58=no such symbol|")];
         let script = vec![logon(), rejects, vec![("5", "58=bye|")]];
@@ -635,7 +636,7 @@ fn the_counterpartys_words_are_shown() {
         let (_, errors) = client.ended();
         assert_eq!(errors.matches("no such symbol").count(), events, "{errors}");
     }
-    // One that does not let it log on.
+    // A counterparty that refuses the logon.
     let script = vec![vec![("5", "58=wrong password|")]];
     write_client(&dir, &scripted(script), "reconnect_interval_ms = 60000\nreset_on = ['logon']\n");
     let mut client = Program::start(&dir, &["connect", "client.toml", "--quiet"]);
@@ -655,7 +656,7 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
         run_in(dir.path(), &["connect", "client.toml", "--quiet"], commands.as_bytes()).out
     };
     assert!(connect("buy 1 EU 3\nbuy 2 EU 3\n").contains("orders go on at 1;"));
-    // One that `send` gave the highest number there is.
+    // An order with the highest possible number, sent by `send`.
     let highest = format!("send D 11={}|55=EU|54=1|38=1|40=2|44=1\n", u64::MAX);
     assert!(connect(&highest).contains("orders go on at 3;"));
     let out = connect("cancel 2\n");
@@ -663,7 +664,7 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
     assert!(connect("").contains("orders go on at 4;"));
 }
 
-/// Sends what is no message from another address of this machine, and waits for the end.
+/// Sends bytes that are no message from another address of this machine, and waits for the end.
 fn disturb(from: &str, to: &str) {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     let from: SocketAddr = format!("{from}:0").parse().unwrap();
@@ -673,7 +674,7 @@ fn disturb(from: &str, to: &str) {
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
     stream.write_all(b"GET / HTTP/1.1\r\n\r\n").unwrap();
-    // Closed, or reset with what it has not read.
+    // Closed, or reset because of unread bytes.
     let mut buffer = [0; 16];
     assert!(!matches!(stream.read(&mut buffer), Ok(1..)), "an answer to what is no message");
 }

@@ -147,7 +147,7 @@ fn what_counts_in_the_end_is_shown_with_its_origin_and_without_passwords() {
         assert!(!text.contains("sesame"), "{text}");
     }
     assert!(all.contains("logon_timeout_ms = 10000") && json.contains("\"logon_timeout_ms\""));
-    // It can be read back, and says the same then.
+    // The output can be read back, and then prints the same.
     let read_back = all.replace("workers = 2", "workers = 3");
     fs::write(dir.path().join("b.toml"), &read_back).unwrap();
     let again = said(&dir, &["show", "b.toml"]);

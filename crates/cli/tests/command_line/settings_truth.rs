@@ -23,7 +23,7 @@ fn check(dir: &TempDir, text: &str, flags: &[&str]) -> Run {
     run_in(dir.path(), &[&["settings", "check", "a.toml"], flags].concat(), b"")
 }
 
-/// Starts what the check names, and what it says as soon as it runs.
+/// Starts the verb and waits for its first output.
 fn starts(dir: &TempDir, verb: &str) {
     let mut program = Program::start(dir, &[verb, "a.toml"]);
     let sign = match verb {
@@ -179,7 +179,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
         fs::write(&file, text).unwrap();
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
     }
-    // The port belongs to a listener of the test: nothing else can take it meanwhile.
+    // A listener of the test holds the port, so no other process can take it.
     let held = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = held.local_addr().unwrap().port();
     let at_port = ACCEPTOR.replace(":0'", &format!(":{port}'"));
@@ -218,7 +218,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
     ] {
         does_not_start(&dir, &text, expected);
     }
-    // An address in use changes from one moment to the next: only the start tells.
+    // Whether an address is in use changes at any time, so only the start reports it.
     let text = format!("[admin]\naddress = '127.0.0.1:{port}'\n{ACCEPTOR}");
     assert_eq!(check(&dir, &text, &[]).code, 0);
     for verb in ["serve", "run"] {
@@ -282,7 +282,7 @@ fn an_unknown_key_has_a_short_answer() {
     }
 }
 
-/// The check has this error, the verb does not start, and it has listened nowhere.
+/// Checks that the check reports this error, and that the verb neither starts nor listens.
 fn does_not_start(dir: &TempDir, text: &str, expected: &str) {
     let run = check(dir, text, &[]);
     assert!(run.code == 1 && run.out.contains(expected), "{expected}: {run:#?}");
@@ -317,7 +317,7 @@ fn a_program_of_ones_own_may_do_more() {
 const SCHEDULED: &str = "offline = 'store'\n\
     schedule = { zone = 'UTC', from = '08:00', to = '16:00' }";
 
-/// Version, session, the key, and what is said of it.
+/// Version, session, key, and the expected message.
 const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.4", ACCEPTOR, SCHEDULED, "restarts the numbers; `queue` keeps it"),
     ("FIX.4.4", ACCEPTOR, "validate_check_sum = false", "damaged messages are taken"),
@@ -365,7 +365,7 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.4", INITIATOR, "timing.impose_heart_bt_int = true", "only an acceptor judges"),
 ];
 
-/// These count where they stand.
+/// These keys are valid for their sessions.
 const SOUND: &[(&str, &str, &str)] = &[
     ("FIX.4.4", ACCEPTOR, "numbers.next_expected = true"),
     ("FIX.4.2", ACCEPTOR, "checks.conditions = true"),
@@ -388,7 +388,7 @@ fn choices_that_cost_safety_or_do_nothing_are_warned_of() {
         let line = run.out.lines().find(|line| line.contains(expected));
         let line = line.unwrap_or_else(|| panic!("{key}: {run:#?}"));
         assert!(line.starts_with("warning: a.toml:7: ") && run.code == 0, "{key}: {run:#?}");
-        // The default is nobody's choice.
+        // The default is not reported, because no one chose it.
         let plain = check(&dir, &of(begin_string, session, ""), &[]);
         assert!(!plain.out.contains(expected), "{key}: {plain:#?}");
     }
@@ -502,7 +502,7 @@ fn a_store_whose_segments_are_gone_leads_to_a_remedy_and_not_in_a_circle() {
             assert!(!said.contains(circle), "{call:?}: {said}");
         }
     }
-    // The remedy helps.
+    // The suggested remedy works.
     fs::rename(&store, dir.path().join("away")).unwrap();
     starts(&dir, "serve");
 }

@@ -10,17 +10,17 @@ use transfix_testkit::certificates::{Authority, Signed, Valid};
 use transfix_testkit::temp::TempDir;
 use transfix_testkit::tls::{self, TLS12, TLS12_AND_13, Versions};
 
-/// Actions of a server beside showing its certificate.
+/// Additional behavior of a server.
 #[derive(Clone, Copy)]
 enum Does<'a> {
     Nothing,
-    /// Requires a certificate of this authority.
+    /// Requires a client certificate of this authority.
     Ask(&'a str),
-    /// Speaks no TLS 1.3.
+    /// Supports only TLS 1.2.
     Tls12,
 }
 
-/// Starts a server for one connection. Returns its address, and what keeps it there.
+/// Starts a server for one connection. Returns its address, and a guard that keeps it running.
 type Start = fn(&Signed, Does<'_>) -> (String, Option<OpenSsl>);
 
 fn rustls(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
@@ -34,7 +34,7 @@ fn rustls(own: &Signed, does: Does<'_>) -> (String, Option<OpenSsl>) {
     let address = listener.local_addr().unwrap().to_string();
     thread::spawn(move || {
         let mut stream = tls::accept(&config, listener.accept().unwrap().0);
-        // The client may refuse what it is shown.
+        // The client may refuse the certificate.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     (address, None)
@@ -66,13 +66,13 @@ struct OpenSsl(Child);
 
 impl Drop for OpenSsl {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// The certificate of an authority, as `openssl req -x509` makes it for a server.
+/// Returns a self-signed certificate, as `openssl req -x509` creates for a server.
 fn self_signed(dir: &Path) -> (PathBuf, PathBuf) {
     let (certificate, key) = (dir.join("self.pem"), dir.join("self.key"));
     let mut made = Command::new("openssl");
@@ -87,7 +87,7 @@ fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// Exit code and output of a look at a server.
+/// Returns exit code and output of a check against a server.
 fn check((address, _server): (String, Option<OpenSsl>), args: &[&str]) -> (i32, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
     command.args(["tls", "check", &address, "--timeout", "30"]).args(args);
@@ -112,7 +112,7 @@ fn a_chain_of_openssl_is_explained() {
     explains_what_is_wrong(openssl, &authority, &itself);
 }
 
-/// `itself`: a certificate that has signed itself, and may sign others.
+/// Checks the explanations of faults. `itself` is a self-signed certificate that may sign others.
 fn explains_what_is_wrong(start: Start, authority: &Authority, itself: &Signed) {
     let ca = authority.ca.to_str().unwrap().to_owned();
     let own = authority.sign(&["venue.example"], 1, Valid::Now);

@@ -1,5 +1,5 @@
-//! The next connection resumes the TLS session of the last, in both roles, and nothing that the
-//! files refuse by now.
+//! The next connection resumes the previous TLS session, in both roles, unless the files now reject
+//! its certificate.
 
 use std::time::Duration;
 
@@ -38,9 +38,9 @@ fn resumes_until_a_file_refuses_it(by: By) {
             (is_in, client.resumed())
         };
         assert_eq!(log_on(), (true, false), "{version:?}");
-        // The certificate of the first connection is that of this one: `tls.peer` holds.
+        // This connection has the certificate of the first one, so `tls.peer` is satisfied.
         assert_eq!(log_on(), (true, true), "{version:?}");
-        // Its certificate is revoked.
+        // The client's certificate is revoked.
         let _same_file = firms.authority.revoke(&[&firms.client]);
         assert_eq!(log_on(), (false, false), "{version:?}");
         told("the counterparty's certificate was revoked");
@@ -67,7 +67,7 @@ fn resumes_with_the_same_files(by: By) {
     let from = Settings::of(settings);
     let (sender, _seen) = channel();
     let mut engine = Engine::start(&from, |_| Box::new(Recorder(sender.clone()))).unwrap();
-    // Who, whether it was resumed, and the Logon(A).
+    // Subject, whether the session was resumed, and the Logon(A).
     let mut next = || [server.line(), server.line(), server.line()];
     assert_eq!(next()[..2], ["CN=client.example", "reused=False"]);
     assert_eq!(next()[..2], ["CN=client.example", "reused=True"]);
@@ -77,7 +77,7 @@ fn resumes_with_the_same_files(by: By) {
     (tls(&mut to.sessions[0]).certificate, tls(&mut to.sessions[0]).key) =
         (Some(other.certificate.clone()), Some(other.key.clone()));
     engine.reload(&from, &to, Duration::ZERO, |_| Box::new(Recorder(sender.clone()))).unwrap();
-    // A connection of before may have been under way.
+    // An earlier connection may have been in progress.
     let first = loop {
         let [who, reused, _] = next();
         if who == "CN=other.example" {
@@ -86,7 +86,7 @@ fn resumes_with_the_same_files(by: By) {
     };
     assert_eq!(first, "reused=False");
     assert_eq!(next()[..2], ["CN=other.example", "reused=True"]);
-    // Another one in the same file.
+    // Another certificate in the same file.
     let third = firms.authority.sign(&["third.example"], 10, Valid::Now);
     fs::copy(&third.key, &other.key).unwrap();
     fs::copy(&third.certificate, &other.certificate).unwrap();

@@ -1,4 +1,4 @@
-//! A look at the administrative messages that the session writes.
+//! The hook for administrative messages that the session writes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cases::counterparty::World;
 
 const VETOED: Verdict = Verdict::Disconnect(Disconnect::Vetoed);
 
-/// Adds a field to each message, and vetoes those of one type.
+/// Adds a field to each message, and vetoes messages of one type.
 #[derive(Debug)]
 struct Look {
     vetoed: &'static [u8],
@@ -110,7 +110,8 @@ fn a_vetoed_logon_is_none() {
     }
 }
 
-/// The counterparty has not heard of a reset whose Logon(A) was vetoed: the next logon brings it.
+/// A vetoed Logon(A) never announced its reset to the counterparty, so the next logon announces the
+/// reset.
 #[test]
 fn a_vetoed_reset_comes_with_the_next_logon() {
     for role in [Role::Acceptor, Role::Initiator] {

@@ -1,4 +1,4 @@
-//! The world of a case: one session, whose counterparty is the test.
+//! The environment of a case: one session, with the test as its counterparty.
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
 use transfix_session::{
@@ -40,12 +40,12 @@ impl World {
         self.out.clear_entries();
     }
 
-    /// An acceptor that is logged on, its outbox read.
+    /// Returns an acceptor that is logged on, with an empty outbox.
     pub(crate) fn active(begin_string: BeginString) -> Self {
         Self::active_with(begin_string, |_| ())
     }
 
-    /// The same with other settings.
+    /// Returns an active acceptor with other settings.
     pub(crate) fn active_with(begin_string: BeginString, change: impl FnOnce(&mut Config)) -> Self {
         let mut world = Self::new(Role::Acceptor, begin_string, change);
         let logon = world.logon(1);
@@ -54,19 +54,19 @@ impl World {
         world
     }
 
-    /// A Logon(A) of this version.
+    /// Returns a Logon(A) of this version.
     pub(crate) fn logon(&self, seq: u64) -> String {
         let fixt = self.session.config().id.begin_string == BeginString::Fixt11;
         format!("35=A|34={seq}|98=0|108=30{}", if fixt { "|1137=9" } else { "" })
     }
 
-    /// The application sends an order.
+    /// Sends an order from the application.
     pub(crate) fn send(&mut self, cl_ord_id: &str) -> Result<u64, SendError> {
         let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::CL_ORD_ID, cl_ord_id);
         self.session.send(self.now, b"D", &mut self.out, fill)
     }
 
-    /// Lets the next kept message be received.
+    /// Processes the next kept message.
     pub(crate) fn receive_held(&mut self) -> Option<Verdict> {
         let held = self.session.take_held()?;
         let mut index = FieldIndex::default();
@@ -80,13 +80,13 @@ impl World {
         self.session.tick(self.now, &mut self.out)
     }
 
-    /// Receives `35=..|34=..|rest`; header fields that the line lacks are added.
+    /// Receives `35=..|34=..|rest`; missing header fields are added.
     pub(crate) fn receive(&mut self, line: &str) -> Verdict {
         let bytes = self.frame(line);
         self.receive_bytes(&bytes)
     }
 
-    /// Refuses it as one too many.
+    /// Refuses the message because of a throttle.
     pub(crate) fn refuse_throttled(&mut self, line: &str) {
         let bytes = self.frame(line);
         let mut index = FieldIndex::default();
@@ -94,13 +94,13 @@ impl World {
         self.session.refuse_throttled(self.now, &message, &mut self.out);
     }
 
-    /// The application refuses a Logon(A).
+    /// Receives a Logon(A), which the application refuses.
     pub(crate) fn deny(&mut self, logon: &str, text: &str) -> Verdict {
         assert_eq!(self.offer(logon), Verdict::LogonOffered);
         self.session.deny_logon(self.now, text, &mut self.out)
     }
 
-    /// The same where the verdict does not matter.
+    /// Receives a line whose verdict does not matter.
     pub(crate) fn takes(&mut self, line: &str) {
         let _ = self.receive(line);
     }
@@ -113,7 +113,7 @@ impl World {
         }
     }
 
-    /// Receives a Logon(A), and leaves it to the test to answer for the application.
+    /// Receives a Logon(A), and leaves the application's answer to the test.
     pub(crate) fn offer(&mut self, line: &str) -> Verdict {
         let bytes = self.frame(line);
         self.offer_bytes(&bytes)
@@ -152,7 +152,7 @@ impl World {
         out
     }
 
-    /// The messages sent since the last call: `35=..|34=..|rest` without CompIDs and
+    /// Returns the messages sent since the last call: `35=..|34=..|rest` without CompIDs and
     /// SendingTime(52).
     pub(crate) fn sent(&mut self) -> Vec<String> {
         let mut lines = Vec::new();

@@ -1,4 +1,4 @@
-//! The switches about Logon(A), and the identity that stands in every message.
+//! Settings about Logon(A), and the identity in every message.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const fn refused(why: LogonFault) -> Verdict {
     Verdict::Disconnect(Disconnect::LogonRefused(why))
 }
 
-/// A setting without a field in the version is not sent.
+/// A setting whose field the version lacks is not sent.
 #[test]
 fn fields_of_our_logon() {
     let all = |config: &mut Config| {
@@ -111,7 +111,7 @@ fn messages_longer_than_the_counterparty_takes() {
     assert_eq!(w.send(&long), Err(SendError::TooLong { bytes_max: 90 }));
     assert_eq!(w.send("short"), Ok(3));
     assert_eq!(w.sent(), ["35=D|34=2|11=short", "35=D|34=3|11=short"]);
-    // A reject of ours has no choice.
+    // Our own rejects have no such choice.
     w.takes("35=1|34=2");
     assert_eq!(w.sent().len(), 1);
 }
@@ -147,7 +147,7 @@ fn sub_and_location_ids_stand_in_every_message() {
     assert_eq!(w.sent(), ["35=D|34=2|11=a"]);
 }
 
-/// An acceptor that may expect a password.
+/// Returns an acceptor that may require a password.
 fn gate(password: Option<&str>) -> World {
     World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.logon.expected_username = password.map(|_| "desk".to_owned());
@@ -170,12 +170,12 @@ fn an_acceptor_wants_the_credentials_that_it_expects() {
         (Some("sesame"), "|553=desk|554=sesam", wrong),
         (Some("sesame"), "|553=Desk|554=sesame", wrong),
         (Some(""), "|553=desk|554=x", wrong),
-        // The settings have the password: it stays as it is.
+        // Without a password in the settings the fields pass unchanged.
         (None, "|553=any|554=thing|925=new", Verdict::LoggedOn),
         (Some("sesame"), "|553=desk|554=sesame|925=sesame", Verdict::LoggedOn),
         (Some("sesame"), "|553=desk|554=sesame|925=new", refused(LogonFault::NewPassword)),
         (Some("sesame"), "|553=desk|554=x|925=new", wrong),
-        // Nothing else is said to somebody who does not know the password.
+        // A counterparty with a wrong password learns nothing else.
         (Some("sesame"), "|553=desk|554=x|98=2", wrong),
     ] {
         let mut w = gate(password);
@@ -197,7 +197,7 @@ fn a_password_of_which_there_is_a_hash_is_right_when_the_driver_says_so() {
         if let Some(proof) = proof {
             w.session.set_password_proof(proof);
         }
-        // The hash itself is no password.
+        // The hash itself is not accepted as the password.
         let logon = "35=A|34=1|98=0|108=30|554=a hash";
         assert_eq!(w.receive(logon), verdict, "{proof:?}");
     }
@@ -210,7 +210,7 @@ fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
         (None, low(1), 0),
         (Some("other"), low(2), 0),
         (None, "35=A|34=2|98=0|108=-1".to_owned(), 0),
-        // A counterparty that knows the password is no stranger: the Logout(5) uses a number of the
+        // A counterparty with the right password is known: the Logout(5) consumes a number of the
         // session.
         (Some("sesame"), low(1), 1),
     ] {
@@ -251,7 +251,7 @@ fn a_logout_that_refuses_our_logon_does_not_count() {
     }
 }
 
-/// Whatever the switches: a number that is none is never taken over.
+/// With any settings: an invalid number is never adopted.
 #[test]
 fn a_logon_with_number_0_is_refused() {
     for switches in 0..8 {
@@ -279,7 +279,7 @@ fn a_reset_in_the_answer_that_was_not_asked_for_is_told() {
         assert_eq!(w.session.take_remark(), told);
         assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
     }
-    // An initiator may ask for one.
+    // An initiator may request a reset.
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(w.session.take_remark(), None);

@@ -1,4 +1,4 @@
-//! Cases of the FIX session layer, one exchange each: what comes in, what goes out.
+//! Cases of the FIX session layer, one exchange each: inbound and outbound messages.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;

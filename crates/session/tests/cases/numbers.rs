@@ -1,4 +1,4 @@
-//! The switches about numbers: resets, numbers too low, LastMsgSeqNumProcessed(369) and
+//! Settings about numbers: resets, low numbers, LastMsgSeqNumProcessed(369) and
 //! NextExpectedMsgSeqNum(789).
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn numbers(w: &World) -> (u64, u64) {
     (w.session.next_num_in(), w.session.next_num_out())
 }
 
-/// Next numbers after a connection that ended in this way.
+/// Returns the next numbers after a connection that ended in this way.
 fn after(reset: ResetPolicy, end: impl FnOnce(&mut World)) -> (u64, u64) {
     let mut w = World::active_with(BeginString::Fix44, |config| config.protocol.reset_on = reset);
     end(&mut w);
@@ -43,7 +43,7 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
-/// A counterparty refused at the logon may be a stranger.
+/// A counterparty that is refused at the logon may be a stranger.
 #[test]
 fn a_logon_that_is_refused_resets_nothing() {
     let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
@@ -72,7 +72,7 @@ fn an_acceptor_resets_when_a_connection_begins() {
     assert_eq!(numbers(&w), (2, 2));
     w.connect();
     assert_eq!(numbers(&w), (1, 1));
-    // Numbers set from outside before the Logon(A) stay.
+    // Numbers set by an operator before the Logon(A) are kept.
     w.session.set_next_num_out(2_000);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=2000|98=0|108=30"]);
@@ -101,7 +101,7 @@ fn the_reset_flag_is_sent_from_4_1_on() {
     }
 }
 
-/// Seconds after a logon at 12:00:00 at which numbers are reset in mid-session.
+/// Returns the seconds after a logon at 12:00:00 at which the numbers are reset in mid-session.
 fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u64> {
     let mut w = World::active_with(BeginString::Fix44, |config| {
         config.timing.watch_silence = false;
@@ -155,14 +155,14 @@ fn a_reset_of_ours_in_mid_session() {
         }
         assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Err(OperateError::ResetUnderWay));
         assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
-        // Messages on their way have the old numbers, later ones the new numbers.
+        // Messages in transit have the old numbers, later ones the new numbers.
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
         assert_eq!(w.send("b"), Ok(2));
         let answer = w.logon(1) + "|141=Y";
         assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 3));
         assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
-        // The next one is theirs.
+        // The counterparty starts the next reset.
         assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 2));
         assert_eq!(w.sent().len(), 1);
@@ -171,7 +171,7 @@ fn a_reset_of_ours_in_mid_session() {
 
 #[test]
 fn a_request_that_crosses_a_reset_is_passed_over() {
-    // Our last number before the reset is 3, and the next one would have been 4.
+    // Our last number before the reset is 3; the next one would have been 4.
     for (asked, passed_over) in [
         ("7=3|16=3", true),
         ("7=3|16=0", true),
@@ -198,7 +198,7 @@ fn a_reset_that_is_not_answered() {
     assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
 }
 
-/// A session of 20 and 12 as next numbers that has sent its reset when the link is cut.
+/// Returns a session with next numbers 20 and 12 that has sent its reset when the link is cut.
 fn cut_in_a_reset(role: Role) -> World {
     let mut w = World::new(role, BeginString::Fix44, |_| ());
     let logon = w.logon(1);
@@ -214,7 +214,7 @@ fn cut_in_a_reset(role: Role) -> World {
     w.sent();
     w.disconnect();
     assert_eq!(numbers(&w), (1, 3), "a reset restarts both");
-    // A connection without a logon changes nothing of it.
+    // A connection without a logon does not change this.
     w.connect();
     w.disconnect();
     w.sent();
@@ -233,14 +233,14 @@ fn an_initiator_asks_for_a_reset_that_was_cut_until_it_is_answered() {
     assert_eq!(w.sent(), ["35=A|34=2|98=0|108=30"]);
 }
 
-/// The counterparty may have taken the reset, or may never have seen it: its number tells.
+/// The number of the counterparty's Logon(A) shows whether the counterparty has applied the reset.
 #[test]
 fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_reset() {
     for (seq, answer, expected) in [
-        // It answered with 1, and that was lost.
+        // The answer with number 1 was lost.
         (2, "35=A|34=3|98=0|108=30", (1, 5)),
         (4, "35=A|34=3|98=0|108=30", (1, 5)),
-        // It has not seen the reset.
+        // The counterparty has not seen the reset.
         (20, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
         (22, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
     ] {
@@ -248,7 +248,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
         assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn, "{seq}");
         assert_eq!(w.sent()[0], answer, "{seq}");
         assert_eq!(numbers(&w), expected, "{seq}");
-        // Some answer what they have not asked for; that is no reset of theirs.
+        // Some engines echo the flag without a request; this echo is not a reset of their own.
         if seq >= 20 {
             assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
             assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
@@ -257,14 +257,15 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (2, 2));
-    // Numbers set by an operator stay.
+    // Numbers set by an operator are kept.
     let mut w = cut_in_a_reset(Role::Acceptor);
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (21, 4));
 }
 
-/// The answer that our Logout(5) has overtaken still ends the reset: both go on with its numbers.
+/// The answer to our reset arrives after our Logout(5) and still completes the reset: both sides
+/// continue with its numbers.
 #[test]
 fn a_reset_is_answered_while_we_log_out() {
     let mut w = World::active(BeginString::Fix44);
@@ -346,7 +347,7 @@ fn a_gap_at_logon_so_large_that_a_reset_was_missed() {
     }
 }
 
-/// A Logon(A) above a gap counts by itself, so that a gap fill may end before it or behind it.
+/// A Logon(A) above a gap is counted immediately, so a gap fill may end before or after its number.
 #[test]
 fn a_logon_above_a_gap_counts_once() {
     for new_seq_no in [5, 6] {
@@ -427,21 +428,21 @@ fn next_expected_of_an_initiator_is_honoured() {
     let high = Disconnect::NextExpectedTooHigh { next: 7, received: 8 };
     assert_eq!(logon(&mut w, 1, 8), Verdict::Disconnect(high));
     assert!(w.sent()[0].starts_with("35=5|34=7|58=NextExpectedMsgSeqNum(789) too high"));
-    // Ours asks for what is missing, without a ResendRequest(2).
+    // Our Logon(A) requests the missing messages, without a ResendRequest(2).
     let mut w = acceptor();
     assert_eq!(logon(&mut w, 5, 7), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=7|98=0|108=30|789=1"]);
     assert_eq!(w.receive("35=0|34=6"), Verdict::Held);
     assert_eq!(w.sent(), [""; 0]);
-    // A counterparty that leaves the field out gets a ResendRequest(2).
+    // A counterparty that omits the field gets a ResendRequest(2).
     let mut w = acceptor();
     assert_eq!(w.receive("35=A|34=5|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent().len(), 2);
-    // A reset makes it void.
+    // A reset makes the field void.
     let mut w = acceptor();
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y|789=900"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y|789=2"]);
-    // Switched off, it is passed over.
+    // When switched off, the field is ignored.
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
     assert_eq!(logon(&mut w, 1, 900), Verdict::LoggedOn);
 }
@@ -459,7 +460,7 @@ fn next_expected_of_an_acceptor_is_honoured() {
     }
 }
 
-/// A failed logon does not change the numbers of an operator; a refusal uses no number.
+/// A failed logon does not change an operator's numbers; a refusal consumes no number.
 #[test]
 fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
     for (set, expected) in [(None, (1, 1)), (Some(7), (1, 7))] {
@@ -470,7 +471,7 @@ fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
         w.disconnect();
         assert_eq!(numbers(&w), (1, 1));
         w.connect();
-        // While a connection is up too.
+        // While a connection is up, too.
         if let Some(next) = set {
             w.session.set_next_num_out(next);
         }

@@ -1,4 +1,4 @@
-//! Every cause for which a Logon(A) is refused: its number, its words, and who hears them.
+//! Every cause for refusing a Logon(A): number, text, and recipient of the reason.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::cases::counterparty::World;
 const FIX44: BeginString = BeginString::Fix44;
 const FIXT11: BeginString = BeginString::Fixt11;
 
-/// The Logon(A) is refused for this cause. Logout(5) says it, or nothing is sent.
+/// Checks that the Logon(A) is refused for this cause. Logout(5) states the cause, or nothing is
+/// sent.
 fn check(
     (role, version): (Role, BeginString),
     change: impl FnOnce(&mut Config),

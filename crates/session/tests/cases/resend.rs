@@ -1,4 +1,4 @@
-//! The switches about asking for lost messages, and answering those who ask.
+//! Settings about requesting lost messages, and about answering requests.
 
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ fn defaults() {
     assert_eq!(ResendConfig::default(), DEFAULT);
 }
 
-/// The ResendRequest(2) when messages 2 to 8 are missing, and while they arrive.
+/// Checks the ResendRequest(2)s when messages 2 to 8 are missing, and while they arrive.
 #[test]
 fn requests_in_parts_with_open_or_closed_end() {
     let part = ResendConfig { request_max: 3, ..DEFAULT };
@@ -75,7 +75,7 @@ fn each_early_message_asks_again_where_that_is_wanted() {
     }
 }
 
-/// By a timer of its own: nobody sends anything, and there are no heartbeats.
+/// A separate timer repeats the request, without inbound messages or heartbeats.
 #[test]
 fn an_unanswered_request_is_repeated() {
     for (repeat_after, expected) in [(0, 0), (7, 3)] {
@@ -164,26 +164,27 @@ fn a_duplicate_without_its_original_time() {
         let mut w = active(ResendConfig { orig_sending_time_required, ..DEFAULT });
         assert_eq!(w.receive("35=D|34=2|43=Y|11=a"), verdict);
         assert_eq!(w.sent().len(), rejects);
-        // One that is there is looked at all the same.
+        // If the field is present, it is still checked.
         w.takes("35=D|34=3|43=Y|122=20261121-12:00:09|11=a");
         assert!(w.sent()[0].contains("|371=122|372=D|373=10|"));
     }
 }
 
-/// How a counterparty answers a ResendRequest(2) where it has nothing to send again.
+/// How a counterparty answers a ResendRequest(2) if it has nothing to resend.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
-    /// NewSeqNo(36) is the number behind the last one that is covered.
+    /// NewSeqNo(36) is the number after the last covered one.
     Behind,
-    /// At the end of a part NewSeqNo(36) is EndSeqNo(16) itself, which is then not covered: some
-    /// engines do so.
+    /// At the end of a part, NewSeqNo(36) equals EndSeqNo(16), which is then not covered. Some
+    /// engines do this.
     AtEnd,
 }
 
 /// A counterparty has sent `last` messages: some arrived early, the others were lost. The
 /// counterparty answers each ResendRequest(2) at once, and the session never waits for a timer.
 ///
-/// Bits of `applications` and `early` say which messages are the application's, and which came.
+/// Bits of `applications` mark application messages; bits of `early` mark messages that arrived
+/// early.
 fn recovers_at_once(resend: ResendConfig, last: u64, applications: u64, early: u64, fill: Fill) {
     let what = format!("{resend:?} {applications:b} {early:b} {fill:?}");
     let mut w = active(resend);

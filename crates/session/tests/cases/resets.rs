@@ -1,4 +1,4 @@
-//! The page of the book about resets, made from [`Reset::on`] alone.
+//! The book's page about resets, generated from [`Reset::on`].
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use transfix_session::{Reset, ResetEvent};
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// The meaning of a state, and its place in the picture.
+/// Returns the meaning of a state, and its position in the diagram.
 const fn told(reset: Reset) -> (&'static str, (i32, i32)) {
     match reset {
         Reset::Settled => ("Both sides agree on the numbers, as far as we know.", (480, 60)),
@@ -114,7 +114,8 @@ fn picture() -> String {
     svg
 }
 
-/// A bow from box to box, to the left of the straight line, so that the way back is another one.
+/// Draws a curve from box to box, left of the straight line, so that the way back is a separate
+/// curve.
 fn arrow(svg: &mut String, (x0, y0): (i32, i32), (x1, y1): (i32, i32), names: &[String]) {
     let (dx, dy) = (f64::from(x1 - x0), f64::from(y1 - y0));
     let length = dx.hypot(dy);

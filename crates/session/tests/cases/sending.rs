@@ -1,4 +1,4 @@
-//! The switches about what we send and take besides the standard's exchange.
+//! Settings about sent and accepted messages beyond the standard's exchange.
 
 use std::time::Duration;
 
@@ -78,7 +78,7 @@ fn a_silent_end() {
         let bad = Verdict::Disconnect(Disconnect::CompId);
         assert_eq!(w.receive("35=0|34=2|49=WHO") == bad, silent);
         assert_eq!(w.sent().len(), 1 + answers);
-        // Theirs is answered all the same.
+        // The counterparty's Logout(5) is still answered.
         let mut w = active();
         assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
         assert_eq!(w.sent(), ["35=5|34=2"]);
@@ -106,8 +106,8 @@ fn a_header_of_the_applications_choice() {
     assert_eq!(send(&mut w, seven), (Err(SendError::LoggingOut), 0, vec![]));
 }
 
-/// MaxMessageSize(383) of the counterparty limits all messages of the application. A refused
-/// message has no effect: the next heartbeat is sent.
+/// MaxMessageSize(383) of the counterparty limits all application messages. A refused message has
+/// no effect: the next heartbeat is sent.
 #[test]
 fn what_is_too_long_is_not_sent() {
     let mut w = World::active_with(BeginString::Fix44, |_| ());

@@ -203,7 +203,7 @@ fn resend_requests() {
     let ask = |w: &mut World, n: u64, range: &str| w.receive(&format!("35=2|34={n}|{range}"));
     assert_eq!(ask(&mut w, 2, "7=1|16=0"), Verdict::Resend { begin: 1, end: 3 });
     assert_eq!(ask(&mut w, 3, "7=2|16=2"), Verdict::Resend { begin: 2, end: 2 });
-    // Above a gap it is answered at once, and ours goes out too.
+    // A request above a gap is answered at once, and our own request is sent too.
     assert_eq!(ask(&mut w, 8, "7=1|16=0"), Verdict::Resend { begin: 1, end: 4 });
     assert_eq!(w.sent(), ["35=2|34=4|7=4|16=0"]);
     w.session.gap_fill(w.now, 1, 2, &mut w.out);
@@ -226,7 +226,8 @@ fn resend_requests() {
     assert_eq!(w.session.next_num_out(), 5);
 }
 
-/// The counterparty waits for messages that never were: it is told so, and the operator too.
+/// The counterparty requests messages that never existed: both the counterparty and the operator
+/// are informed.
 #[test]
 fn resend_requests_for_numbers_never_sent() {
     let fault = Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO);
@@ -243,7 +244,7 @@ fn resend_requests_for_numbers_never_sent() {
             assert_eq!(w.session.next_num_in(), 3, "its number counts");
         });
     }
-    // Above a gap its turn comes later.
+    // Above a gap the request is processed later.
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=2|34=3|7=9|16=0"), Verdict::Held);
     assert_eq!(w.sent(), ["35=2|34=2|7=2|16=0"]);
@@ -253,7 +254,7 @@ fn resend_requests_for_numbers_never_sent() {
     assert!(w.sent()[0].starts_with("35=3|34=3|45=3|371=7|372=2|373=5"));
 }
 
-/// SessionStatus(1409) is a field of FIX 5.0: FIX 4.4 knows no such tag.
+/// SessionStatus(1409) is a field of FIX 5.0 and unknown to FIX 4.4.
 #[test]
 fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
     let dictionary = transfix_dictionary::standard("FIX44").unwrap();
@@ -275,7 +276,7 @@ fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
         assert!(matches!(remark, Some(Remark::FaultyLogout(_))), "{remark:?}");
         assert_eq!(w.session.next_num_in(), 3, "its number counts");
     }
-    // The sender matters all the same.
+    // The sender is still checked.
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=5|34=2|49=WHO"), Verdict::Handled);
     assert!(w.sent()[0].starts_with("35=3|34=2|45=2|371=49|372=5|373=9"));
@@ -382,7 +383,7 @@ fn validation_rejects_count_and_say_why() {
     );
 }
 
-/// FIXT: ApplVerID(1128) says which version a message is of, where it is not the session's.
+/// FIXT: ApplVerID(1128) names the version of a message that is not the session's default.
 #[test]
 fn messages_of_several_versions_are_validated_by_their_own() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
@@ -391,7 +392,7 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
     w.session.set_version_rules(vec![(b"4"[..].into(), rules("FIX42"))]);
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
-    // MaturityDay(205) is gone since 4.4; MatchIncrement(1089) is new in 5.0.
+    // MaturityDay(205) was removed after FIX 4.4; MatchIncrement(1089) is new in 5.0.
     let cases = [
         ("", "205=4", false),
         ("1128=9|", "205=4", false),
@@ -408,13 +409,13 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     }
 }
 
-/// FIXT: no message is judged by another version than the one it names.
+/// FIXT: a message is validated only by the version that it names.
 #[test]
 fn a_version_that_the_session_does_not_have_is_rejected() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
     let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
-    // The version of the message, and the field that is blamed for it.
+    // The version of the message, and the field that is reported.
     let cases = [
         ("1128=3|", Some(1128)),
         ("1128=10|", Some(1128)),
@@ -446,13 +447,13 @@ fn a_version_that_the_session_does_not_have_is_rejected() {
                 None => assert_eq!((verdict, sent), (Verdict::Deliver, vec![]), "{version}"),
             }
         }
-        // The session layer has a version of its own.
+        // The session layer has a separate version.
         assert_eq!(w.receive("35=0|34=12|1128=3"), Verdict::Handled);
         assert_eq!(w.sent(), Vec::<String>::new());
     }
 }
 
-/// FIXT: DefaultCstmApplVerID(1408) of the Logon(A) holds for messages that name no version.
+/// FIXT: DefaultCstmApplVerID(1408) of the Logon(A) applies to messages that name no version.
 #[test]
 fn a_custom_version_may_be_the_default() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
@@ -462,7 +463,7 @@ fn a_custom_version_may_be_the_default() {
         w.takes(&format!("35=A|34=1|98=0|108=30|1137=9{default}"));
         w.session.set_rules(Some(rules("FIX50SP2")), Checks::default());
         w.session.set_version_rules(vec![(b"OLD"[..].into(), rules("FIX42"))]);
-        // MaturityDay(205) is gone since 4.4.
+        // MaturityDay(205) was removed after FIX 4.4.
         let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30|205=4";
         assert_eq!(w.receive(&format!("35=D|34=2|{order}")), expected);
     }
@@ -519,7 +520,7 @@ fn rejects_carry_the_route_back() {
     );
 }
 
-/// Nothing that a counterparty may send comes back as a wrong message of ours: in all switches.
+/// With any settings, no input of a counterparty makes us send an invalid message.
 #[test]
 fn values_that_are_echoed_may_be_empty() {
     all_versions(|mut w| {
@@ -554,7 +555,7 @@ fn values_that_are_echoed_may_be_empty() {
     });
 }
 
-/// A frame that no writer of ours would write.
+/// Returns a frame that our writer would never produce.
 fn raw_frame(w: &World, msg_type: &str, rest: &str) -> Vec<u8> {
     let sound = w.frame(&format!("35=0|{rest}"));
     String::from_utf8(sound).unwrap().replace("\x0135=0\x01", &format!("\x01{msg_type}\x01")).into()
@@ -585,7 +586,7 @@ fn each_reject_names_the_tag() {
     });
 }
 
-/// FIXT: every version of the standard may be in one session, and is compiled when it comes.
+/// FIXT: a session may use every version of the standard. The rules are compiled on first use.
 #[test]
 fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
@@ -603,7 +604,7 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
         version.dictionary().filter(|name| *name != "FIX43").map(rules)
     })));
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
-    // MaturityDay(205) is gone since 4.4; SelfMatchPreventionInstruction(2964) came
+    // MaturityDay(205) was removed after FIX 4.4; SelfMatchPreventionInstruction(2964) was added
     // long after 5.0.
     let cases = [
         ("", "205=4", false),
@@ -629,7 +630,7 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     assert_eq!(*asked.lock().unwrap(), [4, 5], "once each, and none that is listed or no version");
 }
 
-/// Our numbers have begun again, and the counterparty did not know so yet.
+/// Our numbers have restarted, but the counterparty did not know this yet.
 #[test]
 fn a_resend_request_of_before_a_reset_is_no_fault() {
     let mut w = World::active(BeginString::Fix44);

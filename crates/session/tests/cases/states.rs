@@ -1,7 +1,7 @@
-//! Every state with every event, as the session really answers: the book's page of states.
+//! Every state with every event, from the session's actual behavior: the book's page of states.
 //!
-//! A cell is played, not looked up: the session is brought into the state, the event happens, and
-//! what it then sends, decides and has become is written down. `cargo xtask docs` writes the page.
+//! Each cell is played: the test brings the session into the state and triggers the event. The cell
+//! lists the sent messages, the verdict and the new state. `cargo xtask docs` writes the page.
 
 use std::fmt::Write;
 
@@ -11,18 +11,17 @@ use crate::cases::counterparty::World;
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// Brings a new session into a state, from which `next` is the number expected.
+/// Brings a new session into a state; `next` is the expected number.
 struct Start {
     name: &'static str,
     what: &'static str,
     make: fn() -> World,
 }
 
-/// How the counterparty, the clock or we ourselves go on.
+/// An event: an action of the counterparty, of the clock, or of our side.
 struct Happening {
     what: &'static str,
-    /// The source in the standard: the section of FIX Session Layer, and the number of its test
-    /// case.
+    /// Reference to the standard: section of FIX Session Layer, and number of the test case.
     rule: &'static str,
     happen: fn(&mut World) -> Option<Verdict>,
 }
@@ -88,7 +87,7 @@ const STARTS: &[Start] = &[
     },
 ];
 
-/// A message with the expected number plus `ahead`.
+/// Receives a message with the expected number plus `ahead`.
 fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verdict> {
     let seq = w.session.next_num_in().checked_add_signed(ahead).unwrap_or(0);
     Some(w.receive(&format!("35={msg_type}|34={seq}{rest}")))
@@ -96,7 +95,7 @@ fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verd
 
 const LOGON: &str = "|98=0|108=30";
 
-/// The first so many do not need a link.
+/// The first `OWN` events need no link.
 const OWN: usize = 4;
 
 const HAPPENINGS: &[Happening] = &[
@@ -290,7 +289,7 @@ const HAPPENINGS: &[Happening] = &[
     },
 ];
 
-/// The text of one cell of the matrix.
+/// Returns the text of one cell of the table.
 fn play(start: &Start, happening: &Happening) -> String {
     let mut w = (start.make)();
     let mut verdict = (happening.happen)(&mut w);
@@ -336,7 +335,7 @@ fn page() -> String {
         write!(page, "\n## {}\n\n{}.\n\n", start.name, capital(start.what)).unwrap();
         page.push_str("| what happens | state then | next | the session | rule |\n");
         page.push_str("|---|---|---|---|---|\n");
-        // Without a link nothing comes in.
+        // Without a link no message arrives.
         let linked = start.name != "Disconnected";
         for happening in HAPPENINGS.iter().take(if linked { HAPPENINGS.len() } else { OWN }) {
             let (what, rule) = (happening.what, happening.rule);
@@ -351,7 +350,7 @@ fn capital(text: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Where each state stands in the picture.
+/// Returns the position of each state in the diagram.
 const fn place(state: State) -> (i32, i32) {
     match state {
         State::Disconnected => (120, 200),
@@ -362,7 +361,7 @@ const fn place(state: State) -> (i32, i32) {
     }
 }
 
-/// The picture, from [`State::on`] alone.
+/// Returns the diagram, generated from [`State::on`].
 fn picture() -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1020 440\" \
@@ -373,7 +372,7 @@ fn picture() -> String {
     );
     for from in State::ALL {
         for event in Event::ALL {
-            // Whatever happens, losing the link leads back; only that way out is not drawn.
+            // Losing the link always leads back to Disconnected; these arrows are not drawn.
             let Some(to) = from.on(event).filter(|to| *to != State::Disconnected) else { continue };
             arrow(&mut svg, from, to, event);
         }
@@ -397,7 +396,7 @@ fn picture() -> String {
     svg
 }
 
-/// An arrow between the edges of two boxes, or a loop over one.
+/// Draws an arrow between the edges of two boxes, or a loop at one box.
 fn arrow(svg: &mut String, from: State, to: State, event: Event) {
     let ((x0, y0), (x1, y1)) = (place(from), place(to));
     let (path, x, y) = if from == to {

@@ -1,4 +1,4 @@
-//! The switches about heartbeats and silence.
+//! Settings about heartbeats and silence.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use transfix_session::{BeginString, Disconnect, LogonFault, Role, TimingConfig, 
 
 use crate::cases::counterparty::{SECOND, World};
 
-/// Seconds of silence at which something other than a Heartbeat(0) happens, until the end.
+/// Returns the seconds of silence at which something other than a Heartbeat(0) happens, until the
+/// end.
 fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
     let mut w = World::active_with(BeginString::Fix44, |config| config.timing = timing);
     let mut seen = Vec::new();
@@ -26,7 +27,7 @@ fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
     seen
 }
 
-/// Products and sums of what the settings and the counterparty may say at the most.
+/// Products and sums of the largest values from the settings and the counterparty.
 #[test]
 fn the_longest_times_do_not_overflow() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
@@ -75,7 +76,7 @@ fn silence_by_policy() {
     check(|t| t.watch_silence = false, &[]);
 }
 
-/// The answer to a Logon(A) that asks for 30 s, and the verdict.
+/// Returns the verdict and the answer to a Logon(A) that asks for 30 s.
 fn answer(change: impl FnOnce(&mut TimingConfig)) -> (Verdict, String) {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.protocol.heart_bt_int = Duration::from_secs(7);
@@ -122,7 +123,7 @@ fn an_initiator_may_insist_on_its_interval() {
     }
 }
 
-/// The application has taken longer to judge the Logon(A) than the counterparty may be silent.
+/// The application takes longer to judge the Logon(A) than the counterparty may be silent.
 #[test]
 fn the_wait_for_the_application_is_no_silence() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());

@@ -40,7 +40,7 @@ fn everything(config: &mut Config) {
     }
 }
 
-/// Makes a session of this version write all that it can.
+/// Makes a session of this version write all message types.
 fn write_all(begin_string: BeginString) -> Vec<u8> {
     let mut initiator = World::new(Role::Initiator, begin_string, everything);
     let mut w = World::new(Role::Acceptor, begin_string, everything);
