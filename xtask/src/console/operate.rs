@@ -1,4 +1,4 @@
-//! The actions of an operator: the operator logs in, looks for a session, acts, and is refused.
+//! Operator actions: log-in, search for a session, actions, and refusals.
 
 use serde_json::json;
 
@@ -8,17 +8,17 @@ use super::desk::PASSWORD;
 
 type Said = Result<String, String>;
 
-/// Nothing was measured.
+/// The result of a part without measurements.
 const GOOD: Said = Ok(String::new());
-/// A row of the table of sessions that is seen.
+/// The visible rows of the table of sessions.
 const ROWS: &str = "[...document.querySelectorAll('.grid-body .grid-row:not([hidden])')]";
 
-/// The address of a page of this session.
+/// Returns the address of a page of this session.
 pub(super) fn of_session(stage: &Stage<'_>, name: &str, rest: &str) -> String {
     format!("{}/#/session/FIX.4.4%3AVENUE-%3E{name}{rest}", stage.desk.url)
 }
 
-/// Logs in as this user, and opens the address.
+/// Logs in as this user and opens the address.
 pub(super) fn enter(stage: &Stage<'_>, user: &str, url: &str) -> Result<(), String> {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
@@ -51,12 +51,12 @@ pub(super) fn log_in(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// Problems first, a filter, an order by each column.
+/// Checks the table: problems first, a filter, and sorting by each column.
 pub(super) fn table(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     enter(stage, "operator", &format!("{}/#/sessions", stage.desk.url))?;
     browser.until("document.querySelector('.count').textContent.includes('46 of 46')")?;
-    // FULL fails once it has taken what its store holds.
+    // FULL fails when its store is full.
     browser.until(&format!("{}.includes('VENUE->FULL')", first()))?;
     browser.text("⚠ store failed")?;
     browser.text("Username(553) or Password(554) is wrong")?;
@@ -83,12 +83,13 @@ pub(super) fn table(stage: &Stage<'_>) -> Said {
     browser.click("[data-sort=id]")?;
     browser.until(&format!("{}.includes('VENUE->SECURE')", first()))?;
     browser.click("[data-sort=problem]")?;
-    // Rates come from the second answer on.
+    // Rates are shown from the second answer on.
     browser.until(&format!("{ROWS}.some((row) => /[1-9]/.test(row.children[4].textContent))"))?;
     GOOD
 }
 
-/// The text of the upper row: the one that stands highest, whatever its place in the page.
+/// Returns a script for the text of the topmost visible row, independent of the order in the
+/// document.
 fn first() -> String {
     format!(
         "{ROWS}.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)[0]
@@ -96,7 +97,8 @@ fn first() -> String {
     )
 }
 
-/// Text(58) of a counterparty stays text: in the table, on the page, among events.
+/// Checks that Text(58) of a counterparty stays plain text: in the table, on the page, and among
+/// events.
 pub(super) fn hostile_text(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     let is_text = |place: &str| {
@@ -120,14 +122,14 @@ pub(super) fn hostile_text(stage: &Stage<'_>) -> Said {
     browser.text("VENUE->LEFT")?;
     browser.open(&of_session(stage, "LINE", "/messages?msg_type=B"))?;
     browser.text("58=<b>bold</b>")?;
-    // The browser itself forbids to make HTML of text.
+    // The browser itself forbids turning text into HTML.
     let tried = "try { document.body.innerHTML = '<img src=x>'; return 'done'; } \
                  catch (error) { return error.name; }";
     match browser.run(tried)?.as_str() {
         Some("TypeError") => {}
         other => return Err(format!("innerHTML is not forbidden: {other:?}")),
     }
-    // It has said so in its log, which is read here.
+    // This reads the violation that the browser has logged.
     let _ = browser.has_no_complaint();
     GOOD
 }
@@ -154,7 +156,7 @@ pub(super) fn actions(stage: &Stage<'_>) -> Said {
     browser.text("TestRequest(1)")?;
     browser.open(&of_session(stage, "FIRM0003", "/messages?text=lunch"))?;
     browser.text("58=lunch")?;
-    // An initiator goes to another destination, and back.
+    // The initiator switches to another destination and back.
     browser.open(&of_session(stage, "BROKER", ""))?;
     browser.until("document.querySelectorAll('.destinations li').length === 2")?;
     browser.click(".destinations li:first-child button")?;
@@ -181,7 +183,7 @@ pub(super) fn dangerous(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// A refusal of the engine is shown with its numbers, and the form stays.
+/// Checks that a refusal of the engine is shown with its numbers, and that the form stays.
 pub(super) fn refused(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     enter(stage, "operator", &of_session(stage, "FIRM0008", ""))?;
@@ -202,7 +204,7 @@ pub(super) fn refused(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// Which of the actions of a session are off for this user.
+/// Returns the session actions that are disabled for this user.
 fn off(browser: &Browser) -> Result<(u64, u64), String> {
     browser.until("document.querySelector('[data-action=send]')")?;
     let count = |rest: &str| {
@@ -232,7 +234,7 @@ pub(super) fn roles(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// Which events the program tells, and new files of its logs: an administrator's alone.
+/// Event levels and log rotation, which only administrators may change.
 pub(super) fn levels(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     let (events, engine) =
@@ -256,7 +258,7 @@ pub(super) fn levels(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// From the log-in to an action and back, without a mouse.
+/// From log-in to an action and back, without a mouse.
 pub(super) fn keyboard(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
@@ -294,7 +296,7 @@ pub(super) fn keyboard(stage: &Stage<'_>) -> Said {
     browser.until("document.activeElement.name === 'id'")?;
     browser.keys(key::ENTER)?;
     browser.text("Done: Send TestRequest(1)")?;
-    // The dialog gives the focus back to its button.
+    // Closing the dialog returns the focus to its button.
     browser.until("document.activeElement.dataset.action === 'test_request'")?;
     browser.keys(key::ESCAPE)?;
     browser.until("location.hash === '#/sessions'")?;
@@ -326,7 +328,7 @@ pub(super) fn expired(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// A session is gone when its name was typed.
+/// Removes a session after its name was typed.
 pub(super) fn remove(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0007", ""))?;
@@ -341,7 +343,7 @@ pub(super) fn remove(stage: &Stage<'_>) -> Said {
     GOOD
 }
 
-/// Stops the engine, after the wrong word, and sees that it has gone.
+/// Stops the engine, first with a wrong confirmation, and checks that it stopped.
 pub(super) fn stop(stage: &Stage<'_>) -> Said {
     let browser = stage.browser;
     enter(stage, "administrator", &format!("{}/#/engine", stage.desk.url))?;

@@ -1,4 +1,4 @@
-//! The blocks of COMPARE.md: the records by engine, and where another engine is ahead.
+//! The blocks of COMPARE.md: records by engine, and figures in which another engine is ahead.
 
 use serde_json::Value;
 
@@ -6,16 +6,16 @@ use super::Records;
 use super::scenarios::{ratio, without_place};
 use super::tables::{COLUMNS, PEERS, number, recorded};
 
-/// In place of a ratio whose interval says next to nothing.
+/// Replaces a ratio whose interval is too wide.
 const NOT_MEASURABLE: &str = "not measurable here";
 
-/// The acceptors of other engines in a run.
+/// Returns the acceptors of other engines in a run.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
     let series = run["series"].as_array().into_iter().flatten();
     series.filter(|series| series["kind"] == "peer-acceptor")
 }
 
-/// `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
+/// Returns `ironfix 0.5.1` of `ironfix 0.5.1, file, validation`.
 fn engine(series: &Value) -> Option<&str> {
     series["name"].as_str()?.split(", ").next()
 }
@@ -24,7 +24,7 @@ fn runs<'a>(records: &[&'a Value]) -> Vec<&'a Value> {
     records.iter().filter_map(|record| record["runs"].as_array()).flatten().collect()
 }
 
-/// The ratio with its interval, unless the interval spans more than a factor of two.
+/// Returns the ratio with its interval, unless the interval spans more than a factor of two.
 fn measurable(to_ours: &Value, field: &str) -> Option<String> {
     let between = &to_ours[format!("{field}_between")];
     match between[1].as_f64()? > 2.0 * between[0].as_f64()? {
@@ -33,8 +33,8 @@ fn measurable(to_ours: &Value, field: &str) -> Option<String> {
     }
 }
 
-/// For each engine, how many times as long as ours its acceptor takes, asked by the same client:
-/// with validation where it has one.
+/// Returns the time of each engine's acceptor relative to ours, with the same client. The run with
+/// validation is used if there is one.
 pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
     let columns: Vec<(&str, &Value)> = [("S4a", echo), ("S5", round_trip)]
         .into_iter()
@@ -55,7 +55,7 @@ pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
     for name in names {
         let mut cells = vec![name.to_owned()];
         for (_, run) in &columns {
-            // The one with validation comes first.
+            // The run with validation comes first.
             let series = acceptors(run).find(|series| engine(series) == Some(name));
             let to_ours = series.map_or(&Value::Null, |series| &series["to_ours"]);
             let times = |field: &str| measurable(to_ours, field).unwrap_or_else(|| "–".to_owned());
@@ -69,7 +69,7 @@ pub(super) fn engines(echo: &Value, round_trip: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// All recorded figures in which another engine is ahead of ours.
+/// Returns all recorded figures in which another engine is ahead of ours.
 pub(super) fn ahead(records: &Records) -> Option<String> {
     let mut lines = Vec::new();
     for (scenario, record) in [("S4a", &records.echo), ("S5", &records.round_trip)] {
@@ -93,7 +93,7 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
                             .push(format!("{scenario} `{configuration}`, {field}: {name} {said}."));
                     }
                 }
-                // A tenth is what runs differ by.
+                // Differences below a tenth are noise.
                 if cpu(series)? * 10 < cpu(ours)? * 9 {
                     let us = cpu(series)? as f64 / 1e3;
                     spares.push(format!("{name} {us:.1}"));
@@ -170,7 +170,7 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
                 ("paced", "cpu_ns_per_order", "CPU ns an order at the steady pace", false),
             ] {
                 let figure = |engine: &str| side(engine)[load][field].as_f64();
-                // One that was not run is ahead in nothing.
+                // An engine that was not run cannot be ahead.
                 let (Some(theirs), Some(ours)) = (figure("quickfix"), figure("transfix")) else {
                     continue;
                 };
