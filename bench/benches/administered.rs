@@ -46,7 +46,7 @@ fn main() {
         let (mut off, mut on) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         let mut looks = 0;
         for round in 0..ROUNDS {
-            // The first side changes from round to round.
+            // The first side alternates between rounds.
             let mut times = [(0.0, 0.0); 2];
             for n in [round % 2, (round + 1) % 2] {
                 let (ns, looked) = slice(mode, n == 1);
@@ -68,7 +68,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds of each round trip, sorted, and how often somebody has looked.
+/// Returns the sorted round trips in nanoseconds, and the number of administration requests.
 fn slice(mode: Mode, is_on: bool) -> (Vec<u64>, usize) {
     let dir = TempDir::new();
     let mut settings = side::acceptor("CLIENT");
@@ -107,7 +107,7 @@ fn percentile(sorted: &[u64], percent: usize) -> f64 {
     sorted[sorted.len() * percent / 100] as f64 / 1_000.0
 }
 
-/// Those who look on.
+/// The clients of the administration.
 struct Audience {
     is_over: Arc<AtomicBool>,
     looks: Arc<AtomicUsize>,
@@ -157,7 +157,7 @@ impl Audience {
         Self { is_over, looks, threads, _server: server }
     }
 
-    /// Says how often they have looked.
+    /// Stops the clients and returns the number of their requests.
     fn leaves(self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads {

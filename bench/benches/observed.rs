@@ -46,7 +46,7 @@ fn main() {
             for (beside, (p50, p99)) in ALL.into_iter().zip(&mut found) {
                 let (mut ns, looks) = client.slice(beside);
                 ns.sort_unstable();
-                // The first one warms up.
+                // The first round is a warm-up.
                 if round > 0 {
                     p50.push(ns[ns.len() / 2]);
                     p99.push(ns[ns.len() * 99 / 100]);
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// A client of a venue of one session.
+/// A client of a venue with one session.
 struct Client {
     venue: Engine,
     socket: TcpStream,
@@ -91,7 +91,7 @@ impl Client {
         client
     }
 
-    /// Sends one message and waits for the answer, which comes in one piece.
+    /// Sends one message and waits for the answer, which arrives in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
@@ -101,7 +101,7 @@ impl Client {
         assert!(self.socket.read(&mut answer).unwrap() > 0, "the venue has closed");
     }
 
-    /// Nanoseconds of each round trip, and how often the thread beside them has looped.
+    /// Returns the nanoseconds of each round trip, and the loop count of the thread beside them.
     fn slice(&mut self, beside: Beside) -> (Vec<u64>, u64) {
         let is_over = Arc::new(AtomicBool::new(false));
         let session = self.venue.sessions().next().unwrap();

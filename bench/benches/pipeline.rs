@@ -25,7 +25,7 @@ fn main() {
     for round in 0..ROUNDS {
         for (limit, took) in LIMITS.into_iter().zip(&mut took) {
             let ns = run(limit);
-            // The first one warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 took.push(ns);
             }
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds from one order to the next.
+/// Returns the nanoseconds from one order to the next.
 fn run(limit: u32) -> f64 {
     let dir = TempDir::new();
     let mut settings = side::acceptor("CLIENT");

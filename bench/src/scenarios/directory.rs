@@ -1,4 +1,4 @@
-//! `transfix bench report`: a page of all runs whose files a directory has.
+//! `transfix bench report`: creates a page of all runs in a directory.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(crate) struct ReportArgs {
     dir: PathBuf,
 }
 
-/// Makes the page.
+/// Creates the page.
 pub(crate) fn report(args: &ReportArgs) -> ExitCode {
     let done = read(&args.dir).and_then(|runs| {
         let Runs { round_trips, throughput, router, micro } = &runs;
@@ -39,7 +39,7 @@ pub(crate) fn report(args: &ReportArgs) -> ExitCode {
     ended("report", done)
 }
 
-/// The end of a verb.
+/// Prints a failure of a verb, and returns the exit code.
 pub(super) fn ended(verb: &str, done: Result<(), String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -50,7 +50,7 @@ pub(super) fn ended(verb: &str, done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// The runs of a directory, or the one of a file, in the order of scenarios and configurations.
+/// Reads the runs of a directory or of one file, in the order of scenarios and configurations.
 pub(super) fn read(path: &Path) -> Result<Runs, String> {
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut files = vec![path.to_owned()];
@@ -88,7 +88,7 @@ pub(super) fn read(path: &Path) -> Result<Runs, String> {
     Ok(runs)
 }
 
-/// Where a run stands among the scenarios, and its configuration among those of the page.
+/// Returns a run's position among the scenarios, and its configuration's position on the page.
 fn place(run: &Report) -> (usize, usize, String) {
     let page = PAGES.iter().position(|page| page.scenario == run.scenario);
     let column = page.and_then(|page| {

@@ -12,21 +12,21 @@ use super::report::{Kind, Machine, Report, Series, us};
 use super::summary::Estimate;
 use super::svg::{Axis, COLORS, Chart, Line, escaped};
 
-/// The runs of which the page is made.
+/// The runs on the page.
 #[derive(Default)]
 pub(super) struct Runs {
     /// Round trips, in the order of the scenarios.
     pub(super) round_trips: Vec<Report>,
-    /// `throughput.json`, as that scenario prints it.
+    /// `throughput.json`, as printed by that scenario.
     pub(super) throughput: Option<serde_json::Value>,
-    /// `router.json`, as that scenario prints it.
+    /// `router.json`, as printed by that scenario.
     pub(super) router: Option<serde_json::Value>,
-    /// The measurements in memory, by the number of their scenario.
+    /// The measurements in memory, by scenario number.
     pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
 
 impl Runs {
-    /// Returns the machines of the runs, with the build of the program; each once.
+    /// Returns the distinct machines of the runs, with the program's build.
     fn machines(&self) -> BTreeSet<String> {
         let others = self.micro.values().chain(&self.router).chain(&self.throughput);
         let others = others.filter_map(|run| Machine::deserialize(&run["machine"]).ok());
@@ -37,7 +37,7 @@ impl Runs {
 
 const STYLE: &str = include_str!("report.css");
 
-/// The moment, as readers write it: `2026-11-23 18:56`.
+/// Returns the time in readable form: `2026-11-23 18:56`.
 fn moment(recorded: &str) -> String {
     let part = |from: usize, to: usize| recorded.get(from..to).unwrap_or("?");
     format!("{}-{}-{} {}", part(0, 4), part(4, 6), part(6, 8), part(9, 14))
@@ -51,7 +51,7 @@ fn style() -> String {
     style
 }
 
-/// The whole page.
+/// Returns the whole page.
 pub(super) fn page(runs: &Runs) -> String {
     let mut body = String::new();
     let by_page = |page: &Page| {
@@ -196,7 +196,7 @@ fn line(n: usize, series: &Series, points: Vec<(f64, f64)>) -> Line {
     Line { points, color: n, dashed: series.kind == Kind::Floor }
 }
 
-/// Latency over percentile, stretched towards the worst.
+/// Draws latency over percentile, stretched towards the worst.
 fn percentiles(series: &[&Series]) -> Chart<'static> {
     let total = |series: &Series| series.seen.iter().map(|(_, count)| count).sum::<u64>();
     let least = series.iter().map(|series| total(series)).min().unwrap_or(1).max(10) as f64;
@@ -237,7 +237,7 @@ fn percentiles(series: &[&Series]) -> Chart<'static> {
     }
 }
 
-/// Share of the round trips by their time, up to where the slowest hundredth begins.
+/// Draws the distribution of round trips, up to the slowest hundredth.
 fn histograms(series: &[&Series]) -> Chart<'static> {
     let all: Vec<_> = series
         .iter()
@@ -246,12 +246,11 @@ fn histograms(series: &[&Series]) -> Chart<'static> {
     histogram("How often each latency was seen", &all)
 }
 
-/// The values of one series with how often they were seen, the highest that is shown, and whether
-/// it is a floor.
+/// The values of a series with their counts, the highest shown value, and true for a floor.
 type Seen<'s> = (&'s [(u64, u64)], u64, bool);
 
 fn histogram<'t>(title: &'t str, all: &[Seen<'_>]) -> Chart<'t> {
-    /// Steps of a decade.
+    /// Steps per decade.
     const STEPS: f64 = 40.0;
     let lines: Vec<Line> = all
         .iter()
@@ -289,7 +288,7 @@ fn ratio_cell(ratio: Estimate) -> String {
     format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.low, ratio.high)
 }
 
-/// The settings of all configurations, a column each.
+/// Writes the settings of all configurations, one column each.
 fn settings(body: &mut String, runs: &[&Report]) {
     let mut names: Vec<String> = Vec::new();
     let columns: Vec<BTreeMap<String, String>> = runs

@@ -1,19 +1,19 @@
-//! Charts of report.html: lines over two axes as SVG, coloured by the page's style sheet, so that
-//! they follow its light and its dark form.
+//! Charts of report.html: lines over two axes as SVG. The page's style sheet colors them, in light
+//! and dark mode.
 
 use std::fmt::Write;
 
-/// Colours of lines, in turn.
+/// Number of line colors, used in turn.
 pub(super) const COLORS: usize = 8;
 
-/// Text as it may stand in an element or an attribute.
+/// Escapes text for an element or an attribute.
 pub(super) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }
 
 /// A chart.
 pub(super) struct Chart<'a> {
-    /// The content of the picture, for readers who cannot see it.
+    /// Description of the chart for readers who cannot see it.
     pub(super) title: &'a str,
     /// Names of the axes.
     pub(super) axes: [&'a str; 2],
@@ -22,11 +22,11 @@ pub(super) struct Chart<'a> {
     pub(super) lines: Vec<Line>,
 }
 
-/// One line; its number gives its colour.
+/// One line; its index gives its color.
 pub(super) struct Line {
     pub(super) points: Vec<(f64, f64)>,
     pub(super) color: usize,
-    /// True if it is dashed: so are floors.
+    /// True for a dashed line, as floors have.
     pub(super) dashed: bool,
 }
 
@@ -35,12 +35,12 @@ pub(super) struct Axis {
     pub(super) from: f64,
     pub(super) to: f64,
     pub(super) is_logarithmic: bool,
-    /// Where it is marked, and how.
+    /// Positions and labels of the marks.
     pub(super) marks: Vec<(f64, String)>,
 }
 
 impl Axis {
-    /// A logarithmic axis around the values, marked at each power of ten and between them.
+    /// Returns a logarithmic axis around the values, marked at each power of ten and between.
     pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| *value > 0.0)
@@ -61,14 +61,14 @@ impl Axis {
         Self { from, to, is_logarithmic: true, marks }
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// Returns the position of a value, from 0 to 1.
     fn place(&self, value: f64) -> f64 {
         let at = |value: f64| if self.is_logarithmic { value.log10() } else { value };
         ((at(value) - at(self.from)) / (at(self.to) - at(self.from))).clamp(0.0, 1.0)
     }
 }
 
-/// A number in few digits.
+/// Formats a number with few digits.
 pub(super) fn short(value: f64) -> String {
     match value {
         value if value >= 1e6 => format!("{}M", value / 1e6),
@@ -78,7 +78,7 @@ pub(super) fn short(value: f64) -> String {
     }
 }
 
-/// Size of the picture, and of what surrounds the field of the lines.
+/// Size of the chart, and of the margins around the plot.
 const SIZE: (f64, f64) = (760.0, 380.0);
 const LEFT: f64 = 62.0;
 const RIGHT: f64 = 14.0;
@@ -94,7 +94,7 @@ impl Chart<'_> {
         SIZE.1 - BOTTOM - self.y.place(value) * (SIZE.1 - TOP - BOTTOM)
     }
 
-    /// The picture as an element.
+    /// Returns the chart as an element.
     pub(super) fn draw(&self) -> String {
         let (width, height) = SIZE;
         let (right, bottom) = (width - RIGHT, height - BOTTOM);
@@ -102,7 +102,7 @@ impl Chart<'_> {
             "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
             escaped(self.title)
         );
-        // A String takes whatever is written to it.
+        // Writing into a String never fails.
         for (value, name) in &self.x.marks {
             let x = self.x(*value);
             let _ = write!(

@@ -1,5 +1,5 @@
-//! The sections of what is no round trip: in memory, by a router, by many sessions; from the files
-//! that those scenarios have written.
+//! The sections other than round trips: in memory, router, many sessions; from the files of those
+//! scenarios.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -11,7 +11,7 @@ use super::super::summary::Estimate;
 use super::super::svg::{Axis, COLORS, Chart, Line, escaped, short};
 use super::{Runs, histogram, picture, ratio_cell, table, texts};
 
-/// Scenarios in memory: number, title, fields of a row, what the page has published.
+/// Scenarios in memory: number, title, fields of a row, published values.
 const MICRO: [(&str, &str, &[&str], &str); 3] = [
     (
         "S2a",
@@ -53,7 +53,7 @@ const MICRO: [(&str, &str, &[&str], &str); 3] = [
     ),
 ];
 
-/// Those of all runs that are there.
+/// Writes the sections of all existing runs.
 pub(super) fn sections(body: &mut String, runs: &Runs) {
     for (name, title, rows, published) in MICRO {
         if let Some(run) = runs.micro.get(name) {
@@ -68,7 +68,7 @@ pub(super) fn sections(body: &mut String, runs: &Runs) {
     }
 }
 
-/// A table of what was measured in memory.
+/// Writes a table of measurements in memory.
 fn micro_section(
     body: &mut String,
     (title, run): (&str, &Value),
@@ -111,7 +111,7 @@ fn micro_section(
     let _ = write!(body, "<p class=\"dim\">{}</p>", escaped(published));
 }
 
-/// The rows of the router's table, and the half round trips of those with most senders.
+/// Writes the rows of the router's table, and the half round trips with most senders.
 fn router_section(body: &mut String, router: &Value) {
     let _ = write!(body, "<h2>Router (S3): many that send, some that receive</h2>");
     let empty = Vec::new();
@@ -178,7 +178,7 @@ fn router_table(body: &mut String, rows: &[Value], names: &[String]) {
     table(body, "Half round trips", &texts(&head), &cells);
 }
 
-/// A key of names, the floor's dashed.
+/// Writes the legend; the floor's line is dashed.
 fn names_key(body: &mut String, names: &[String]) {
     *body += "<ul class=\"key\">";
     for (n, name) in names.iter().enumerate() {
@@ -189,7 +189,7 @@ fn names_key(body: &mut String, names: &[String]) {
     *body += "</ul>";
 }
 
-/// Cost by the number of sessions.
+/// Writes the cost by number of sessions.
 fn throughput_section(body: &mut String, throughput: &Value) {
     let _ = write!(body, "<h2>Throughput by the number of sessions</h2>");
     let empty = Vec::new();
