@@ -57,21 +57,21 @@ use std::time::Duration;
 
 use transfix_store::StoreError;
 
-/// How long the server may take.
+/// Time limit for the server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A failure of the server, or of the way to it.
+/// Returns a failure of the server or of the connection.
 fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
     StoreError::Own(io::Error::other(error))
 }
 
-/// Somebody else has opened the session's store since.
+/// Returns the error for a session that another process has opened.
 fn taken_over(name: &str) -> StoreError {
     let why = format!("{name}: another process has taken this store over");
     StoreError::Own(io::Error::new(io::ErrorKind::ResourceBusy, why))
 }
 
-/// A value that no writer of ours has left there.
+/// Returns the error for a value that our writer never stores.
 fn unreadable(name: &str, what: &str) -> StoreError {
     let why = format!("{name}: {what} is not what was written");
     StoreError::Own(io::Error::new(io::ErrorKind::InvalidData, why))
