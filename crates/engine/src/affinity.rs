@@ -105,7 +105,7 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    /// The warnings about a session with these keys on a machine with these CPUs.
+    /// Returns the warnings for a session with these keys on a machine with these CPUs.
     fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\

@@ -293,7 +293,7 @@ mod tests {
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
 
-    /// The findings about a file of two sessions with these lines in the first one.
+    /// Returns the findings for a file of two sessions with these lines in the first.
     fn review(dir: &TempDir, lines: &str) -> Review {
         let path = dir.path().join("a.toml");
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
@@ -302,8 +302,8 @@ mod tests {
         Review::of(&Settings::load(&path).unwrap())
     }
 
-    /// The findings about the first session alone, from its key on, but for its file system: the
-    /// tests may run on any.
+    /// Returns the findings for the first session only, from its key on. Findings about the file
+    /// system are left out, because the tests run on any.
     fn said(texts: &[String]) -> String {
         let about = |text: &&String| text.contains("a.toml") && text.contains("VENUE->A");
         let from_key =
@@ -371,7 +371,7 @@ mod tests {
             assert_eq!(said.contains(&expected_text), expected, "{said}");
             assert!(!said.contains("sesame"), "{said}");
         }
-        // In the settings themselves.
+        // In the settings file itself.
         let settings = dir.path().join("a.toml");
         let inline = "logon.expected_password = 'x'";
         assert_eq!(said(&review(&dir, inline).warnings), "", "it is private");
@@ -401,7 +401,7 @@ mod tests {
         let soon_s = clock::now().utc.0.unsigned_abs() / 1_000_000_000 + 1_000;
         let soon = authority.sign(&["localhost"], 3, Valid::Until(soon_s));
         let itself = authority.itself();
-        // One of several is not passed over.
+        // Each of several certificates is checked.
         let more = format!(
             "more_certificates = [{{ certificate = '{}', key = '{}' }}]\n",
             old.certificate.display(),

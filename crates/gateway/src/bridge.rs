@@ -605,7 +605,7 @@ impl Bridge {
 mod tests {
     use super::*;
 
-    /// Sent again, a message is the same, whatever its header says then.
+    /// A resent message is recognized, even with another header.
     #[test]
     fn a_message_that_is_sent_again_is_known() {
         let of = |fields: &str| {

@@ -101,13 +101,13 @@ mod tests {
         };
         (1..=KEPT_MAX as u64 + 10).for_each(note);
         assert!(!is_known(10) && is_known(11) && is_known(1_010));
-        // The numbers begin again, whoever hears of it first.
+        // The numbers restart; the reset may be seen by any part first.
         note(2);
         assert!(is_known(2) && !is_known(11) && !is_known(1_010));
         (3..=9).for_each(note);
         origins.forget_from(&id, 3);
         assert!(is_known(2) && !is_known(3) && !is_known(9));
-        // A message of a file has no program as its origin.
+        // A message from a file has no program as its origin.
         note(20);
         origins.note(&id, None)(Sent::Direct(20));
         assert!(!is_known(20) && !is_known(2));

@@ -222,7 +222,7 @@ mod tests {
 
     use super::*;
 
-    /// Its rejection may be there before the thread that sent it is awake.
+    /// The reject may arrive before the sending thread is awake.
     #[test]
     fn what_is_said_of_a_message_comes_after_that_it_was_sent() {
         let (end, other) = UnixStream::pair().unwrap();

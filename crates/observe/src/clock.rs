@@ -170,7 +170,7 @@ mod tests {
         }
         let (to, to_ns) = (ticks.read(), monotonic_ns());
         let inner = ticks.ns(to - from);
-        // The readings of the clock enclose the readings of the counter.
+        // The clock readings enclose the counter readings.
         let outer = (to_ns - from_ns) as f64;
         assert!(inner > 0.0 && inner <= outer * 1.01, "{inner} ns of {outer} ns");
         assert_eq!(Ticks::NANOSECONDS.ns(7), 7.0);

@@ -176,7 +176,7 @@ mod tests {
             ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
             ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
             ("Log.Device", "FIX Antenna C++", "\n  file ("),
-            // A key that QuickFIX has too is FIX Antenna's by its path.
+            // A key that QuickFIX also has belongs to FIX Antenna because of its path.
             ("sessions.default.StartTime", "FIX Antenna C++", "\n  schedule ("),
             (
                 "Session.X.SessionQualifier",
@@ -203,7 +203,7 @@ mod tests {
         let expected = "`Description` is a key of QuickFIX/J, and there is none like it here: a \
                         comment in the file serves the same purpose";
         assert_eq!(why, expected);
-        // A key of ours comes first.
+        // Our own keys come first.
         assert!(!reference(Some("compress")).unwrap().contains("is a key of"));
         assert!(reference(Some("nosuchkeyatall")).unwrap_err().contains("no key or table"));
     }

@@ -191,7 +191,7 @@ pub(crate) fn variable_number(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// Looking for each key in all sessions would take hours.
+    /// Searching each key in all sessions would take hours.
     #[test]
     fn a_file_of_many_sessions_is_written_at_once() {
         let key = |key: &str, value: &str| Line::Key(key.to_owned(), value.to_owned());

@@ -256,7 +256,7 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// Looking for each in all others would take hours.
+    /// Comparing each line with all others would take hours.
     #[test]
     fn of_many_lines_of_one_key_the_last_counts() {
         let line = |n: usize| format!("HeartBtInt={n}\nOther{n}=x\n");

@@ -315,7 +315,7 @@ mod tests {
     fn no_byte_of_the_body_is_read_for_two_messages() {
         let mut foreign = StoredSession { body: vec![b'x'; 1 << 20], ..StoredSession::default() };
         let all = foreign.body.len() as u64;
-        // Each would take a millisecond.
+        // Each insertion would take a millisecond.
         let lines: Vec<_> = (1..=50_000).map(|seq| (seq, 0, all)).collect();
         foreign.take(&lines);
         assert_eq!(foreign.differences.len(), lines.len());

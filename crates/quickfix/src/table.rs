@@ -187,7 +187,7 @@ mod tests {
             let says_why = row.fate == Fate::Honoured || !row.says.is_empty();
             assert!(says_why && !row.says.ends_with('.'), "{}", row.name);
         }
-        // All names that the sources of the four engines hold, and seven forms with a number.
+        // All names in the sources of the four engines, and seven forms with a number.
         assert_eq!(names.len(), 280);
         let of = |dialect| rows().filter(|row| row.is_known_to(dialect)).count();
         assert_eq!(Dialect::ALL.map(of), [118, 157, 76, 84]);
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!(found("SocketConnectHostX", Dialect::Java), None);
         let version = found("AppDataDictionary.FIX.4.4", Dialect::Go);
         assert_eq!(version, Some("AppDataDictionary.<v>"));
-        // One vowel apart: two keys of different engines.
+        // One letter apart: two keys of different engines.
         assert_eq!(found("TimeStampPrecision", Dialect::Java), Some("TimeStampPrecision"));
         assert_eq!(found("TimestampPrecision", Dialect::Net), Some("TimestampPrecision"));
     }

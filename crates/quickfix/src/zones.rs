@@ -56,7 +56,7 @@ mod tests {
             let expected = if is_zone(name) { name } else { zone };
             assert_eq!(ours(name).as_deref(), Some(expected));
         }
-        // All that Windows has, and the short names of Java.
+        // All names that Windows has, and the short names of Java.
         assert_eq!(names.len(), 142 + 25);
     }
 

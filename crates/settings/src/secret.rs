@@ -168,11 +168,11 @@ mod tests {
         let error = of_command(vec!["no-such-program"]).unwrap_err();
         assert!(error.starts_with("the program no-such-program: "), "{error}");
         assert!(shell("printf '\\377'").unwrap_err().contains("no text"));
-        // It writes for ever, and is not read for ever.
+        // The program writes forever, but reading must stop.
         assert!(shell("yes").is_err());
     }
 
-    /// As on a kernel without descriptors of processes.
+    /// As on a kernel without process descriptors.
     #[test]
     fn a_program_is_waited_for_in_steps() {
         let waited = |script, patience| {

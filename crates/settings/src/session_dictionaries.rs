@@ -172,7 +172,7 @@ mod tests {
         session
     }
 
-    /// Names of the dictionaries of the last message of these bodies.
+    /// Returns the dictionary names of the last message of these bodies.
     fn names(session: &SessionSettings, bodies: &[&str]) -> [String; 2] {
         let mut dictionaries = session.dictionaries().unwrap();
         let (mut index, version) = (dictionaries.index(), session.begin_string);

@@ -197,7 +197,7 @@ mod tests {
     const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:1\"\n";
 
-    /// The text for the seventh line.
+    /// Checks the error text for the seventh line.
     fn check(line: &str, expected: &str) {
         let text = format!("{SESSION}{line}\n");
         let error = Settings::parse("my.toml", &text).unwrap_err().to_string();

@@ -273,7 +273,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("transfix-kept-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // A child has the same open file between its start and its exec.
+        // Between fork and exec a child process shares the open file.
         let child = file.try_clone().unwrap();
         let id = FileId::of(&file.metadata().unwrap());
         drop(FileLock { id, hold: Hold::File(file) });
@@ -287,7 +287,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn file_systems_that_are_not_known_keep_the_file_open() {
-        // Its maps may well keep files, but nobody has looked.
+        // Its maps may keep files, but they were not readable.
         assert!(FileLock::needs_file(Path::new("/proc/self/nothing/there")));
         assert!(FileLock::needs_file(Path::new("")) == FileLock::needs_file(Path::new(".")));
     }

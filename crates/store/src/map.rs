@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_the_system_does_not_name_is_named() {
-        // ENOMEM, and another one.
+        // ENOMEM, and another error.
         let told = |number| no_mapping(io::Error::from_raw_os_error(number)).to_string();
         assert!(told(12).contains("vm.max_map_count"), "{}", told(12));
         assert!(told(13).contains("os error 13"), "{}", told(13));

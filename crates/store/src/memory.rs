@@ -344,7 +344,7 @@ mod tests {
             let place = store.next_place().as_ptr_range();
             send(&mut store, seq, &[1; 30]);
             let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
-            // Where the ring ends it goes to the beginning, as the store does not say.
+            // At its end the ring continues at the beginning, which the store does not report.
             let is_at_end = place.end.addr() - place.start.addr() < 30;
             assert!(place.contains(&kept) || is_at_end, "message {seq}");
         }
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn a_reset_keeps_what_is_put_behind_it() {
         let mut store = MemoryStore::new(1024, 0);
-        // Wherever the ring has come to.
+        // At any position of the ring.
         for sent in 0..60_u64 {
             (1..=sent).for_each(|seq| send(&mut store, seq, &[1; 30]));
             store.put(0, Record::Reset).unwrap();
@@ -376,7 +376,7 @@ mod tests {
         store.help_by(&Arc::default());
         let bytes = |seq: u64| vec![seq as u8; 100 + (seq % 700) as usize];
         for round in 1..=3 {
-            // Some laps, and then less than one.
+            // Several laps, and then less than one.
             for seq in 1..=9_000 / round {
                 send(&mut store, seq, &bytes(seq));
                 let Ahead { begin, end, .. } = store.ahead;

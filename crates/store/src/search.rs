@@ -244,10 +244,10 @@ mod tests {
 
     const SEAL: Seal = Seal::Keyed(0xfeed_face_cafe_beef);
 
-    /// Records at `at`, one batch each if `flags` says so.
+    /// Writes records at `at`, one batch each if `flags` says so.
     fn put(file: &mut [u8], at: usize, bytes: &[u8], flags: u8, seal: Seal) -> usize {
         let len = (RECORD_HEADER + bytes.len()) as u32;
-        // Some have the next inbound number behind them.
+        // Some records are followed by the next inbound number.
         let is_numbered = bytes.len() % ALIGN == 4;
         let size = record_size(bytes.len()) + if is_numbered { NEXT_IN_SIZE } else { 0 };
         let place = &mut file[at..at + size];
@@ -259,7 +259,7 @@ mod tests {
         at + size
     }
 
-    /// The simplest search there is.
+    /// The simplest possible search.
     fn first_batch(file: &[u8], start: usize, seal: Seal) -> Option<Batch> {
         let places = (start.next_multiple_of(ALIGN)..file.len()).step_by(ALIGN);
         let mut found = places.filter_map(|at| Some((at, format::batch_end(file, at, seal)?)));
@@ -275,7 +275,7 @@ mod tests {
             at = put(&mut file, at, &[9; 300], 0, seal);
             at = put(&mut file, at, b"last", END, seal);
             at = put(&mut file, at + 16, &[3; 700], BEGIN | END, seal);
-            // It ends with zeros, which nobody can tell from those behind.
+            // The message ends with zeros, which look like the unused space after it.
             at = put(&mut file, at, &[0; 90], BEGIN | END, seal);
             file[at..].fill(0);
             for broken in (100..at).step_by(13) {
@@ -309,8 +309,8 @@ mod tests {
         assert_eq!(search.next(batch.end), None);
     }
 
-    /// A tail of so many bytes, full of heads of records which claim all that is behind them. The
-    /// checksum of none is right, or that of each.
+    /// Returns a tail of `bytes` bytes, full of record heads that claim all bytes after them.
+    /// Either all checksums are right, or none.
     fn crafted(bytes: usize, is_right: bool) -> Vec<u8> {
         let mut file = vec![0; 64 + bytes];
         for at in (64..file.len() - RECORD_HEADER).step_by(RECORD_HEADER).rev() {

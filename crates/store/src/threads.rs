@@ -245,7 +245,7 @@ mod tests {
             let told = told.clone();
             helpers.ask(bytes, Box::new(move || told.send(name).unwrap()));
         };
-        // Holds the only thread until all have asked.
+        // Holds the only thread until all callers have asked.
         let begun = told.clone();
         let hold = move || {
             begun.send("begun").unwrap();

@@ -92,7 +92,7 @@ mod tests {
         deadlines.note(0, 20);
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 20), [0]);
-        // Its worker asks it anew, and notes what it says.
+        // The worker asks the session again, and records the new deadline.
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 60), [0; 0], "the entry for 50 counts no more");
         assert_eq!(due(&mut deadlines, 90), [0]);
@@ -103,7 +103,7 @@ mod tests {
         let mut deadlines = Deadlines::default();
         deadlines.note(1, 7_000_000);
         for now in 1..100_000 {
-            // The heartbeat of a session that trades moves; that of a silent one does not.
+            // The heartbeat of an active session moves; that of a silent one does not.
             for at in [0, 30_000 + now] {
                 deadlines.note(0, at);
                 deadlines.note(2, if at == 0 { 0 } else { 8_000_000 });

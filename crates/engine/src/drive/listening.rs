@@ -288,11 +288,11 @@ mod tests {
             ..SocketOptions::default()
         };
         assert_eq!(of(&settings).unwrap(), expected);
-        // The system takes whole seconds and milliseconds here.
+        // The system supports only whole seconds and milliseconds here.
         settings.socket.tcp_keepalive = Duration::from_millis(29_001);
         settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
         assert_eq!(of(&settings).unwrap(), expected);
-        // The system says if this process may raise it, and is asked at the start.
+        // The system decides whether this process may raise the value, and is asked at the start.
         settings.socket.busy_poll = Duration::from_micros(50);
         let of_busy_poll = of(&settings).map(|options| options.busy_poll);
         let options = SocketOptions { busy_poll: Some(Duration::from_micros(50)), ..expected };

@@ -98,7 +98,7 @@ mod tests {
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
         assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
-        // This one is there, or the directory above it is.
+        // The path exists, or its parent directory does.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }
 }

@@ -202,7 +202,7 @@ mod tests {
 
     use super::*;
 
-    /// A room of 20 in all and 10 from one source, and what goes into it.
+    /// Room for 20 connections in total and 10 from one source, and its contents.
     struct Rig {
         room: NewConnections,
         listener: Listener,
@@ -217,7 +217,7 @@ mod tests {
             Self { room: NewConnections::new(limits), listener, next: 0 }
         }
 
-        /// A connection that has sent a byte comes from this address. Returns its token.
+        /// Adds a connection from this address that has sent a byte. Returns its token.
         fn comes(&mut self, from: &str) -> usize {
             let to = self.listener.local_addr().unwrap();
             let stream = std::net::TcpStream::connect(to).unwrap();

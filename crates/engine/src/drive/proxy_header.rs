@@ -150,7 +150,7 @@ mod tests {
 
     use super::*;
 
-    /// The result for these bytes if they come `at_once` by so many, and the rest of them.
+    /// Returns the result for these bytes in pieces of `at_once`, and the remaining bytes.
     fn heard(bytes: &[u8], at_once: usize) -> (io::Result<Option<Option<IpAddr>>>, Vec<u8>) {
         let (mut near, mut far) = pipe(64 << 10);
         let mut header = ProxyHeader::default();
@@ -245,7 +245,7 @@ mod tests {
         let line = b"PROXY TCP4 192.0.2.7 10.0.0.1 40000 9880\r\n".to_vec();
         for header in [line, version_2(1, 0x11, V4)] {
             let shown = |(heard, left): (io::Result<Option<Option<IpAddr>>>, Vec<u8>)| {
-                // Nobody reads on behind an error.
+                // After an error no more bytes are read.
                 heard.map(|heard| (heard, left)).map_err(|error| error.to_string())
             };
             for (i, byte) in (0..header.len()).flat_map(|i| (0..=255).map(move |byte| (i, byte))) {

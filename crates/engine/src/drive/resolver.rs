@@ -128,7 +128,7 @@ mod tests {
     use super::*;
     use crate::io::{Connecting, Listener, Poll, System, Thread};
 
-    /// The machine, but that a look-up ends when the test says so.
+    /// A machine whose look-ups end when the test allows them.
     struct Slow {
         answers: Mutex<Receiver<()>>,
         asked: Sender<String>,

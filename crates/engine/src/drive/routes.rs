@@ -239,7 +239,7 @@ mod tests {
         let v4 = ([127, 0, 0, 1], 1).into();
         let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 1));
         for (local, expected) in [("127.0.0.2", "127.0.0.2:0"), ("127.0.0.2:5", "127.0.0.2:5")] {
-            // A name of both families, on most hosts.
+            // On most hosts this name has addresses of both families.
             let routes = routes("localhost:1", local).unwrap();
             assert_eq!(routes.options(v4).unwrap().local, expected.parse().ok());
             let error = routes.options(v6).unwrap_err().to_string();

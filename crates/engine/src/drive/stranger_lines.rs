@@ -98,7 +98,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Lines that a thousand new addresses make at this moment.
+    /// Returns the lines for a thousand new addresses at this moment.
     fn flood(lines: &mut Lines, now_ns: u64, from: u32) -> usize {
         let address = |i: u32| Some(IpAddr::V4(Ipv4Addr::from(from + i)));
         let told = (0..1_000).map(|i| lines.tell((now_ns, address(i)), Cause::Garbled));

@@ -232,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// The result for an answer that comes in pieces; `None` if it goes on waiting.
+    /// Returns the result for an answer in pieces; `None` if the tunnel still waits.
     fn answered(proxy: &ProxySettings, pieces: &[&[u8]]) -> Option<Result<(), String>> {
         let (near, mut far) = pipe(1 << 16);
         let mut tunnel = Tunnel::open(Box::new(near), proxy, "b.example:9880").unwrap();

@@ -429,7 +429,7 @@ mod tests {
             let burst = || {
                 let hand_over = |_| deliveries.put(Now::default(), Call::Message, &vec![0; bytes]);
                 (2..700).for_each(hand_over);
-                // Must not free memory while calls wait.
+                // Trimming must not free memory while calls wait.
                 deliveries.trim();
                 assert_eq!(deliveries.waiting(), (698, 698 * bytes));
                 (2..700).for_each(|_| serve(&deliveries));

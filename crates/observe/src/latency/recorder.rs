@@ -240,7 +240,7 @@ mod tests {
 
     use super::*;
 
-    /// Counts in a map what a recorder counts.
+    /// A map-based model of a recorder.
     #[derive(Default)]
     struct Model([(BTreeMap<u16, u64>, u64); STAGES]);
 
@@ -263,7 +263,7 @@ mod tests {
         let time = prop_oneof![0..100_u64, 0..100_000_u64, any::<u64>().prop_map(|ns| ns >> 8)];
         let times = (0..STAGES, 1..1_000_u64, time, any::<bool>());
         times.prop_map(|(stage, from, time, is_usual)| {
-            // Two processors do not agree now and then.
+            // Counters of two processors sometimes disagree.
             let (from, to) =
                 if is_usual || time > 100 { (from, from + time) } else { (from + time, from) };
             (LatencyStage::ALL[stage], from, to)
@@ -367,7 +367,7 @@ mod tests {
 
     #[test]
     fn a_carry_that_is_seen_in_the_middle_counts_right() {
-        // As many carries, twice; the count; the times so far.
+        // Expected carries, given twice; the count; the number of times so far.
         for (carried, low, times) in [
             (0, 65_535, 65_535),
             (1, 65_535, 65_535),

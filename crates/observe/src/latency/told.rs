@@ -112,7 +112,7 @@ mod tests {
     const RETURNED: Change = Change::Returned { p99_ns: 1, usual_ns: 1 };
     const RESTS: Change = Change::Rests { usual_ns: 1 };
 
-    /// The lines of these windows, each with its number.
+    /// Returns the lines of these windows, each with its window number.
     fn told(changes: impl IntoIterator<Item = Option<Change>>) -> Vec<(usize, Line)> {
         let (mut told, mut is_unusual) = (Reported::default(), false);
         let lines = changes.into_iter().enumerate().filter_map(|(n, change)| {
@@ -146,12 +146,12 @@ mod tests {
 
     #[test]
     fn whatever_is_told_to_be_unusual_is_told_to_end() {
-        // Unusual for the second time within the thirty windows, and for long.
+        // Unusual for the second time within thirty windows, and for long.
         let begin = [Some(LEFT), Some(RETURNED), Some(LEFT)];
         let lines = told(begin.into_iter().chain([None; 60]).chain([Some(RETURNED)]));
         let again = Line::Again { times: 1, windows: 30, is_unusual: true };
         assert_eq!(lines[2..], [(30, again), (63, Line::Changed(RETURNED))]);
-        // One that is over when it is summed up.
+        // A state that has ended before its summary.
         let lines = told(begin.into_iter().chain([Some(RESTS)]).chain([None; 60]));
         let again = Line::Again { times: 1, windows: 30, is_unusual: false };
         assert_eq!(lines[2..], [(30, again)]);

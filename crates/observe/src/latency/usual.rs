@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_before_is_usual() {
-        // A p99 that jumps each few windows has a wide range.
+        // A p99 that jumps every few windows has a wide range.
         let mut usual = Usual::default();
         for n in 0..40 {
             let p99_ns = if n % 7 == 0 { 900 * US } else { 20 * US };
@@ -309,7 +309,7 @@ mod tests {
         };
         assert!((90_000..=93_000).contains(&p99_ns), "{p99_ns}");
         assert!(published.unusual.stages().eq([LatencyStage::Callback]));
-        // A window with too few messages ends it, and that is told.
+        // A window with too few messages ends the state, and the end is reported.
         for _ in 1..RESTS_MAX {
             assert_eq!(window(TIMES_LEAST - 1, SECOND_NS), []);
             assert!(published.unusual.stages().eq([LatencyStage::Callback]));
@@ -357,7 +357,7 @@ mod tests {
             lines += window(20 * US).len();
             assert!(published.unusual.stages().eq([]));
         }
-        // The values are those of two hundred without it.
+        // The values are those of two hundred windows without it.
         assert!((8..=16).contains(&lines), "{lines}");
     }
 

@@ -165,7 +165,7 @@ impl Consumer {
 mod tests {
     use super::*;
 
-    /// Bytes that tell one line from another.
+    /// Returns bytes that distinguish one line from another.
     fn line(n: u64) -> Vec<u8> {
         (0..n % 61).map(|i| (n + i) as u8).collect()
     }

@@ -1,4 +1,4 @@
-//! Files that are read, and what is said of those that are not.
+//! Valid settings files, and the errors for invalid ones.
 
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ fn defaults_are_overridden_by_the_session() {
     assert!(!settings.sessions[0].protocol.check_comp_ids);
 }
 
-/// A password has several forms, of which a session's own stands in place of the default one.
+/// A password has several forms: any form in a session replaces the default form.
 #[test]
 fn a_password_of_the_session_replaces_one_of_the_defaults() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
@@ -265,7 +265,7 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
         assert_eq!(all.unwrap_err().len(), 1, "{keys}");
     }
-    // That of all sessions, in their place.
+    // Errors in settings of all sessions are reported at their own position.
     let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
     let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
     assert!(error.starts_with("my.toml:3: FIX.4.4:A->B: schedule: unknown time zone"), "{error}");
@@ -438,7 +438,7 @@ fn errors_name_line_and_nearest_key() {
     );
 }
 
-/// A file that is good, and has a table of each kind.
+/// A valid file with a table of each kind.
 const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_s = 7\n\
     [dictionaries]\nours = { base = \"FIX44\" }\n[[session]]\nrole = \"acceptor\"\n\
     begin_string = \"FIX.4.4\"\nsender_comp_id = \"A\"\ntarget_comp_id = \"B\"\n\
@@ -446,8 +446,8 @@ const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_
     throttles = [\n  { msg_type = \"D\", messages_max = 10, interval_ms = 1000 },\n]\n\
     schedule = { zone = \"UTC\", from = \"08:00\", to = \"16:00\" }\n";
 
-/// Each line left out, doubled, or with another value: the same files are good for both readers,
-/// and what the one finds first is among what the other finds.
+/// Each line is removed, duplicated, or changed. Both readers accept the same files, and the first
+/// error is among all errors.
 #[test]
 fn who_looks_for_all_errors_finds_those_of_who_stops_at_the_first() {
     let lines: Vec<&str> = WHOLE.lines().collect();
@@ -491,7 +491,7 @@ fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
     assert!(errors[0].message.starts_with("`qualifier` is a text in quotes"), "{errors:?}");
 }
 
-/// A password may stand among the fields of a Logon(A), which is what is advised up to FIX 4.2.
+/// A Logon(A) may carry a password among its fields, as recommended up to FIX 4.2.
 #[test]
 fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     let session = INITIATOR.replace("4.4", "4.2");
@@ -518,7 +518,7 @@ fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     }
 }
 
-/// The text without its values may be wrong in other ways too, which are no errors of the file.
+/// The text without its values may have further faults, which are not errors of the file.
 #[test]
 fn a_variable_without_a_value_is_one_error() {
     let session = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
@@ -555,7 +555,7 @@ fn a_variable_without_a_value_is_one_error() {
         assert_eq!(shown.len(), 1, "{line}: {shown:#?}");
         assert!(shown[0].contains("variable NO_SUCH_VARIABLE is not set"), "{line}: {shown:?}");
     }
-    // Other faults are said all the same.
+    // Other faults are still reported.
     let text = format!("{session}mode = \"${{NO_SUCH_VARIABLE}}\"\nheart_bt_int_s = -1\n");
     assert_eq!(parse_or_all(Path::new("my.toml"), &text).unwrap_err().len(), 2);
     let inline = "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"25:00\", to = \"17:00\" }";

@@ -1,4 +1,4 @@
-//! Schedules by example, and over every change of clocks.
+//! Schedules by example, and over every clock change.
 
 use jiff::civil::date;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn schedule(zone: &str, windows: Vec<WindowSettings>) -> Result<Schedule, Schedu
     Schedule::new(&ScheduleSettings { windows, ..ScheduleSettings::in_zone(zone) })
 }
 
-/// The next `n` intervals from a moment on, in UTC to the minute.
+/// Returns the next `n` intervals from a moment on, in UTC to the minute.
 fn next(schedule: &Schedule, from: &str, n: usize) -> Vec<String> {
     let text = |moment: Timestamp| moment.to_string()[..14].to_owned();
     let intervals = schedule.intervals(moment(from)).take(n);
@@ -81,7 +81,7 @@ fn weekly_over_a_change_of_clocks() {
     let s = schedule("America/New_York", vec![window("", "sun 17:00", "fri 17:00")]).unwrap();
     let expected = [
         "20261025-21:00 20261030-21:00",
-        // From 1 November 2026 on five hours behind UTC instead of four.
+        // From 1 November 2026 on: five hours behind UTC instead of four.
         "20261101-22:00 20261106-22:00",
     ];
     assert_eq!(next(&s, "20261026-00:00:00", 2), expected);
@@ -183,7 +183,8 @@ fn what_could_mean_two_things_is_refused() {
     assert!(Schedule::new(&stays).unwrap_err().to_string().contains("numbers = \"keep\""));
 }
 
-/// Every change of clocks of every zone in twenty years, with windows that begin and end around it.
+/// Tests every clock change of every zone in twenty years, with windows that begin and end around
+/// it.
 #[test]
 fn every_change_of_clocks_of_twenty_years() {
     let from = jiff::Timestamp::from_second(1_420_070_400).unwrap();
@@ -211,7 +212,8 @@ fn every_change_of_clocks_of_twenty_years() {
     assert!(changes > 5_000, "{changes} changes");
 }
 
-/// Windows of an ordinary day, around the change, and of the week that begins at it.
+/// Returns windows of an ordinary day, around the change, and of the week that begins at the
+/// change.
 fn around(zone: &TimeZone, change: jiff::Timestamp) -> [Vec<Window>; 3] {
     let local = zone.to_datetime(change);
     let time = |minutes: i64| (local + jiff::Span::new().minutes(minutes)).time();
@@ -248,12 +250,12 @@ fn check_around(schedule: &Schedule, change: Timestamp) {
             (interval.close.0, all.iter().any(|other| other.open == interval.close)),
         ] {
             let moment = Timestamp(moment);
-            // Times before the first of them are not known here.
+            // Times before the first interval are not known here.
             if moment >= begin {
                 assert_eq!(schedule.at(moment).is_some(), inside, "{interval:?}");
             }
         }
-        // Opened at its time of the wall clock, or where that was skipped, later.
+        // Opened at its wall clock time, or later if that time was skipped.
         let open = schedule.local(interval.open);
         let on_time = schedule
             .windows
@@ -271,7 +273,7 @@ fn check_around(schedule: &Schedule, change: Timestamp) {
 }
 
 proptest! {
-    /// Away from changes of clocks the wall clock alone says what is open.
+    /// Away from clock changes, only the wall clock decides what is open.
     #[test]
     fn the_wall_clock_says_what_is_open(
         day in 0..7_000_i32, minute in 0..1440_i32, from in 0..1440_i32, to in 0..1440_i32,

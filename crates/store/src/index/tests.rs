@@ -1,4 +1,4 @@
-//! The list in chunks beside a plain one, most of all where chunks begin and end.
+//! The chunked index against a plain map, especially at chunk boundaries.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::*;
 const BITS: u32 = 2;
 const CHUNK: u64 = 1 << BITS;
 
-/// The expected answers of the index.
+/// Checks the answers of the index against `expected`.
 fn check(index: &Index<u64>, expected: &BTreeMap<u64, u64>, what: &str) {
     let all: Vec<_> = (0..index.len()).map(|place| index.at(place)).collect();
     let wanted: Vec<_> = expected.iter().map(|(seq, place)| (*seq, *place)).collect();

@@ -1,4 +1,4 @@
-//! Which destination follows, and after which pause.
+//! The next destination, and the pause before it.
 
 use std::time::Duration;
 
@@ -16,7 +16,8 @@ fn connector(change: impl FnOnce(&mut SessionSettings)) -> Connector {
     Connector::new(Routes::of(&settings, &Arc::default()).unwrap(), Pauses::of(&settings.socket))
 }
 
-/// Milliseconds to the next attempt after each of so many that have ended so.
+/// Returns the milliseconds to the next attempt, after each of `attempts` attempts that ended in
+/// this way.
 fn waits(connector: &mut Connector, ended: Ended, attempts: usize) -> Vec<u64> {
     let wait = |connector: &mut Connector| {
         connector.down(7, ended);
@@ -95,7 +96,7 @@ fn it_gives_up_until_it_is_to_begin_anew() {
     assert_eq!(connector.down(7, Ended::Unconnected), None);
 }
 
-/// Which destination follows after each of these ends.
+/// Returns the next destination after each of these ends.
 fn tour(order: FailoverOrder, attempts: u32, ends: &str) -> String {
     let mut connector = connector(|s| {
         s.failover.addresses = vec!["127.0.0.1:2".to_owned(), "127.0.0.1:3".to_owned()];
@@ -115,7 +116,7 @@ fn tour(order: FailoverOrder, attempts: u32, ends: &str) -> String {
 
 #[test]
 fn destinations_follow_each_other_as_the_settings_say() {
-    // `u`: nobody was there, `r`: refused, `l`: the end of a connection that stood.
+    // `u`: unreachable, `r`: refused, `l`: loss of an established connection.
     for (order, attempts, ends, expected) in [
         (FailoverOrder::Stay, 1, "uruulll", "1201111"),
         (FailoverOrder::Stay, 3, "uuurrlrrr", "001111112"),

@@ -1,4 +1,4 @@
-//! A driven session with clocks that the test sets, and how long an initiator waits.
+//! A driven session with clocks set by the test, and an initiator's waiting times.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -35,7 +35,7 @@ impl Application for Deaf {
     }
 }
 
-/// Takes messages while it is open, and counts them.
+/// Accepts and counts messages while open.
 #[derive(Clone, Default)]
 struct Office {
     open: Arc<AtomicBool>,
@@ -85,8 +85,8 @@ fn frame(now: Now, msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An acceptor with turns of five messages, which has received its Logon(A), and `orders` behind
-/// it.
+/// Returns an acceptor with turns of five messages, which has received its Logon(A) followed by
+/// `orders` orders.
 fn with_short_turns(
     now: Now,
     orders: u64,
@@ -111,7 +111,7 @@ fn queue(slot: &DrivenSession, count: usize) {
     }
 }
 
-/// Messages that were sent from the queue since the last call.
+/// Returns the number of queued messages sent since the last call.
 fn queued_and_sent(far: &mut MemoryStream) -> usize {
     let mut all = Vec::new();
     let mut buffer = [0; 4096];
@@ -121,7 +121,7 @@ fn queued_and_sent(far: &mut MemoryStream) -> usize {
     all.windows(6).filter(|bytes| *bytes == b"\x0111=q\x01").count()
 }
 
-/// An acceptor whose window is a day, from midnight to midnight.
+/// Returns an acceptor whose window lasts from midnight to midnight.
 fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     let mut settings = session(Role::Acceptor);
     let all_day = ScheduleSettings {
@@ -139,7 +139,7 @@ fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     (slot, far)
 }
 
-/// The messages that the session has sent, readable.
+/// Returns the sent messages as text.
 fn sent(far: &mut MemoryStream) -> String {
     let mut buffer = [0; 4096];
     let n = far.read(&mut buffer).unwrap_or(0);
@@ -157,7 +157,7 @@ fn a_clock_that_jumps_into_another_window_ends_the_session_at_the_next_tick() {
     assert!(sent(&mut far).contains("|35=A|"));
     slot.tick(later(0, SECOND)).unwrap();
     assert_eq!(sent(&mut far), "", "nothing has happened");
-    // The machine has slept: its monotonic clock too.
+    // The machine was suspended, including its monotonic clock.
     slot.tick(later(DAY + SECOND, SECOND)).unwrap();
     let logout = sent(&mut far);
     assert!(logout.contains("|35=5|") && logout.contains("closed by its schedule"), "{logout}");
@@ -178,7 +178,8 @@ fn an_operator_does_not_wait_for_the_pause_of_refused_logons() {
     let now = System.now();
     (0..9).for_each(|_| _ = connector.down(now.monotonic_ns, Ended::Refused));
     let mut slot = DrivenSession::new(shared(&session(Role::Initiator)), Some(connector));
-    // When it looks again, in seconds: at the next try, or when the attempt has taken too long.
+    // Returns the time of the next check, in seconds: the next attempt, or the timeout of the
+    // current one.
     let deadline = |slot: &mut DrivenSession| {
         slot.connect(now, poll.registry(), Token(0), true).unwrap();
         (slot.deadline().unwrap() - now.monotonic_ns) / SECOND
@@ -200,7 +201,7 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
     let mut settings = session(Role::Initiator);
     settings.address = listener.local_addr().unwrap().to_string();
     settings.socket.reconnect_attempts_max = 1;
-    // One window touches the next.
+    // The windows are adjacent.
     settings.schedule = Some(ScheduleSettings {
         from: Some("00:00".to_owned()),
         to: Some("00:00".to_owned()),
@@ -218,7 +219,7 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
     let has_given_up = |slot: &DrivenSession| slot.connector.as_ref().unwrap().has_given_up();
     slot.connect(now, poll.registry(), Token(0), true).unwrap();
     assert!(has_given_up(&slot), "the window is the same");
-    // Its worker looks at it without any call.
+    // The worker checks the session at this time without a call.
     let at = slot.deadline().unwrap();
     let utc = transfix_codec::Timestamp(now.utc.0 + DAY as i64);
     let next_day = Now { utc, monotonic_ns: at.max(now.monotonic_ns + DAY) };
@@ -258,7 +259,7 @@ fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
     assert_eq!(turns, [5, 5, 5, 5, 3], "without another event");
 }
 
-/// The counterparty sends without a pause: every other turn is the queue's.
+/// The counterparty sends without a pause: every other turn belongs to the queue.
 #[test]
 fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round() {
     let office = Office::default();
@@ -337,8 +338,8 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
 
 #[test]
 fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
-    // Milliseconds since the last message, and whether its buffer stays: with a thread of its own
-    // it does; a message of which only a part is there stays too.
+    // Milliseconds since the last message, and true if the buffer is kept. A dedicated thread keeps
+    // its buffer, and so does a partial message.
     for (mode, turns) in [
         (Mode::Pool, [(1, true), (249, true), (251, false), (1, true), (9_000, false)]),
         (Mode::Dedicated, [(1, true), (249, true), (251, true), (1, true), (9_000, true)]),

@@ -1,4 +1,4 @@
-//! A worker whose rounds the test takes one by one.
+//! A worker whose rounds the test runs one by one.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// A worker that waits, with one session.
+/// Returns an idle worker with one session.
 fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
     worker_that(false, change)
 }
@@ -60,7 +60,7 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     worker
 }
 
-/// A connection with a Logon(A), and its other end.
+/// Returns a connection with a Logon(A), and its other end.
 fn arrival() -> (Arrival, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn arrival() -> (Arrival, std::net::TcpStream) {
     (Arrival { read, ..Arrival::fresh(stream) }, far)
 }
 
-/// The worker's session has a connection now, of which this is the other end.
+/// Gives the worker's session a connection. Returns the other end.
 fn log_on(worker: &mut Worker) -> std::net::TcpStream {
     let (arrival, far) = arrival();
     let session_waker = Arc::clone(&worker.slots[0].shared.session_waker);
@@ -119,12 +119,12 @@ fn a_worker_that_spins_leaves_the_lock_to_who_waits_for_it() {
         worker.run_once(true);
         rounds += 1;
     }
-    // Somebody may wait all the time: the session has its turn now and then.
+    // A waiting client may be there all the time: the session still gets regular turns.
     assert!(rounds > 500, "{rounds} rounds");
 }
 
-/// More comes in each round than a turn takes. The session is in the list once all the same, or it
-/// would have one more turn a round with each event.
+/// More arrives in each round than a turn takes. The session must be in the list only once, or each
+/// event would add a turn per round.
 #[test]
 fn a_session_that_is_flooded_has_one_turn_a_round() {
     let mut worker = worker(|settings| settings.threads.turn_messages_max = 1);
@@ -141,7 +141,7 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     assert!((20..=102).contains(&came), "{came} messages in a hundred rounds of one");
 }
 
-/// Does something else in the middle of a round, before it asks for what is ready.
+/// Runs an action in mid-round, before the poll for readiness.
 struct Interrupted {
     sockets: Box<dyn Poll>,
     before: Option<Box<dyn FnOnce() + Send>>,
@@ -164,7 +164,7 @@ impl Poll for Interrupted {
     }
 }
 
-/// The round has taken the wake-up, and the descriptor is not readable any more.
+/// The round has consumed the wake-up, and the descriptor is no longer readable.
 #[test]
 fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     let mut worker = worker(|_| ());
@@ -182,7 +182,7 @@ fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     assert!(worker.slots[0].up);
 }
 
-/// Else the log would say how many were left out when something else is due.
+/// Otherwise the log would report the left-out lines only with the next event.
 #[test]
 fn lines_that_are_left_out_are_due_while_the_session_is_connected() {
     let mut worker = worker(|_| ());
@@ -205,7 +205,7 @@ fn lines_that_are_left_out_are_due_while_the_session_is_connected() {
     assert!(next <= left_out && left_out < u64::MAX, "{next} and {left_out}");
 }
 
-/// Counts how often a worker looks at its sockets, and how often it would sleep.
+/// Counts the worker's polls of its sockets, and its sleeps.
 struct Sleepless {
     sockets: Box<dyn Poll>,
     looks: Arc<AtomicUsize>,
@@ -229,7 +229,7 @@ impl Poll for Sleepless {
     }
 }
 
-/// Rounds of a worker: how often it looks in each, and whether it goes to sleep.
+/// Rounds of a worker, with their polls and sleeps.
 struct Rounds {
     worker: Worker,
     looks: Arc<AtomicUsize>,
@@ -239,7 +239,7 @@ struct Rounds {
 impl Rounds {
     fn of_spin(spin: Duration) -> Self {
         let mut worker = worker(|settings| settings.threads.spin = spin);
-        // The first round sees to a session that is new.
+        // The first round serves a new session.
         worker.run_once(false);
         let [looks, sleeps] = [(); 2].map(|()| Arc::<AtomicUsize>::default());
         let nobody = System.poll().unwrap();
@@ -259,7 +259,7 @@ impl Rounds {
 fn a_worker_looks_for_a_while_before_it_sleeps() {
     let mut rounds = Rounds::of_spin(Duration::from_millis(2));
     rounds.worker.command_queue().wake();
-    // It was woken, and looks for as long as is wanted; then it sleeps, and looks no more.
+    // After a wake-up the worker spins for the set time; then it sleeps without polling.
     rounds.next();
     let (looks, sleeps) = rounds.next();
     assert!(looks > 0 && sleeps == 1, "{looks} looks, {sleeps} sleeps");

@@ -1,4 +1,4 @@
-//! Settings that stand in several files, and in the environment.
+//! Settings from several files, and from the environment.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::Settings;
 
-/// A session whose counterparty has this name.
+/// Returns a session whose counterparty has this name.
 fn session(name: &str) -> String {
     format!(
         "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"US\"\n\
@@ -16,7 +16,7 @@ fn session(name: &str) -> String {
     )
 }
 
-/// Files by their names; the first one is read.
+/// Files by name; the first one is read.
 struct Dir(TempDir, PathBuf);
 
 impl Dir {
@@ -35,7 +35,7 @@ impl Dir {
         Settings::load(&self.1).unwrap()
     }
 
-    /// The error, without the directory. All errors begin with it.
+    /// Returns the error without the directory, with which all errors begin.
     fn error(&self) -> String {
         let first = self.told(&Settings::load(&self.1).unwrap_err());
         let all = Settings::load_or_all_errors(&self.1).unwrap_err();
@@ -119,7 +119,7 @@ fn what_two_files_say_must_not_contradict() {
     let expected = "c.toml:2: [defaults] of b.toml:2 has `heart_bt_int_s` too, and neither file \
                     includes the other; say it in one of them, or in the file that includes both";
     assert_eq!(error.replace("[defaults] of /", "[defaults] of "), expected);
-    // The including file decides.
+    // The including file takes precedence.
     let decided = with(&format!("{all}[defaults]\nheart_bt_int_s = 3\n"), interval, interval);
     assert_eq!(decided.load().sessions[0].protocol.heart_bt_int, Duration::from_secs(3));
     let error = with(&all, "[engine]\n", "[engine]\nworkers = 2\n").error();
@@ -153,7 +153,7 @@ fn what_cannot_be_included_is_told() {
         let error = with(include).error();
         assert!(error.starts_with(expected), "{error}\n{include}");
     }
-    // A folder without files is one that will have some.
+    // A folder without files may get some later.
     assert_eq!(counterparties(&with("[\"empty/*.toml\"]").load()), ["A"]);
     assert_eq!(counterparties(&with("[\"${NO_SUCH_VARIABLE:-empty}/*\"]").load()), ["A"]);
     // Each file includes the next one.
@@ -168,7 +168,7 @@ fn what_cannot_be_included_is_told() {
 
 #[test]
 fn a_variable_stands_for_a_text_a_number_or_a_switch() {
-    // Set for each test by cargo.
+    // Cargo sets this variable for each test.
     let major: u64 = env!("CARGO_PKG_VERSION_MAJOR").parse().unwrap();
     let text = format!(
         "{}heart_bt_int_s = \"${{CARGO_PKG_VERSION_MAJOR}}\"\n\
@@ -247,7 +247,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         assert_eq!(error.line(), Some(7), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
-    // A value that may be a password is not shown, wherever it stands.
+    // A value that may be a password is never shown.
     for key in [
         "logon.expected_password_hash = \"${CARGO_PKG_NAME}\"",
         "logon = \"${CARGO_PKG_NAME}\"",
@@ -263,7 +263,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         assert!(told.ends_with("this is another text: CARGO_PKG_NAME is set"), "{told}");
         assert!(!told.contains("`transfix`") && !told.contains("=transfix"), "{told}");
     }
-    // A name is a name: nothing of a key is replaced.
+    // Variables in keys are not replaced.
     let error = Settings::parse("a.toml", &format!("{}\"${{A}}\" = 5\n", session("A")));
     assert!(error.unwrap_err().to_string().contains("unknown key `${A}`"));
 }
