@@ -1,11 +1,11 @@
-//! Measures the cost of the administration for a session that it watches: `cargo bench -p
-//! transfix-bench --bench administered`.
+//! Measures the cost of the administration for a watched session:
+//! `cargo bench -p transfix-bench --bench administered`.
 //!
 //! A plain socket sends an order 1 ms after each report, the pace of the page "Latency2". The venue
-//! stores it and sends a report. Slices take turns. In one slice the venue has no administration
-//! and measures no times of stages. In the other the venue measures these times, and clients watch.
-//! Browsers show the page of the session with its messages, the table of sessions and the events,
-//! as often as the console asks. Prometheus asks each second.
+//! stores the order and sends a report. Slices of two kinds alternate. In one kind the venue has no
+//! administration and measures no stages. In the other the venue measures stages while clients
+//! watch: browsers show the session's page with its messages, the table of sessions and the events,
+//! at the console's own intervals. Prometheus scrapes every second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

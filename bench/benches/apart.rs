@@ -1,12 +1,11 @@
 //! Measures the cost of calling the application, and of sending, in another thread than the reading
 //! one: `cargo bench -p transfix-bench --bench apart`.
 //!
-//! One thread is client and session at once: it writes an order into a loopback socket, drives the
-//! session (mode `polled`) until the report is there, and reads it. So two CPUs are enough for a
-//! thread of the application that looks for work all the time. Slices take turns between two
-//! sessions and a floor. One session calls its application itself. The other session's application
-//! has a thread of its own, which also sends. The floor is a number that two threads pass to each
-//! other.
+//! One thread is both client and session. It writes an order into a loopback socket, polls the
+//! session (mode `polled`) until the report arrives, and reads the report. Two CPUs therefore
+//! suffice for a spinning application thread. Slices alternate between two sessions and a floor.
+//! One session calls its application itself. The other session's application has a separate thread,
+//! which also sends. The floor is a number that two threads pass to each other.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -1,9 +1,9 @@
-//! Measures the gain of `spin_us`: a thread that looks at its sockets for a while before it sleeps
-//! need not be woken. `cargo bench -p transfix-bench --bench awake`.
+//! Measures the gain of `spin_us`: a thread that spins for a while before it sleeps needs no
+//! wake-up. `cargo bench -p transfix-bench --bench awake`.
 //!
-//! A plain socket, which spins, sends an order as soon as the report is there. Slices take turns
-//! between venues that wait in different ways, and floors. A floor is a bare thread that answers
-//! the same bytes; the thread waits in epoll, or looks there again and again.
+//! A spinning plain socket sends an order as soon as the previous report arrives. Slices alternate
+//! between venues with different waits, and floors. A floor is a bare thread that echoes the same
+//! bytes; the thread waits in epoll, or spins.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -1,15 +1,15 @@
-//! Measures the cost of a busy session for its neighbours on the same worker: `cargo bench -p
-//! transfix-bench --bench neighbours`. The busy session floods, or its callbacks take long.
-//! `--bench resend` measures a session that asks for a million messages again.
+//! Measures the cost of a busy session for other sessions of the same worker:
+//! `cargo bench -p transfix-bench --bench neighbours`. The busy session floods, or its callbacks
+//! are slow. `--bench resend` measures a session that requests a million messages again.
 //!
-//! A quiet client sends an order 1 ms after each report. A loud one does nothing, or sends as fast
-//! as its venue reads, or sends an order each millisecond for which the application takes 200 µs.
-//! Slices take turns between a floor, an engine with one worker, and an engine that calls its
-//! applications in threads of their own. The floor is one thread in epoll that sends back all bytes
-//! it reads, with a read and a write for each socket in its turn.
+//! A quiet client sends an order 1 ms after each report. A loud client is idle, or sends as fast as
+//! its venue reads, or sends an order each millisecond for which the application takes 200 µs.
+//! Slices alternate between a floor, an engine with one worker, and an engine with application
+//! threads. The floor is one epoll thread that echoes all bytes, with a read and a write for each
+//! socket in turn.
 //!
-//! Both clients share a CPU, and what is asked is what the venue costs: so the quiet one runs first
-//! there, by a real-time priority, which only root may give.
+//! Both clients share a CPU, but only the venue's cost is of interest. The quiet client therefore
+//! has a real-time priority on that CPU, which only root can set.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 

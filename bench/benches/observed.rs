@@ -1,11 +1,11 @@
-//! Measures the cost of an observing thread for a session: `cargo bench -p transfix-bench --bench
-//! observed`. The thread reads state, numbers, times and counts of the session in a loop.
+//! Measures the cost of an observing thread for a session:
+//! `cargo bench -p transfix-bench --bench observed`. The thread reads state, numbers, times and
+//! counts of the session in a loop.
 //!
 //! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
-//! each.
-//! Slices take turns in which nobody watches, a thread loops over a number of its own, and a thread
-//! reads all that a handle tells without a lock. The second one is the measure: a thread that loops
-//! takes a core from others, whatever it reads.
+//! each. Slices of three kinds alternate: without an observer, with a thread that loops over its
+//! own number, and with a thread that reads everything that a handle offers without a lock. The
+//! second kind is the reference, because a looping thread takes a core from others in any case.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

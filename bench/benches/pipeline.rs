@@ -1,8 +1,8 @@
-//! How fast one session answers orders that come as fast as they can, by the messages that one turn
-//! may take (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
+//! Measures how fast one session answers orders at full speed, by the limit of messages per turn
+//! (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
 //!
 //! A plain socket writes orders without waiting; the venue stores and sends a report for each. The
-//! limits take turns; each figure is a median over the rounds.
+//! limits alternate; each figure is a median over the rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

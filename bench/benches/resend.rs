@@ -2,10 +2,10 @@
 //! thread: `cargo bench -p transfix-bench --bench resend`.
 //!
 //! One engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
-//! store, and its counterparty, a plain socket, asks for all of them. `TRADER` answers orders all
-//! the while; its client waits for each answer. Floor of the resend: reading the same messages from
+//! store, and its counterparty, a plain socket, requests all of them. `TRADER` answers orders all
+//! the time; its client waits for each answer. Floor of the resend: reading the same messages from
 //! the store and summing their bytes. Floor of the round trips: the same messages between two plain
-//! threads, before another resend and meanwhile, which shows what the machine adds.
+//! threads, before and during another resend, which shows the machine's own share.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 

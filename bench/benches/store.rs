@@ -1,10 +1,10 @@
-//! Measures the cost of the file store beside its floor and its peers: `cargo bench -p
-//! transfix-bench --bench store`; `cargo xtask peers build` makes the peers. `-- --messages N` for
-//! the size of the store that is opened, 10,000,000 if it is not given.
+//! Measures the cost of the file store beside its floor and its peers:
+//! `cargo bench -p transfix-bench --bench store`; `cargo xtask peers build` builds the peers.
+//! `-- --messages N` sets the size of the opened store, 10,000,000 by default.
 //!
-//! Floors: copying the same bytes into a mapped file that is written already, and one fdatasync of
-//! one page, by one thread and by as many as there are sessions. Slices of ours and of the floor
-//! take turns.
+//! Floors: copying the same bytes into a mapped file with all pages written, and one fdatasync of
+//! one page, by one thread and by one thread per session. Slices of the store and of the floor
+//! alternate.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -1,11 +1,13 @@
-//! handshakes|flood]`.|Measures the cost of TLS: `cargo bench -p transfix-bench --bench tls [--
-//! round-trip|handshakes|flood]`.|handshakes|flood]`.
+//! Measures the cost of TLS:
+//! `cargo bench -p transfix-bench --bench tls [-- round-trip|handshakes|flood]`.
 //!
-//! Round trips: a client sends an order as soon as the report is there. Slices take turns between
-//! floors and engines; the client is the same. A floor is a bare thread that sends back all bytes
-//! it reads, with and without rustls around the socket. Engines sleep in epoll or spin. Handshakes:
-//! the CPU time of the accepting thread for each. Flood: how long honest logons take while somebody
-//! sends the beginnings of handshakes as fast as he can.
+//! Round trips: a client sends an order as soon as the previous report arrives. Slices alternate
+//! between floors and engines, with the same client. A floor is a bare thread that echoes all
+//! bytes, with and without rustls around the socket. Engines sleep in epoll or spin.
+//!
+//! Handshakes: the CPU time of the accepting thread for each.
+//!
+//! Flood: the time of honest logons while an attacker sends incomplete handshakes at full speed.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 

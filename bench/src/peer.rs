@@ -1,8 +1,8 @@
-//! A codec of another engine: a process that carries operations out when it is told to.
+//! A codec of another engine: a process that runs operations on request.
 //!
-//! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know. It
-//! answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own
+//! Its only argument is a folder with the messages, one per line, and the dictionaries. It prints
+//! `ready NAME OPERATION…`, where `-SET` among the operations names an unsupported set. It answers
+//! each line `OPERATION SET N` with the total nanoseconds of N operations. It checks its own
 //! results before it is ready, and ends with its input.
 
 use std::io::{BufRead, BufReader, Write};

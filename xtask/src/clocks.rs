@@ -1,7 +1,8 @@
-//! `cargo xtask clocks`: runs tests that read the clock at critical times: the last seconds of a
-//! minute, an hour, a day and a year, a leap day, and a night in which clocks are set back.
+//! `cargo xtask clocks`: runs tests that read the clock at critical times.
 //!
-//! `faketime` changes the clock of the test process; the machine's clock is unchanged.
+//! The times are the last seconds of a minute, an hour, a day and a year, a leap day, and a night
+//! in which clocks are set back. `faketime` changes the clock of the test process; the machine's
+//! clock is unchanged.
 
 use std::process::Command;
 

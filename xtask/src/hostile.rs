@@ -1,14 +1,16 @@
 //! `cargo xtask hostile`: attacks of strangers and counterparties on a real server, over plain TCP
 //! and TLS, while an honest counterparty trades.
 //!
-//! Checks: the server lives. The honest counterparty gets each answer, in order. Each attack has
-//! its expected result, and right after it a counterparty logs on. In the end memory, descriptors
-//! and threads are back, and the log has a bounded number of lines. How long the honest one waits
-//! is measured in turns with and without attacks. The run fails if p99 with attacks is more than
-//! 1.5 times p99 without, as the median of all pairs and with its whole interval. With `--each`
-//! every attack has a turn of its own, and those beyond the limit are named. They alone fail no
-//! run: on a shared machine a single pair shows what else runs there. The honest counterparty and
-//! the attackers have CPUs of their own if there are two or more.
+//! Checks: the server survives. The honest counterparty gets each answer, in order. Each attack has
+//! its expected result, and a counterparty can log on right afterwards. In the end memory,
+//! descriptors and threads are freed, and the log has a bounded number of lines.
+//!
+//! The waiting time of the honest counterparty is measured in alternating turns with and without
+//! attacks. The run fails if p99 with attacks exceeds 1.5 times p99 without: the median of all
+//! pairs and their whole interval. With `--each` every attack has its own turn, and attacks beyond
+//! the limit are listed. Such an attack fails no run, because a single pair on a shared machine may
+//! show other load. The honest counterparty and the attackers have separate CPUs if there are two
+//! or more.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 mod administrators;
@@ -78,7 +80,7 @@ enum On {
     Tls,
 }
 
-/// One thing that somebody does.
+/// An attack, with its name and its expected result.
 struct Attack {
     name: String,
     on: On,

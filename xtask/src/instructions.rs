@@ -1,11 +1,11 @@
 //! `cargo xtask instructions`: counts the instructions of a link's turn, and of the parts that the
 //! codec and the store do for a message. All counts are guarded.
 //!
-//! Callgrind counts them: the same number for the same binary on any machine of the kind, however
-//! busy. It knows no AVX-512, so they are those of AVX2 where a message is looked at in vectors.
-//! `bench/instructions.txt` holds the recorded counts; more than the margin above one fails.
-//! `cargo xtask instructions hostile` bounds what bytes that are made to cost much can cost;
-//! `cargo xtask instructions profile` says where those of a turn are spent.
+//! Callgrind gives the same count for the same binary on any machine of the kind, under any load.
+//! Callgrind does not support AVX-512, so vector code is counted as AVX2. `bench/instructions.txt`
+//! has the recorded counts; a count above its margin fails. `cargo xtask instructions hostile`
+//! limits the cost of hostile bytes. `cargo xtask instructions profile` shows the distribution over
+//! a turn.
 
 mod hostile;
 mod profile;

@@ -2,15 +2,15 @@
 //!
 //! - `build` compiles the programs under `bench/peers/`.
 //! - `stores` tests the stores in databases with real servers.
-//! - `migrate` trades with QuickFIX by settings that were migrated from it.
+//! - `migrate` trades with QuickFIX, using settings migrated from QuickFIX.
 //! - `tls` trades over TLS with QuickFIX/J and `openssl`.
 //! - `programs` runs the tests whose counterparty is a program such as haproxy.
 //! - `acceptors` proves the claims of `acceptors.json` about other engines' acceptors.
 //! - `test` plays one session between Transfix and such a program in both roles and in several
 //!   versions, and compares every message field by field.
 //!
-//! The two sides are processes that speak the protocol of `bench/peers/README.md`.
-//! **Invariant:** no fixed port, no sleep; no child outlives the test.
+//! The two sides are processes that speak the protocol of `bench/peers/README.md`. **Invariant:**
+//! no fixed port, no sleep; no child outlives the test.
 
 mod acceptors;
 mod codecs;

@@ -1,10 +1,10 @@
-//! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
-//! under valgrind, on AArch64, and under Miri; of the last two what is installed. And the unsafe
-//! code of the transport under AddressSanitizer.
+//! `cargo xtask sanitize`: runs the codec's tests under AddressSanitizer, under valgrind, on
+//! AArch64, and under Miri; the last two only if installed. The transport's unsafe code runs under
+//! AddressSanitizer, too.
 //!
-//! AddressSanitizer is a flag of the stable compiler that only has to be allowed. valgrind knows no
-//! AVX-512 and therefore tests the vectors below it. AArch64, which has NEON, is emulated. Miri
-//! belongs to the nightly toolchain, interprets, and takes few cases.
+//! AddressSanitizer is a flag of the stable compiler that must be enabled. valgrind does not
+//! support AVX-512 and therefore tests the smaller vectors. AArch64, which has NEON, is emulated.
+//! Miri belongs to the nightly toolchain, interprets the code, and runs only a few cases.
 
 use std::path::PathBuf;
 use std::process::Command;

@@ -1,10 +1,14 @@
-//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link with
-//! orders of one second, and `turn seldom N` with orders each of which is of another second.
-//! `points N` takes as many with latency points and without them, in slices that take turns. `codec
-//! OPERATION SET N` carries out one operation of the codec. `store append N` and `store read N` put
-//! messages into a file store and read them back. All print ns for each. `hostile SHAPE N` takes in
-//! about N bytes made to cost much, and prints how many they were. Under callgrind they give
-//! instruction counts (`cargo xtask instructions`).
+//! Micro-benchmarks, to run under callgrind or a profiler.
+//!
+//! - `turn N` runs N turns of a link with orders of one second; `turn seldom N` uses another second
+//!   for each order.
+//! - `points N` runs N turns with and without latency points, in alternating slices.
+//! - `codec OPERATION SET N` runs one operation of the codec.
+//! - `store append N` and `store read N` put messages into a file store and read them back.
+//! - `hostile SHAPE N` processes about N bytes of hostile input, and prints the exact number.
+//!
+//! All but `hostile` print ns for each. Under callgrind they give instruction counts
+//! (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod hostile;

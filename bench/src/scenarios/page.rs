@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::column::Column;
 
-/// One page.
+/// A published page.
 #[derive(Debug)]
 pub(crate) struct Page {
     /// Name on the command line.

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! cargo run -p transfix --example echo_server [ADDRESS] [USER PASSWORD]    default 127.0.0.1:3000
-//! cargo run --release -- connect crates/cli/examples/client.toml           with its address changed
+//! cargo run --release -- connect crates/cli/examples/client.toml           its address changed
 //! ```
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 

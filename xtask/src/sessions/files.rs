@@ -6,7 +6,7 @@ use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Contents of a store's first segment; a prefix of them for its lock file.
+/// Contents of a store's first segment, and of its lock file.
 const SEGMENT: &[u8] = &[0; 8 << 10];
 const LOCK: &[u8] = &[0; 28];
 

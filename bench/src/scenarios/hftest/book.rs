@@ -30,7 +30,7 @@ enum Stands {
     Done,
 }
 
-/// How many there are.
+/// Counts of orders and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
     /// NewOrderSingle(D)s sent.

@@ -218,7 +218,7 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
     ] {
         does_not_start(&dir, &text, expected);
     }
-    // Whether an address is in use changes at any time, so only the start reports it.
+    // An address may be taken or freed at any time, so only the start reports its use.
     let text = format!("[admin]\naddress = '127.0.0.1:{port}'\n{ACCEPTOR}");
     assert_eq!(check(&dir, &text, &[]).code, 0);
     for verb in ["serve", "run"] {
