@@ -4,8 +4,8 @@
 //! A plain socket sends an order 1 ms after each report, the pace of the page "Latency2". The venue
 //! stores the order and sends a report. Slices of two kinds alternate. In one kind the venue has no
 //! administration and measures no stages. In the other the venue measures stages while clients
-//! watch: browsers show the session's page with its messages, the table of sessions and the events,
-//! at the console's own intervals. Prometheus scrapes every second.
+//! watch. Browsers show the session, the table of sessions and the events, at the console's own
+//! intervals. Prometheus scrapes every second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -3,9 +3,9 @@
 //! counts of the session in a loop.
 //!
 //! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
-//! each. Slices of three kinds alternate: without an observer, with a thread that loops over its
-//! own number, and with a thread that reads everything that a handle offers without a lock. The
-//! second kind is the reference, because a looping thread takes a core from others in any case.
+//! each. Slices of three kinds alternate. The first has no observer. In the second a thread loops
+//! over its own number. In the third a thread reads everything that a handle offers without a lock.
+//! The second kind is the reference, because a looping thread takes a core from others in any case.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 

@@ -20,8 +20,8 @@ impl Files {
     pub(super) fn make(dir: &Path) -> Outcome<Self> {
         fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let files = Self { dir: dir.to_owned() };
-        // The authorities have the same name and differ only in the key, because Java presents no
-        // certificate to a peer that trusts no authority of its name.
+        // The authorities differ only in the key. If a peer trusts no authority of the right name,
+        // Java presents no certificate at all.
         for authority in ["ca", "other"] {
             files.run(&format!(
                 "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
