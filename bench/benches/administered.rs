@@ -1,11 +1,11 @@
-//! Measures the cost of the administration for a session that it watches: `cargo bench -p
-//! transfix-bench --bench administered`.
+//! Measures the cost of the administration for a watched session:
+//! `cargo bench -p transfix-bench --bench administered`.
 //!
 //! A plain socket sends an order 1 ms after each report, the pace of the page "Latency2". The venue
-//! stores it and sends a report. Slices take turns. In one slice the venue has no administration
-//! and measures no times of stages. In the other the venue measures these times, and clients watch.
-//! Browsers show the page of the session with its messages, the table of sessions and the events,
-//! as often as the console asks. Prometheus asks each second.
+//! stores the order and sends a report. Slices of two kinds alternate. In one kind the venue has no
+//! administration and measures no stages. In the other the venue measures stages while clients
+//! watch. Browsers show the session, the table of sessions and the events, at the console's own
+//! intervals. Prometheus scrapes every second.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -46,7 +46,7 @@ fn main() {
         let (mut off, mut on) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
         let mut looks = 0;
         for round in 0..ROUNDS {
-            // The first side changes from round to round.
+            // The first side alternates between rounds.
             let mut times = [(0.0, 0.0); 2];
             for n in [round % 2, (round + 1) % 2] {
                 let (ns, looked) = slice(mode, n == 1);
@@ -68,7 +68,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds of each round trip, sorted, and how often somebody has looked.
+/// Returns the sorted round trips in nanoseconds, and the number of administration requests.
 fn slice(mode: Mode, is_on: bool) -> (Vec<u64>, usize) {
     let dir = TempDir::new();
     let mut settings = side::acceptor("CLIENT");
@@ -107,7 +107,7 @@ fn percentile(sorted: &[u64], percent: usize) -> f64 {
     sorted[sorted.len() * percent / 100] as f64 / 1_000.0
 }
 
-/// Those who look on.
+/// The clients of the administration.
 struct Audience {
     is_over: Arc<AtomicBool>,
     looks: Arc<AtomicUsize>,
@@ -157,7 +157,7 @@ impl Audience {
         Self { is_over, looks, threads, _server: server }
     }
 
-    /// Says how often they have looked.
+    /// Stops the clients and returns the number of their requests.
     fn leaves(self) -> usize {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads {

@@ -1,12 +1,11 @@
 //! Measures the cost of calling the application, and of sending, in another thread than the reading
 //! one: `cargo bench -p transfix-bench --bench apart`.
 //!
-//! One thread is client and session at once: it writes an order into a loopback socket, drives the
-//! session (mode `polled`) until the report is there, and reads it. So two CPUs are enough for a
-//! thread of the application that looks for work all the time. Slices take turns between two
-//! sessions and a floor. One session calls its application itself. The other session's application
-//! has a thread of its own, which also sends. The floor is a number that two threads pass to each
-//! other.
+//! One thread is both client and session. It writes an order into a loopback socket, polls the
+//! session (mode `polled`) until the report arrives, and reads the report. Two CPUs therefore
+//! suffice for a spinning application thread. Slices alternate between two sessions and a floor.
+//! One session calls its application itself. The other session's application has a separate thread,
+//! which also sends. The floor is a number that two threads pass to each other.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -26,10 +25,10 @@ use transfix::{Application, BusinessReject, Engine, Message, Mode, SessionRef, S
 const ORDERS: usize = 2_000;
 const ROUNDS: usize = 31;
 
-/// Sends the text of each order back, and says when it was called.
+/// Echoes the text of each order, and records the time of the call.
 struct Venue(Called);
 
-/// When the application was called last, in nanoseconds of the monotonic clock.
+/// Time of the last application call, in nanoseconds of the monotonic clock.
 type Called = Arc<AtomicU64>;
 
 impl Application for Venue {
@@ -67,7 +66,7 @@ impl Both {
         both
     }
 
-    /// Sends one message, and drives the session until the answer is there.
+    /// Sends one message, and polls the session until the answer arrives.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
@@ -83,7 +82,8 @@ impl Both {
         }
     }
 
-    /// Medians: from the write of an order to the callback, and of the whole round trip.
+    /// Returns two medians: from the write of an order to the callback, and of the whole round
+    /// trip.
     fn slice(&mut self) -> [f64; 2] {
         let [mut calls, mut trips] = [Vec::new(), Vec::new()];
         for _ in 0..ORDERS {
@@ -96,7 +96,7 @@ impl Both {
     }
 }
 
-/// Half of the time that a number takes to another thread and back.
+/// Returns half the time of a number's trip to another thread and back.
 fn floor() -> f64 {
     let number = Arc::new(AtomicU64::new(0));
     let other = Arc::clone(&number);
@@ -130,9 +130,9 @@ fn main() {
     let mut found = [Vec::new(), Vec::new()];
     for round in 0..ROUNDS {
         let passed = floor();
-        // One at a time: a thread that looks for work would keep the other from the CPU.
+        // One after another, because a spinning thread would take the CPU from the other.
         let slices = [0, 1].map(|application_threads| Both::new(application_threads).slice());
-        // The first one warms up.
+        // The first round is a warm-up.
         if round > 0 {
             floors.push(passed);
             found.iter_mut().zip(slices).for_each(|(all, slice)| all.push(slice));

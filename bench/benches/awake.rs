@@ -1,9 +1,9 @@
-//! Measures the gain of `spin_us`: a thread that looks at its sockets for a while before it sleeps
-//! need not be woken. `cargo bench -p transfix-bench --bench awake`.
+//! Measures the gain of `spin_us`: a thread that spins for a while before it sleeps needs no
+//! wake-up. `cargo bench -p transfix-bench --bench awake`.
 //!
-//! A plain socket, which spins, sends an order as soon as the report is there. Slices take turns
-//! between venues that wait in different ways, and floors. A floor is a bare thread that answers
-//! the same bytes; the thread waits in epoll, or looks there again and again.
+//! A spinning plain socket sends an order as soon as the previous report arrives. Slices alternate
+//! between venues with different waits, and floors. A floor is a bare thread that echoes the same
+//! bytes; the thread waits in epoll, or spins.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -22,7 +22,7 @@ const ORDERS: usize = 2_000;
 const ROUNDS: usize = 31;
 
 fn main() {
-    // Threads that look at the same CPU keep each other from it.
+    // Two threads that spin on the same CPU would block each other.
     let _ = pin_to_cpu(CLIENT_CPU);
     let venues = [0, 50].map(venue);
     let [sleeps, looks] = [false, true].map(echo);
@@ -34,7 +34,7 @@ fn main() {
         for (client, (p50, p99)) in clients.iter_mut().zip(&mut found) {
             let mut ns: Vec<_> = (0..ORDERS).map(|_| client.round_trip()).collect();
             ns.sort_unstable();
-            // The first one warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 p50.push(ns[ns.len() / 2]);
                 p99.push(ns[ns.len() * 99 / 100]);
@@ -55,8 +55,8 @@ fn venue(spin_us: u64) -> Engine {
     Engine::start(&settings, |_| Box::new(Echo)).unwrap()
 }
 
-/// A bare thread that sends back what it gets. One that looks all the time sleeps too when nothing
-/// has come for 50 µs, so that it takes no core from the others.
+/// Starts a bare echo thread. A spinning one also sleeps when nothing has arrived for 50 µs, so
+/// that it leaves the core to others.
 fn echo(looks: bool) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -101,14 +101,14 @@ impl Client {
         client
     }
 
-    /// Nanoseconds until the answer is there.
+    /// Returns the nanoseconds until the answer arrives.
     fn round_trip(&mut self) -> u64 {
         let begun = Instant::now();
         self.ask("B", NEWS);
         begun.elapsed().as_nanos() as u64
     }
 
-    /// Sends one message and waits for the answer, which comes in one piece.
+    /// Sends one message and waits for the answer, which arrives in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);

@@ -1,5 +1,6 @@
-//! Measures the cost of the codec's operations beside their floor and their peers: `cargo bench -p
-//! transfix-bench --bench codec`. Allocations are counted, and ours must make none.
+//! Measures the cost of the codec's operations beside their floor and their peers:
+//! `cargo bench -p transfix-bench --bench codec`. Allocations are counted; our codec must make
+//! none.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a benchmark speaks to its user")]
 
 #[path = "../examples/count/typed.rs"]
@@ -46,7 +47,7 @@ fn run() -> Result<(), String> {
     Ok(())
 }
 
-/// Once buffers have grown, nothing may allocate.
+/// Checks that nothing allocates once buffers have grown.
 fn check_allocations(ours: &mut Ours) -> Result<(), String> {
     for operation in Operation::ALL {
         for set in Set::ALL.into_iter().filter(|set| operation.is_on(*set)) {
@@ -63,7 +64,7 @@ fn check_allocations(ours: &mut Ours) -> Result<(), String> {
     Ok(())
 }
 
-/// `target/peers` for a program in `target/release/deps`.
+/// Returns `target/peers` for a program in `target/release/deps`.
 fn peers_folder() -> Result<PathBuf, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let target = program.ancestors().nth(3).map(Path::to_path_buf);
@@ -97,7 +98,7 @@ fn table(series: &[Series]) -> String {
             let ours = median(OURS, operation, Set::Fixed);
             let ratio = match (s.engine == OURS, ours) {
                 (false, Some(ours)) => Some(ours / fixed),
-                // Where the peers' rows stand at another operation, QuickFIX C++ is meant.
+                // If the peers' rows belong to another operation, the base is QuickFIX C++.
                 (true, _) if operation != operation.of_peer() => first
                     .and_then(|engine| median(engine, operation.of_peer(), Set::Fixed))
                     .map(|peer| fixed / peer),
@@ -117,8 +118,8 @@ fn table(series: &[Series]) -> String {
     text
 }
 
-/// Returns true if a peer's series stands beside ours of another operation: peers have no typed
-/// messages and no templates apart from the rest.
+/// Returns true if a peer's series is compared with our series of another operation. Peers have no
+/// typed messages and no separate templates.
 fn is_beside(operation: Operation, series: &Series) -> bool {
     use Operation::{DecodeTypedGroups, Template, TypedEncode, TypedRead};
     matches!(operation, DecodeTypedGroups | Template | TypedEncode | TypedRead)
@@ -126,12 +127,12 @@ fn is_beside(operation: Operation, series: &Series) -> bool {
         && series.operation == operation.of_peer()
 }
 
-/// Our time of the peer's: `1/2.5` if ours is less, `1.20` if it is more.
+/// Formats our time relative to the peer's: `1/2.5` if ours is less, `1.20` if ours is more.
 fn of_peer(ratio: f64) -> String {
     if ratio > 1.0 { format!("{ratio:.2}") } else { format!("1/{:.1}", 1.0 / ratio) }
 }
 
-/// The messages of S2b: each engine's time, and how many times less ours is.
+/// Returns the messages of S2b: each engine's time, and how many times faster ours is.
 fn hftest_table(series: &[Series]) -> String {
     let mut text = format!("{:<23} {:<22} {:>8} {:>9}\n", "operation", "engine", "ns", "of peer");
     let mut rows: Vec<&Series> = series.iter().filter(|s| s.set == Set::Hftest).collect();

@@ -1,15 +1,15 @@
-//! Measures the cost of a busy session for its neighbours on the same worker: `cargo bench -p
-//! transfix-bench --bench neighbours`. The busy session floods, or its callbacks take long.
-//! `--bench resend` measures a session that asks for a million messages again.
+//! Measures the cost of a busy session for other sessions of the same worker:
+//! `cargo bench -p transfix-bench --bench neighbours`. The busy session floods, or its callbacks
+//! are slow. `--bench resend` measures a session that requests a million messages again.
 //!
-//! A quiet client sends an order 1 ms after each report. A loud one does nothing, or sends as fast
-//! as its venue reads, or sends an order each millisecond for which the application takes 200 µs.
-//! Slices take turns between a floor, an engine with one worker, and an engine that calls its
-//! applications in threads of their own. The floor is one thread in epoll that sends back all bytes
-//! it reads, with a read and a write for each socket in its turn.
+//! A quiet client sends an order 1 ms after each report. A loud client is idle, or sends as fast as
+//! its venue reads, or sends an order each millisecond for which the application takes 200 µs.
+//! Slices alternate between a floor, an engine with one worker, and an engine with application
+//! threads. The floor is one epoll thread that echoes all bytes, with a read and a write for each
+//! socket in turn.
 //!
-//! Both clients share a CPU, and what is asked is what the venue costs: so the quiet one runs first
-//! there, by a real-time priority, which only root may give.
+//! Both clients share a CPU, but only the venue's cost is of interest. The quiet client therefore
+//! has a real-time priority on that CPU, which only root can set.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -52,7 +52,7 @@ fn work(time: Duration) {
     while begun.elapsed() < time {}
 }
 
-/// Sends the text of each order back, and takes its time if that says so.
+/// Echoes the text of each order, slowly if the text says so.
 struct Venue;
 
 impl Application for Venue {
@@ -78,7 +78,7 @@ fn venue(application_threads: usize) -> Engine {
     Engine::start(&settings, |_| Box::new(Venue)).unwrap()
 }
 
-/// A bare thread that sends back what it has read, and takes its time for what says so.
+/// Starts a bare echo thread, which is slow if the text says so.
 fn floor() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -139,7 +139,7 @@ impl Client {
         self.next_num_out += 1;
     }
 
-    /// Sends one message and waits for the answer, which comes in one piece.
+    /// Sends one message and waits for the answer, which arrives in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         self.frame(&mut out, msg_type, fields);
@@ -148,7 +148,7 @@ impl Client {
         assert!(self.socket.read(&mut answer).unwrap() > 0, "the venue has closed");
     }
 
-    /// Is loud until it is told that it is over.
+    /// Makes load until `is_over` is set.
     fn make_noise(mut self, how: Loud, is_over: &AtomicBool) {
         if how == Loud::Silent {
             return;
@@ -175,11 +175,11 @@ impl Client {
     }
 }
 
-/// Lets the calling thread run before all others of its CPU, until this is dropped.
+/// Gives the calling thread priority over all others on its CPU, until dropped.
 struct First(String);
 
 impl First {
-    /// `None` if the system does not allow it.
+    /// Returns `None` if the system forbids the priority.
     fn of_its_cpu() -> Option<Self> {
         let first = Self(rustix::thread::gettid().as_raw_nonzero().to_string());
         first.schedule(&["--fifo", "--pid", "1"]).then_some(first)
@@ -197,7 +197,7 @@ impl Drop for First {
     }
 }
 
-/// Nanoseconds of each round trip of a quiet client beside a loud one.
+/// Returns the nanoseconds of each round trip of a quiet client beside a loud one.
 fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     let mut quiet = Client::new("QUIET", address);
     let loud = Client::new("LOUD", address);
@@ -215,7 +215,7 @@ fn slice(address: SocketAddr, how: Loud) -> Vec<u64> {
     drop(first);
     is_over.store(true, Ordering::Relaxed);
     loud.join().unwrap();
-    // The next slice logs on anew.
+    // The next slice logs on again.
     drop(quiet);
     thread::sleep(Duration::from_millis(50));
     ns.sort_unstable();
@@ -232,7 +232,7 @@ fn main() {
         for (a, address) in addresses.into_iter().enumerate() {
             for (b, how) in ALL.into_iter().enumerate() {
                 let ns = slice(address, how);
-                // The first one warms up.
+                // The first round is a warm-up.
                 if round > 0 {
                     let (p50, p99) = found.entry((a, b)).or_default();
                     p50.push(ns[ns.len() / 2]);

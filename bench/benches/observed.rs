@@ -1,11 +1,11 @@
-//! Measures the cost of an observing thread for a session: `cargo bench -p transfix-bench --bench
-//! observed`. The thread reads state, numbers, times and counts of the session in a loop.
+//! Measures the cost of an observing thread for a session:
+//! `cargo bench -p transfix-bench --bench observed`. The thread reads state, numbers, times and
+//! counts of the session in a loop.
 //!
 //! A plain socket sends an order 1 ms after each report; the venue stores and sends a report for
-//! each.
-//! Slices take turns in which nobody watches, a thread loops over a number of its own, and a thread
-//! reads all that a handle tells without a lock. The second one is the measure: a thread that loops
-//! takes a core from others, whatever it reads.
+//! each. Slices of three kinds alternate. The first has no observer. In the second a thread loops
+//! over its own number. In the third a thread reads everything that a handle offers without a lock.
+//! The second kind is the reference, because a looping thread takes a core from others in any case.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -46,7 +46,7 @@ fn main() {
             for (beside, (p50, p99)) in ALL.into_iter().zip(&mut found) {
                 let (mut ns, looks) = client.slice(beside);
                 ns.sort_unstable();
-                // The first one warms up.
+                // The first round is a warm-up.
                 if round > 0 {
                     p50.push(ns[ns.len() / 2]);
                     p99.push(ns[ns.len() * 99 / 100]);
@@ -67,7 +67,7 @@ fn main() {
     }
 }
 
-/// A client of a venue of one session.
+/// A client of a venue with one session.
 struct Client {
     venue: Engine,
     socket: TcpStream,
@@ -91,7 +91,7 @@ impl Client {
         client
     }
 
-    /// Sends one message and waits for the answer, which comes in one piece.
+    /// Sends one message and waits for the answer, which arrives in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         side::frame(&mut out, "CLIENT", msg_type, self.next_num_out, fields);
@@ -101,7 +101,7 @@ impl Client {
         assert!(self.socket.read(&mut answer).unwrap() > 0, "the venue has closed");
     }
 
-    /// Nanoseconds of each round trip, and how often the thread beside them has looped.
+    /// Returns the nanoseconds of each round trip, and the loop count of the thread beside them.
     fn slice(&mut self, beside: Beside) -> (Vec<u64>, u64) {
         let is_over = Arc::new(AtomicBool::new(false));
         let session = self.venue.sessions().next().unwrap();

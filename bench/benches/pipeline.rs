@@ -1,8 +1,8 @@
-//! How fast one session answers orders that come as fast as they can, by the messages that one turn
-//! may take (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
+//! Measures how fast one session answers orders at full speed, by the limit of messages per turn
+//! (`turn_messages_max`): `cargo bench -p transfix-bench --bench pipeline`.
 //!
 //! A plain socket writes orders without waiting; the venue stores and sends a report for each. The
-//! limits take turns; each figure is a median over the rounds.
+//! limits alternate; each figure is a median over the rounds.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -25,7 +25,7 @@ fn main() {
     for round in 0..ROUNDS {
         for (limit, took) in LIMITS.into_iter().zip(&mut took) {
             let ns = run(limit);
-            // The first one warms up.
+            // The first round is a warm-up.
             if round > 0 {
                 took.push(ns);
             }
@@ -38,7 +38,7 @@ fn main() {
     }
 }
 
-/// Nanoseconds from one order to the next.
+/// Returns the nanoseconds from one order to the next.
 fn run(limit: u32) -> f64 {
     let dir = TempDir::new();
     let mut settings = side::acceptor("CLIENT");

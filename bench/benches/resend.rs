@@ -1,11 +1,11 @@
-//! A resend of a million stored messages, and what another session of the same thread notices:
-//! `cargo bench -p transfix-bench --bench resend`.
+//! Measures a resend of a million stored messages, and its effect on another session of the same
+//! thread: `cargo bench -p transfix-bench --bench resend`.
 //!
 //! One engine with one worker has two acceptor sessions. `LAGGARD` has a million messages in its
-//! store, and its counterparty, a plain socket, asks for all of them. `TRADER` answers orders all
-//! the while; its client waits for each answer. Floor of the resend: reading the same messages
-//! from the store and summing their bytes. Floor of the round trips: the same messages between two
-//! plain threads, before another resend and meanwhile, which shows what the machine adds.
+//! store, and its counterparty, a plain socket, requests all of them. `TRADER` answers orders all
+//! the time; its client waits for each answer. Floor of the resend: reading the same messages from
+//! the store and summing their bytes. Floor of the round trips: the same messages between two plain
+//! threads, before and during another resend, which shows the machine's own share.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -27,14 +27,14 @@ use transfix_testkit::temp::TempDir;
 
 const MESSAGES: u64 = 1_000_000;
 const ROUND_TRIPS: usize = 3_000;
-/// Resends, each with round trips before it.
+/// Number of resends. Round trips precede each resend.
 const ROUNDS: u64 = 7;
-/// How long the laggard's counterparty lets bytes come together, as a network card does for a
-/// program on another machine: woken for every segment, it would measure this machine's scheduler.
+/// Time for which the laggard's counterparty lets bytes accumulate, as a network card does. A
+/// wake-up for every segment would measure this machine's scheduler.
 const COALESCED: Duration = Duration::from_micros(100);
 const LONG: Duration = Duration::from_secs(120);
 
-/// Answers each order by a report with the same ClOrdID(11).
+/// Answers each order with a report that has the same ClOrdID(11).
 struct Echo;
 
 impl Application for Echo {
@@ -49,7 +49,7 @@ impl Application for Echo {
     }
 }
 
-/// Tells of logons and of reports.
+/// Reports logons and reports.
 struct Client(Sender<()>);
 
 impl Application for Client {
@@ -134,7 +134,7 @@ fn main() {
     print("two plain threads", &floor);
 }
 
-/// A line for each round, and the medians of the ratios.
+/// Prints a line for each round, and the medians of the ratios.
 fn print(whose: &str, rounds: &[[Vec<f64>; 2]]) {
     println!("round trip of {whose}, us");
     let mut ratios = [vec![], vec![]];
@@ -172,7 +172,7 @@ fn while_resending<T>(
     (reader.join().unwrap(), work)
 }
 
-/// Two threads that pass bytes of an order's size to and fro, paced as the orders are.
+/// Two threads that exchange bytes of an order's size, at the pace of the orders.
 struct Plain(TcpStream);
 
 impl Plain {
@@ -205,7 +205,7 @@ fn ns_each(begun: Instant, n: u64) -> u128 {
     begun.elapsed().as_nanos() / u128::from(n)
 }
 
-/// Orders one after the other; until `done`, if that is given.
+/// Sends orders one after another, until `done` if given.
 fn round_trips(
     client: &Engine,
     id: &SessionId,
@@ -219,7 +219,8 @@ fn round_trips(
     })
 }
 
-/// Microseconds of each trip, with a pause between: who trades is not always sending.
+/// Returns the microseconds of each trip, with a pause in between, because a trader does not send
+/// all the time.
 fn paced(done: Option<&AtomicBool>, mut trip: impl FnMut(u64)) -> Vec<f64> {
     let mut times = Vec::new();
     while done.map_or(times.len() < ROUND_TRIPS, |done| !done.load(Ordering::Acquire)) {
@@ -237,7 +238,8 @@ fn percentile(times: &[f64], percent: usize) -> f64 {
     sorted.get(sorted.len() * percent / 100).copied().unwrap_or(f64::NAN)
 }
 
-/// Logs on as the laggard, asks for everything, and reads it; how many bytes, and how long it took.
+/// Logs on as the laggard, requests everything, and reads it. Returns the number of bytes and the
+/// time.
 fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     let mut stream = TcpStream::connect(address).unwrap();
     let time = clock::now().utc;
@@ -257,7 +259,7 @@ fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     }
     let begun = Instant::now();
     stream.write_all(&bytes).unwrap();
-    // The last of them is looked for alone, to take little of it.
+    // Only the last message is searched for, to save the reader's CPU time.
     let last = format!("\x0134={MESSAGES}\x01").into_bytes();
     let (mut buffer, mut total, mut kept) = (vec![0; 1 << 18], 0, 0);
     loop {
@@ -275,7 +277,7 @@ fn read_all(address: SocketAddr, seq: u64) -> (usize, Duration) {
     }
 }
 
-/// Nanoseconds a message that reading all of them from the store takes.
+/// Returns the nanoseconds per message for reading all of them from the store.
 fn reading(dir: &TempDir) -> f64 {
     let path = dir.path().join("VENUE").join("FIX.4.4-VENUE-LAGGARD");
     let (mut store, _) = FileStore::open(&path, Options::default(), 0).unwrap();
@@ -289,7 +291,7 @@ fn reading(dir: &TempDir) -> f64 {
     begun.elapsed().as_nanos() as f64 / MESSAGES as f64
 }
 
-/// Memory of the process that no file backs.
+/// Returns the anonymous memory of the process.
 fn memory_kib() -> i64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"));

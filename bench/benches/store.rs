@@ -1,10 +1,10 @@
-//! Measures the cost of the file store beside its floor and its peers: `cargo bench -p
-//! transfix-bench --bench store`; `cargo xtask peers build` makes the peers. `-- --messages N` for
-//! the size of the store that is opened, 10,000,000 if it is not given.
+//! Measures the cost of the file store beside its floor and its peers:
+//! `cargo bench -p transfix-bench --bench store`; `cargo xtask peers build` builds the peers.
+//! `-- --messages N` sets the size of the opened store, 10,000,000 by default.
 //!
-//! Floors: copying the same bytes into a mapped file that is written already, and one fdatasync of
-//! one page, by one thread and by as many as there are sessions. Slices of ours and of the floor
-//! take turns.
+//! Floors: copying the same bytes into a mapped file with all pages written, and one fdatasync of
+//! one page, by one thread and by one thread per session. Slices of the store and of the floor
+//! alternate.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
@@ -23,12 +23,12 @@ use transfix_testkit::temp::TempDir;
 const MESSAGE: [u8; 200] = [b'x'; 200];
 const SLICE: u64 = 2_000;
 const SLICES: usize = 101;
-/// Messages of one turn where one sync serves all of them.
+/// Messages of one turn when one sync serves all of them.
 const GROUP: u64 = 64;
 const PEER_MESSAGES: &str = "200000";
-/// Sessions of one thread, each with a store of its own.
+/// Sessions of one thread, each with its own store.
 const SESSIONS: usize = 32;
-/// How long one slice of messages a second is counted.
+/// Length of a slice in which messages are counted.
 const COUNTED: Duration = Duration::from_millis(500);
 
 fn main() {
@@ -60,7 +60,7 @@ fn main() {
 }
 
 fn options(durability: Durability) -> Options {
-    // Large enough that none is made while this is measured, as the settings recommend.
+    // Large enough that no segment is created during the measurement, as the settings recommend.
     let segment = 256 << 20;
     Options { durability, segment_bytes_first: segment, segment_bytes_max: segment }
 }
@@ -78,7 +78,7 @@ fn median(mut times: Vec<f64>) -> f64 {
     times[times.len() / 2]
 }
 
-/// Nanoseconds of a message: committed alone; copied into a mapped file; and copied and checked by
+/// Returns the nanoseconds per message: committed alone; copied into a mapped file; and copied with
 /// the CRC32C that any store with checksums needs.
 fn append(dir: &Path) -> (f64, f64, f64) {
     let mut store = fresh(dir, "process", options(Durability::Process));
@@ -109,7 +109,7 @@ fn append(dir: &Path) -> (f64, f64, f64) {
     (median(ours), median(copied), median(checked))
 }
 
-/// A mapped file, written beforehand.
+/// A mapped file with all pages already written.
 struct Mapped {
     map: <Files as Disk>::Map,
     at: usize,
@@ -133,7 +133,8 @@ impl Mapped {
     }
 }
 
-/// Nanoseconds of a turn with so many messages, synced together, and of one sync of one page.
+/// Returns the nanoseconds of a turn with `GROUP` messages, synced together, and of one sync of one
+/// page.
 fn power(dir: &Path) -> (f64, f64) {
     let mut store = fresh(dir, "power", options(Durability::Power));
     let worker = thread::current();
@@ -164,8 +165,8 @@ fn power(dir: &Path) -> (f64, f64) {
     (median(ours), median(floor))
 }
 
-/// Prints the messages a second of one session and of several of one thread, each message synced
-/// before the session's next one, beside what the disk can do.
+/// Prints messages per second of one session and of several sessions of one thread, beside the
+/// disk's own rate. Each message is synced before the session's next one.
 fn side_by_side(dir: &Path) {
     let (mut ours, mut floor) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for round in 0..7 {
@@ -188,7 +189,8 @@ fn side_by_side(dir: &Path) {
     );
 }
 
-/// One thread drives all sessions, as a worker does: what is not safe is left alone meanwhile.
+/// One thread drives all sessions, as a worker does, and skips sessions whose commit is not safe
+/// yet.
 fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
     let segment = 1 << 20;
     let options = Options {
@@ -202,7 +204,7 @@ fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
             let mut store = fresh(dir, &n.to_string(), options);
             let worker = worker.clone();
             store.wake_by(Arc::new(move || worker.unpark()));
-            // The ticket that it waits for, the next number, and the messages that are safe.
+            // The pending ticket, the next number, and the number of safe messages.
             (store, None, 1, 0_u64)
         })
         .collect();
@@ -234,8 +236,7 @@ fn messages_a_second(dir: &Path, sessions: usize) -> f64 {
     stores.iter().map(|(.., safe)| *safe).sum::<u64>() as f64 / seconds
 }
 
-/// As many threads, each with a file of its own that it writes one page of and syncs, again and
-/// again.
+/// Runs `threads` threads. Each one repeatedly writes and syncs one page of its own file.
 fn syncs_a_second(dir: &Path, threads: usize) -> f64 {
     let files: Vec<_> = (0..threads)
         .map(|n| {
@@ -263,7 +264,7 @@ fn syncs_a_second(dir: &Path, threads: usize) -> f64 {
     syncs as f64 / begun.elapsed().as_secs_f64()
 }
 
-/// Nanoseconds of a message when a resend reads 1,000 in a row.
+/// Returns the nanoseconds per message when a resend reads 1,000 in a row.
 fn read(dir: &Path) -> f64 {
     let mut store = fresh(dir, "process", options(Durability::Process));
     let last = store.numbers().next_out - 1_000;
@@ -279,7 +280,7 @@ fn read(dir: &Path) -> f64 {
     median(times.collect())
 }
 
-/// Opens a store of so many messages, which are in the page cache.
+/// Opens a store of `messages` messages in the page cache.
 fn open(dir: &Path, messages: u64) {
     let mut store = fresh(dir, "large", Options::default());
     for seq in 1..=messages {
@@ -303,7 +304,7 @@ fn open(dir: &Path, messages: u64) {
     );
 }
 
-/// The same appends and reads by the file stores of QuickFIX.
+/// Measures the same appends and reads with the file stores of QuickFIX.
 fn peers(dir: &Path) {
     let folder = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../target/peers"));
     let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);

@@ -1,11 +1,13 @@
-//! handshakes|flood]`.|Measures the cost of TLS: `cargo bench -p transfix-bench --bench tls [--
-//! round-trip|handshakes|flood]`.|handshakes|flood]`.
+//! Measures the cost of TLS:
+//! `cargo bench -p transfix-bench --bench tls [-- round-trip|handshakes|flood]`.
 //!
-//! Round trips: a client sends an order as soon as the report is there. Slices take turns between
-//! floors and engines; the client is the same. A floor is a bare thread that sends back all bytes
-//! it reads, with and without rustls around the socket. Engines sleep in epoll or spin. Handshakes:
-//! the CPU time of the accepting thread for each. Flood: how long honest logons take while somebody
-//! sends the beginnings of handshakes as fast as he can.
+//! Round trips: a client sends an order as soon as the previous report arrives. Slices alternate
+//! between floors and engines, with the same client. A floor is a bare thread that echoes all
+//! bytes, with and without rustls around the socket. Engines sleep in epoll or spin.
+//!
+//! Handshakes: the CPU time of the accepting thread for each.
+//!
+//! Flood: the time of honest logons while an attacker sends incomplete handshakes at full speed.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 #![allow(clippy::disallowed_methods, reason = "it measures time, and paces what it measures")]
 
@@ -35,7 +37,7 @@ const LOGONS: usize = 200;
 const BURSTS: usize = 9;
 const AT_ONCE: usize = 900;
 
-/// An authority, and certificates of both sides.
+/// A certificate authority, and certificates of both sides.
 struct Firms {
     _dir: TempDir,
     authority: Authority,
@@ -100,7 +102,7 @@ fn venue(mode: Mode, tls: Option<TlsSettings>) -> Engine {
         }
         settings
     });
-    // A thread that spins for nobody would take the CPU from the other.
+    // An idle spinning thread would take the CPU from the other.
     let wanted = if mode == Mode::Spin { &sessions[..1] } else { &sessions[..] };
     let mut settings = Settings { sessions: wanted.to_vec(), ..Settings::default() };
     settings.engine.workers = 1;
@@ -109,7 +111,7 @@ fn venue(mode: Mode, tls: Option<TlsSettings>) -> Engine {
     Engine::start(&settings, |_| Box::new(Echo)).unwrap()
 }
 
-/// A bare thread that sends back what it has read; it serves one connection after the other.
+/// Starts a bare echo thread, which serves one connection after another.
 fn echo(spins: bool, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -129,7 +131,7 @@ fn echo(spins: bool, tls: Option<Arc<ServerConfig>>) -> SocketAddr {
                     let _ = epoll::wait(&epoll, &mut events[..], None);
                 }
             };
-            // The other side has gone: the next one comes.
+            // The other side has disconnected: the next connection follows.
             let _ = match &tls {
                 Some(config) => {
                     echo_tls(stream, ServerConnection::new(Arc::clone(config)).unwrap(), wait)
@@ -210,7 +212,7 @@ impl Line {
         }
     }
 
-    /// Looks again and again.
+    /// Reads in a spin loop.
     fn read(&mut self, bytes: &mut [u8]) -> usize {
         loop {
             let read = match self {
@@ -241,7 +243,7 @@ impl Client {
         client
     }
 
-    /// Sends one message and waits for the answer, which comes in one piece.
+    /// Sends one message and waits for the answer, which arrives in one piece.
     fn ask(&mut self, msg_type: &str, fields: &[u8]) {
         let mut out = Vec::new();
         side::frame(&mut out, self.name, msg_type, self.next_num_out, fields);
@@ -265,7 +267,7 @@ fn round_trips(firms: &Firms) {
         for round in 0..ROUNDS {
             for (n, (p50, p99)) in found.iter_mut().enumerate() {
                 let (is_tls, is_ours) = (n >= 2, n % 2 == 1);
-                // Each side starts for its slice alone, because a spinning side would disturb the
+                // Each side starts only for its slice, because a spinning side would disturb the
                 // others.
                 let engine = is_ours.then(|| venue(mode, is_tls.then(|| firms.tls(false))));
                 let address = match &engine {
@@ -279,7 +281,7 @@ fn round_trips(firms: &Firms) {
                 let mut ns: Vec<_> = (0..ORDERS).map(|_| client.round_trip()).collect();
                 client.line.socket().shutdown(Shutdown::Both).unwrap();
                 ns.sort_unstable();
-                // The first one warms up.
+                // The first round is a warm-up.
                 if round > 0 {
                     p50.push(ns[ns.len() / 2] as f64 / 1_000.0);
                     p99.push(ns[ns.len() * 99 / 100] as f64 / 1_000.0);
@@ -304,7 +306,7 @@ fn round_trips(firms: &Firms) {
     }
 }
 
-/// CPU time of the accepting thread so far, in nanoseconds.
+/// Returns the CPU time of the accepting thread, in nanoseconds.
 fn accepting_ns() -> u64 {
     let tasks = fs::read_dir("/proc/self/task").unwrap().map(|task| task.unwrap().path());
     let named = |task: &std::path::PathBuf| {
@@ -337,7 +339,7 @@ fn handshakes(firms: &Firms) {
                     config = firms.client(true);
                 }
                 let mut line = Line::connect(address, tls.map(|_| &config));
-                // Its end is heard once the other side has seen all of it.
+                // The end arrives once the other side has processed all bytes.
                 line.write(b"8=X");
                 let _ = match &mut line {
                     Line::Plain(stream) => stream.read(&mut [0; 64]),
@@ -352,7 +354,7 @@ fn handshakes(firms: &Firms) {
     }
 }
 
-/// The first flight of a handshake, which anybody may record and send as often as he likes.
+/// Returns the first flight of a handshake, which anyone may record and replay.
 fn client_hello(firms: &Firms) -> Vec<u8> {
     let name = ServerName::try_from("venue.example").unwrap();
     let mut tls = ClientConnection::new(firms.client(false), name).unwrap();
@@ -361,7 +363,7 @@ fn client_hello(firms: &Firms) -> Vec<u8> {
     hello
 }
 
-/// Sends beginnings of handshakes from another address until it is over. Returns how many.
+/// Sends incomplete handshakes from another address until `is_over` is set. Returns their number.
 fn attack(address: SocketAddr, hello: &[u8], is_over: &AtomicBool) -> usize {
     let mut sent = 0;
     while !is_over.load(Ordering::Relaxed) {
@@ -375,7 +377,7 @@ fn attack(address: SocketAddr, hello: &[u8], is_over: &AtomicBool) -> usize {
     sent
 }
 
-/// So many first flights at once from one address, and one honest logon behind them.
+/// Sends a burst of first flights from one address, followed by one honest logon.
 fn burst(firms: &Firms) {
     let (config, hello) = (firms.client(true), client_hello(firms));
     let engine = venue(Mode::Pool, Some(firms.tls(true)));
@@ -389,7 +391,7 @@ fn burst(firms: &Firms) {
         ms.push(begun.elapsed().as_nanos() as f64 / 1e6);
         comer.ask("5", b"");
         drop(all);
-        // The share of that address is whole again.
+        // The limit of that address has recovered.
         thread::sleep(Duration::from_millis(1_500));
     }
     ms.sort_unstable_by(f64::total_cmp);
@@ -400,11 +402,11 @@ fn burst(firms: &Firms) {
     );
 }
 
-/// A connection from another address than the honest ones.
+/// Connects from another address than the honest clients.
 fn stranger(to: SocketAddr) -> io::Result<TcpStream> {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None)?;
     socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into())?;
-    // No port is left in wait.
+    // No port is left in TIME_WAIT.
     socket.set_linger(Some(Duration::ZERO))?;
     socket.connect(&to.into())?;
     Ok(socket.into())

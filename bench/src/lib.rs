@@ -1,7 +1,7 @@
 //! The benchmarks: [`scenarios`], which the program `transfix-bench` runs, and the codec's
-//! operations with their messages, measured beside the same work of other engines, slice by slice.
+//! operations. The same work of other engines is measured in alternating slices.
 //!
-//! `cargo bench` and `transfix bench codec` print what [`measure::run`] returns.
+//! `cargo bench` and `transfix bench codec` print the result of [`measure::run`].
 
 pub mod measure;
 pub mod operation;
@@ -10,7 +10,7 @@ pub mod peer;
 pub mod scenarios;
 pub mod workload;
 
-/// How this program was built, in words: what its figures hold for.
+/// Returns a text about the build of this program. Figures are valid for this build only.
 #[must_use]
 pub fn built() -> String {
     let optimized = match (cfg!(debug_assertions), option_env!("TRANSFIX_PROFILED")) {

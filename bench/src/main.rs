@@ -1,4 +1,4 @@
-//! `transfix-bench`: the benchmarks as a program of its own, which `transfix bench` runs.
+//! `transfix-bench`: the benchmarks as a separate program, which `transfix bench` runs.
 #![forbid(unsafe_code)]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 

@@ -1,29 +1,29 @@
-//! The measuring: all operations of all engines take turns in short slices of one run, so that
-//! noise hits all alike. The figure of each is the median of its slices.
+//! Measurement: all operations of all engines alternate in short slices of one run, so that noise
+//! affects all equally. Each figure is the median of its slices.
 
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 use crate::peer::Peers;
 
-/// The measured operations, and the time for them.
+/// The operations to measure, and the time for each.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {
-    /// The operations; each engine does those that it knows.
+    /// Operations to measure; an engine skips unsupported ones.
     pub operations: &'a [Operation],
-    /// To which messages; those of S4b are one set.
+    /// Message sets to measure. S4b has one set.
     pub sets: &'a [Set],
-    /// Slices of each operation.
+    /// Number of slices of each operation.
     pub slices: usize,
-    /// How long one is.
+    /// Length of a slice.
     pub slice: Slice,
 }
 
 /// The length of a slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slice {
-    /// About so many nanoseconds.
+    /// About this many nanoseconds.
     Ns(u64),
-    /// So many operations.
+    /// This many operations.
     Times(u64),
 }
 
@@ -34,20 +34,20 @@ pub struct Series {
     pub engine: String,
     /// The operation.
     pub operation: Operation,
-    /// To which messages.
+    /// The message set.
     pub set: Set,
-    /// Nanoseconds of one operation, one value a slice, in their order.
+    /// Nanoseconds of one operation, one value per slice, in order.
     pub ns: Vec<f64>,
 }
 
 impl Series {
-    /// The average of the slices.
+    /// Returns the average of the slices.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         self.ns.iter().sum::<f64>() / self.ns.len() as f64
     }
 
-    /// The median of the slices.
+    /// Returns the median of the slices.
     #[must_use]
     pub fn median_ns(&self) -> f64 {
         let mut sorted = self.ns.clone();
@@ -59,10 +59,10 @@ impl Series {
 /// Our name among the engines.
 pub const OURS: &str = "transfix";
 
-/// Measures what is planned, of ours and of all peers that know it.
+/// Measures the plan for our codec and for all peers that support an operation.
 ///
 /// # Errors
-/// If a peer fails in the middle.
+/// If a peer fails during the run.
 pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Series>, String> {
     let mut contests = Contests::new(ours, peers, plan);
     let mut series: Vec<Series> = contests.all.iter().map(Contest::series).collect();
@@ -77,12 +77,12 @@ pub fn run(ours: &mut Ours, peers: &mut Peers, plan: Plan<'_>) -> Result<Vec<Ser
     Ok(series)
 }
 
-/// All that is planned, ready to be measured slice by slice.
+/// All planned operations, ready to be measured slice by slice.
 pub(crate) struct Contests<'a> {
     ours: &'a mut Ours,
     peers: &'a mut Peers,
     pub(crate) all: Vec<Contest>,
-    /// Peers that have failed, and why: they are not measured any more.
+    /// Failed peers, each with its reason. They are no longer measured.
     lost: Vec<(usize, String)>,
 }
 
@@ -92,13 +92,13 @@ pub(crate) struct Contest {
     engine: String,
     pub(crate) operation: Operation,
     set: Set,
-    /// None for us, or which of the peers.
+    /// Index of the peer; `None` for our codec.
     peer: Option<usize>,
     n: u64,
 }
 
 impl Contest {
-    /// Its series, of which nothing is measured yet.
+    /// Returns the contest's series without measurements.
     pub(crate) fn series(&self) -> Series {
         let Self { engine, operation, set, .. } = self;
         Series { engine: engine.clone(), operation: *operation, set: *set, ns: Vec::new() }
@@ -106,7 +106,7 @@ impl Contest {
 }
 
 impl<'a> Contests<'a> {
-    /// Finds who knows what, and how often each fits into a slice.
+    /// Finds the supported operations, and how often each fits into a slice.
     pub(crate) fn new(ours: &'a mut Ours, peers: &'a mut Peers, plan: Plan<'_>) -> Self {
         let all = contests(ours, peers, plan);
         let mut contests = Self { ours, peers, all, lost: Vec::new() };
@@ -119,7 +119,7 @@ impl<'a> Contests<'a> {
         contests
     }
 
-    /// Nanoseconds of so many; none of a peer that fails, or has.
+    /// Returns the nanoseconds of `times` operations; `None` for a failed peer.
     fn run(&mut self, n: usize, times: u64) -> Option<u64> {
         let Contest { operation, set, peer, .. } = self.all[n];
         let Some(peer) = peer else { return Some(self.ours.run(operation, set, times)) };
@@ -130,7 +130,7 @@ impl<'a> Contests<'a> {
         ns.map_err(|why| self.lost.push((peer, why))).ok()
     }
 
-    /// Returns true if contest `n` is one of a peer that has failed.
+    /// Returns true if contest `n` belongs to a failed peer.
     pub(crate) fn is_lost(&self, n: usize) -> bool {
         self.lost.iter().any(|(lost, _)| self.all[n].peer == Some(*lost))
     }
@@ -140,7 +140,7 @@ impl<'a> Contests<'a> {
         self.lost.iter().map(|(_, why)| format!("not measured to its end: {why}"))
     }
 
-    /// How often contest `n` fits into a slice; also warms up.
+    /// Returns how often contest `n` fits into a slice. This also warms up.
     fn times_in(&mut self, n: usize, slice_ns: u64) -> u64 {
         let mut times = 64;
         loop {
@@ -152,10 +152,12 @@ impl<'a> Contests<'a> {
         }
     }
 
-    /// One slice of contest `n`: the nanoseconds of one operation; no number of a peer that fails.
+    /// Runs one slice of contest `n`. Returns the nanoseconds of one operation, or NaN for a failed
+    /// peer.
     pub(crate) fn slice(&mut self, n: usize) -> f64 {
         let times = self.all[n].n;
-        // The other contestants have emptied caches: a tenth of the slice is not counted.
+        // The other contestants have emptied the caches, so the first tenth of the slice is not
+        // counted.
         let ns = self.run(n, times / 10 + 1).and_then(|_| self.run(n, times));
         ns.map_or(f64::NAN, |ns| ns as f64 / times as f64)
     }
@@ -199,7 +201,7 @@ mod tests {
             let (operations, sets) = (&Operation::ALL, &Set::ALL);
             let plan = Plan { operations, sets, slices: 3, slice };
             let series = run(&mut ours, &mut Peers::default(), plan).expect("no peers");
-            // Encode is the peers' alone; S4b has one set, S2b three operations.
+            // Only peers have Encode; S4b has one set, S2b three operations.
             let known = Operation::ALL.into_iter().filter(|operation| ours.knows(*operation));
             let sets_of = |o: Operation| Set::ALL.into_iter().filter(|set| o.is_on(*set)).count();
             let expected: usize = known.map(sets_of).sum();

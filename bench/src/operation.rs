@@ -1,59 +1,59 @@
-//! The measured subjects: operations on sets of messages, named as peers understand them.
+//! The measured operations and message sets, with their names in the peers' protocol.
 
 /// One operation of a codec.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     /// One pass that finds the separators and sums the bytes.
     Floor,
-    /// Frame, index, CheckSum(10) verified.
+    /// Split, index, and verify CheckSum(10).
     Decode,
-    /// The same with AVX2, where the processor has more too.
+    /// `Decode` with AVX2, even if the processor supports more.
     DecodeAvx2,
-    /// The same with SSE2.
+    /// `Decode` with SSE2.
     DecodeSse2,
-    /// The same as `Decode`, and all body fields read with their types.
+    /// `Decode`, and read all body fields with their types.
     DecodeRead,
-    /// The same as `Decode`, and validated against FIX44; messages of S2b against FIX42.
+    /// `Decode`, and validate against FIX44; messages of S2b against FIX42.
     DecodeValidate,
-    /// A message already built is turned into bytes, length and checksum included.
+    /// Encode an already built message, including length and checksum.
     Encode,
-    /// Built anew with both times formatted, and turned into bytes.
+    /// Build a message with both times formatted, and encode the message.
     BuildEncode,
-    /// The same with the typed builder of the version.
+    /// `BuildEncode` with the typed builder of the version.
     TypedEncode,
-    /// The same as `BuildEncode`, with no header field ready.
+    /// `BuildEncode` without prepared header fields.
     ScratchEncode,
-    /// Five values of a prepared message written anew, with length and checksum.
+    /// Rewrite five values of a prepared message, with length and checksum.
     Template,
-    /// Frame and CheckSum(10) verified, no index: what a router or a logger needs.
+    /// Split and verify CheckSum(10) without an index, as a router or a logger does.
     Whole,
-    /// A Heartbeat(0): frame, index, CheckSum(10) verified.
+    /// A Heartbeat(0): split, index, and verify CheckSum(10).
     Heartbeat,
-    /// A Heartbeat(0) written with its header ready.
+    /// A Heartbeat(0) written with its header prepared.
     HeartbeatEncode,
-    /// The same as `DecodeRead`, with the getters of the version.
+    /// `DecodeRead` with the getters of the version.
     TypedRead,
-    /// A MarketDataSnapshotFullRefresh(W) of twenty entries, already decoded: one walk over its
-    /// fields, each read with its type.
+    /// A decoded MarketDataSnapshotFullRefresh(W) of twenty entries: one pass over its fields, each
+    /// read with its type.
     Walk,
-    /// The same, entry by entry with the dictionary's layout, each field by its tag.
+    /// The same message, entry by entry with the dictionary's layout, each field by its tag.
     Groups,
-    /// The same with the getters of the version.
+    /// The same message, with the getters of the version.
     TypedGroups,
-    /// The same as `Groups`, decoded before: what a codec that reads while it decodes does at once.
+    /// `Groups` including the decoding, for codecs that read while decoding.
     DecodeGroups,
-    /// The same as `TypedGroups`, decoded before.
+    /// `TypedGroups` including the decoding.
     DecodeTypedGroups,
     /// The pass of `Floor` over the message of S4b.
     ValidateFloor,
-    /// The message of S4b, already decoded, validated against FIX42.
+    /// Validate the decoded message of S4b against FIX42.
     Validate42,
-    /// The same against FIX44.
+    /// Validate the decoded message of S4b against FIX44.
     Validate44,
 }
 
 impl Operation {
-    /// All, in the order of the tables.
+    /// All operations, in the order of the tables.
     pub const ALL: [Self; 23] = [
         Self::Floor,
         Self::Decode,
@@ -80,7 +80,7 @@ impl Operation {
         Self::Validate44,
     ];
 
-    /// Its name in the protocol of the peers.
+    /// Returns the name in the protocol of the peers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -110,14 +110,14 @@ impl Operation {
         }
     }
 
-    /// The operation of this name.
+    /// Returns the operation with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|operation| operation.name() == name)
     }
 
-    /// Returns the peer's operation that is compared with this one: the counterpart of a template
-    /// is the encoding of a message that is already built.
+    /// Returns the peer's operation to compare with. A template is compared with encoding an
+    /// already built message.
     #[must_use]
     pub const fn of_peer(self) -> Self {
         match self {
@@ -130,14 +130,13 @@ impl Operation {
         }
     }
 
-    /// Returns true if it is the least that can be done with the message: others are held against
-    /// it.
+    /// Returns true if the operation is a floor, against which others are compared.
     #[must_use]
     pub const fn is_floor(self) -> bool {
         matches!(self, Self::Floor | Self::ValidateFloor)
     }
 
-    /// Returns true if it works on one message of its own, so that there is one set.
+    /// Returns true if the operation has its own single message, so there is one set.
     const fn is_single(self) -> bool {
         matches!(
             self,
@@ -154,7 +153,7 @@ impl Operation {
         )
     }
 
-    /// Returns true if it is carried out on the messages of that set.
+    /// Returns true if the operation runs on messages of `set`.
     #[must_use]
     pub const fn is_on(self, set: Set) -> bool {
         match set {
@@ -168,22 +167,22 @@ impl Operation {
     }
 }
 
-/// The messages worked on.
+/// The set of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Set {
-    /// One message, again and again.
+    /// One message, repeatedly.
     Fixed,
-    /// Different ones in turn.
+    /// Different messages in turn.
     Varied,
     /// Orders and reports of S2b in turn.
     Hftest,
 }
 
 impl Set {
-    /// All.
+    /// All sets.
     pub const ALL: [Self; 3] = [Self::Fixed, Self::Varied, Self::Hftest];
 
-    /// Its name in the protocol of the peers.
+    /// Returns the name in the protocol of the peers.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -193,7 +192,7 @@ impl Set {
         }
     }
 
-    /// The set of this name.
+    /// Returns the set with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|set| set.name() == name)

@@ -1,4 +1,4 @@
-//! Our side of each operation. Results are checked once, before anything is timed.
+//! Our side of each operation. Results are checked once, before the measurement.
 
 use std::hint::black_box;
 
@@ -20,12 +20,12 @@ use crate::workload::{ENTRIES, EPOCH, Order, S4B, heartbeat, snapshot};
 
 /// The header fields that the session writes beside MsgSeqNum(34) and SendingTime(52).
 const HEADER: &[u8] = b"49=A12345B\x0150=2DEFGH4\x0156=COMPARO\x0157=G\x01142=AU,SY\x01";
-/// The same of a Heartbeat(0).
+/// The same header fields of a Heartbeat(0).
 const HEARTBEAT_HEADER: &[u8] = b"49=A12345B\x0156=COMPARO\x01";
-/// Between the moments of two messages, so that digits change.
+/// Time between two messages, so that digits change.
 const STEP_NS: i64 = 1_000_003;
 
-/// All that the operations need, made beforehand.
+/// Everything that the operations need, created beforehand.
 pub struct Ours {
     fixed: Messages,
     varied: Messages,
@@ -36,12 +36,12 @@ pub struct Ours {
     fix42: Rules,
     fix44: Rules,
     index: FieldIndex,
-    /// Made with less than the processor may have.
+    /// Created with fewer features than the processor may have.
     avx2: FieldIndex,
     sse2: FieldIndex,
     scratch: Scratch,
     out: Vec<u8>,
-    /// The typed messages of FIX 4.4, which not every build of this crate has.
+    /// The typed messages of FIX 4.4, which some builds of this crate lack.
     typed: Option<Typed>,
     heartbeat: Vec<u8>,
     snapshot: Vec<u8>,
@@ -73,10 +73,10 @@ impl Messages {
 }
 
 impl Ours {
-    /// Makes everything ready and checks each operation's result.
+    /// Prepares everything and checks each operation's result.
     ///
     /// # Errors
-    /// Returns the fault, in words.
+    /// Returns the fault as text.
     pub fn new() -> Result<Self, String> {
         let rules = |name| {
             let standard = dictionary::standard(name).map_err(|error| error.to_string())?;
@@ -107,19 +107,19 @@ impl Ours {
         Ok(ours)
     }
 
-    /// The Heartbeat(0), as peers get it.
+    /// Returns the Heartbeat(0) for the peers.
     #[must_use]
     pub fn heartbeat(&self) -> &[u8] {
         &self.heartbeat
     }
 
-    /// The snapshot, as peers get it.
+    /// Returns the snapshot for the peers.
     #[must_use]
     pub fn snapshot(&self) -> &[u8] {
         &self.snapshot
     }
 
-    /// The frames of a set, as peers get them.
+    /// Returns the frames of a set for the peers.
     #[must_use]
     pub fn frames(&self, set: Set) -> &[Vec<u8>] {
         match set {
@@ -129,7 +129,7 @@ impl Ours {
         }
     }
 
-    /// Returns true if it is ours: a message object apart from its bytes is not.
+    /// Returns true if we support the operation. We have no message object separate from its bytes.
     #[must_use]
     pub fn knows(&self, operation: Operation) -> bool {
         match operation {
@@ -144,7 +144,7 @@ impl Ours {
         }
     }
 
-    /// Carries `operation` out `n` times; nanoseconds that they took together.
+    /// Runs `operation` `n` times. Returns the total nanoseconds.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> u64 {
         if set == Set::Hftest {
             return self.run_hftest(operation, n);
@@ -201,7 +201,7 @@ impl Ours {
         }
     }
 
-    /// The same on the messages of S2b.
+    /// Runs an operation on the messages of S2b.
     fn run_hftest(&mut self, operation: Operation, n: u64) -> u64 {
         let Self { hftest, fix42, index, scratch, out, .. } = self;
         let frames = &hftest.frames;
@@ -218,7 +218,7 @@ impl Ours {
                 black_box(&out);
                 written
             }),
-            // It is on other messages alone.
+            // This operation runs only on other messages.
             _ => 0,
         }
     }
@@ -261,10 +261,10 @@ impl Ours {
         Ok(())
     }
 
-    /// Sets the typed messages, and checks what they write and read.
+    /// Sets the typed messages, and checks their output and values.
     ///
     /// # Errors
-    /// If that is something else than without types.
+    /// If they differ from the untyped results.
     pub fn set_typed(&mut self, typed: Typed) -> Result<(), String> {
         let Typed { write, read: read_typed, read_entries } = typed;
         for order in self.fixed.orders.iter().chain(&self.varied.orders) {
@@ -329,7 +329,7 @@ fn time<T>(n: u64, mut operation: impl FnMut(u64) -> T) -> u64 {
     monotonic_ns() - start
 }
 
-/// One plain pass: the number of separators, and the sum of the bytes.
+/// Makes one plain pass. Returns the number of separators, and the sum of the bytes.
 fn floor(bytes: &[u8]) -> (u8, u8) {
     let pass = |bytes: &[u8]| {
         bytes.iter().fold((0_u8, 0_u8), |(separators, sum), &b| {
@@ -348,7 +348,7 @@ fn decode<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Option<Message<'a>>
     Message::parse(&bytes[..end], index, CheckSumPolicy::Verify).ok()
 }
 
-/// Reads all fields of the body with their types, and counts those that are there.
+/// Reads all fields of the body with their types, and counts the present ones.
 fn read(message: &Message<'_>) -> usize {
     let mut there = 0_usize;
     let mut note = |is_there: bool| there = there.wrapping_add(usize::from(is_there));
@@ -364,19 +364,19 @@ fn read(message: &Message<'_>) -> usize {
     there
 }
 
-/// Reads a message again and again that is decoded once.
+/// Decodes a message once and reads it repeatedly.
 fn read_decoded(
     bytes: &[u8],
     index: &mut FieldIndex,
     n: u64,
     read: impl Fn(&Message<'_>) -> usize,
 ) -> u64 {
-    // Checked when everything was made ready.
+    // Checked during preparation.
     let Some(message) = decode(bytes, index) else { return 0 };
     time(n, |_| read(black_box(&message)))
 }
 
-/// Reads all fields of the snapshot's entries as they come, and counts those that are sound.
+/// Reads all fields of the snapshot's entries in order, and counts the valid ones.
 fn walk(message: &Message<'_>) -> usize {
     let mut sound = 0_usize;
     for Field { tag, value } in message.fields() {
@@ -393,7 +393,7 @@ fn walk(message: &Message<'_>) -> usize {
     sound
 }
 
-/// The same entry by entry, each field by its tag.
+/// Reads entry by entry, each field by its tag.
 fn read_entries(message: &Message<'_>, layout: &MessageLayout) -> usize {
     let mut sound = 0_usize;
     let mut note = |is_sound: bool| sound = sound.wrapping_add(usize::from(is_sound));
@@ -413,7 +413,7 @@ fn moment(i: u64) -> Timestamp {
     Timestamp(EPOCH.0.wrapping_add((i as i64).wrapping_mul(STEP_NS)))
 }
 
-/// As a session sends: its constant header fields are ready, everything else is written anew.
+/// Builds as a session does: constant header fields are prepared, everything else is written.
 fn build(
     header: &mut Header,
     out: &mut Vec<u8>,
@@ -430,7 +430,7 @@ fn build(
     written
 }
 
-/// As a program without a session sends: the header is written anew too.
+/// Builds as a program without a session does: the header is written too.
 fn build_all(out: &mut Vec<u8>, order: &Order, i: u64) -> usize {
     out.clear();
     let (now, order) = (black_box(moment(i)), black_box(order));
@@ -455,7 +455,7 @@ fn beat(header: &mut Header, out: &mut Vec<u8>, i: u64) -> usize {
     written
 }
 
-/// Everything of the page's order but five values is constant.
+/// Prepares the page's order with five variable values.
 fn prepared() -> Result<Prepared, Misuse> {
     Prepared::new("FIX.4.4", "D", Precision::Millis, |m| {
         m.slot(tag::MSG_SEQ_NUM).fields(b"49=A12345B\x0150=2DEFGH4\x01").slot(tag::SENDING_TIME);
@@ -466,7 +466,7 @@ fn prepared() -> Result<Prepared, Misuse> {
     })
 }
 
-/// Five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
+/// Writes five values: MsgSeqNum(34), SendingTime(52), TransactTime(60), OrderQty(38), ClOrdID(11).
 fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     let (now, order) = (black_box(moment(i)), black_box(order));
     let patch = prepared.patch().uint(order.msg_seq_num).timestamp(now).timestamp(now);
@@ -474,9 +474,9 @@ fn patch<'p>(prepared: &'p mut Prepared, order: &Order, i: u64) -> &'p [u8] {
     black_box(bytes.unwrap_or_default())
 }
 
-/// Validation alone: the message is decoded once.
+/// Only validates: the message is decoded once.
 fn validate(rules: &Rules, (index, scratch): (&mut FieldIndex, &mut Scratch), n: u64) -> u64 {
-    // Checked when everything was made ready.
+    // Checked during preparation.
     let Some(message) = decode(S4B, index) else { return 0 };
     let switches = Switches::default();
     time(n, |_| rules.check(black_box(&message), &switches, scratch))

@@ -1,8 +1,8 @@
-//! A codec of another engine: a process that carries operations out when it is told to.
+//! A codec of another engine: a process that runs operations on request.
 //!
-//! Its one argument is a folder with the messages, one a line, and the dictionaries. It prints
-//! `ready NAME OPERATION…`, where `-SET` among the operations is a set that it does not know. It
-//! answers each line `OPERATION SET N` by the nanoseconds that N of them took. It checks its own
+//! Its only argument is a folder with the messages, one per line, and the dictionaries. It prints
+//! `ready NAME OPERATION…`, where `-SET` among the operations names an unsupported set. It answers
+//! each line `OPERATION SET N` with the total nanoseconds of N operations. It checks its own
 //! results before it is ready, and ends with its input.
 
 use std::io::{BufRead, BufReader, Write};
@@ -55,22 +55,22 @@ impl Peer {
         Ok(peer)
     }
 
-    /// The engine and its version.
+    /// Returns the engine and its version.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns true if it knows `operation` on messages of `set`.
+    /// Returns true if the peer supports `operation` on messages of `set`.
     #[must_use]
     pub fn knows(&self, operation: Operation, set: Set) -> bool {
         self.operations.contains(&operation) && !self.unknown_sets.contains(&set)
     }
 
-    /// Carries `operation` out `n` times; nanoseconds that they took together.
+    /// Runs `operation` `n` times. Returns the total nanoseconds.
     ///
     /// # Errors
-    /// If the process ended or said something else.
+    /// If the process ended or sent an invalid answer.
     pub fn run(&mut self, operation: Operation, set: Set, n: u64) -> Result<u64, String> {
         let input = self.input.as_mut().ok_or("no standard input")?;
         writeln!(input, "{} {} {n}", operation.name(), set.name())
@@ -93,23 +93,23 @@ impl Peer {
 impl Drop for Peer {
     fn drop(&mut self) {
         drop(self.input.take());
-        // It ends with its input, unless it hangs or is gone already.
+        // The process ends with its input, unless it hangs or has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// The peers that could be started, and why the others could not.
+/// The started peers, and the reasons why others could not start.
 #[derive(Default)]
 pub struct Peers {
-    /// Those that are ready.
+    /// The peers that are ready.
     pub ready: Vec<Peer>,
-    /// One line for each that is not.
+    /// One line for each missing peer.
     pub missing: Vec<String>,
     folder: Option<PathBuf>,
 }
 
-/// The files that `cargo xtask peers build` puts into its folder; a jar is started with java.
+/// Files that `cargo xtask peers build` puts into its folder. A jar is started with java.
 const PROGRAMS: [(&str, &[&str]); 6] = [
     ("QuickFIX C++", &["qf_codec"]),
     ("QuickFIX/J", &["quickfixj.jar"]),
@@ -120,10 +120,10 @@ const PROGRAMS: [(&str, &[&str]); 6] = [
 ];
 
 impl Peers {
-    /// Starts all whose programs lie in `programs`.
+    /// Starts all peers whose programs are in `programs`.
     ///
     /// # Errors
-    /// If the messages cannot be written for them.
+    /// If their messages cannot be written.
     pub fn start(programs: &Path, ours: &Ours) -> Result<Self, String> {
         let folder = std::env::temp_dir().join(format!("transfix-peers-{}", std::process::id()));
         write_workload(&folder, ours).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -152,7 +152,7 @@ impl Peers {
 impl Drop for Peers {
     fn drop(&mut self) {
         if let Some(folder) = &self.folder {
-            // Left behind, it lies in the directory for temporary files.
+            // A folder that cannot be removed stays in the directory for temporary files.
             let _ = std::fs::remove_dir_all(folder);
         }
     }

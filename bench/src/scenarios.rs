@@ -1,5 +1,4 @@
-//! The scenarios, each with its floor and its peers in the
-//! same run.
+//! The scenarios, each with its floor and its peers in the same run.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod child;
@@ -89,7 +88,7 @@ pub enum Scenario {
     Compare(moved::CompareArgs),
 }
 
-/// Runs a scenario, and shows its figures.
+/// Runs a scenario and prints its figures.
 #[must_use]
 pub fn run(scenario: &Scenario) -> ExitCode {
     match scenario {

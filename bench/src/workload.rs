@@ -1,8 +1,8 @@
 //! The messages of scenarios S2a and S4b.
 //!
-//! S2a: one NewOrderSingle(D) as the published page has it, and a set of [`VARIED`] others around
-//! the same size, so that no branch predictor learns the one by heart. Invariant: the same
-//! messages in every run and on every machine.
+//! S2a: the NewOrderSingle(D) of the published page, and a set of [`VARIED`] others of similar
+//! size, so that a branch predictor cannot learn one message. Invariant: the same messages in every
+//! run and on every machine.
 
 use transfix::{Body, Decimal, Precision, Tag, Timestamp, tag};
 use transfix_codec::FrameWriter;
@@ -19,10 +19,10 @@ pub const S4B: &[u8] = b"8=FIX.4.2\x019=153\x0135=D\x0149=BLP\x0156=SCHB\x0134=0
 const SECURITY_DESC: Tag = Tag(107);
 const SECURITY_TYPE: Tag = Tag(167);
 
-/// The first of the moments that messages carry: 2026-11-21 12:00:00.123.
+/// The first time in the messages: 2026-11-21 12:00:00.123.
 pub const EPOCH: Timestamp = Timestamp(1_795_262_400_123_000_000);
 
-/// A Heartbeat(0) of 80 bytes.
+/// Returns a Heartbeat(0) of 80 bytes.
 ///
 /// # Panics
 /// Never: the values are ours and well formed.
@@ -38,7 +38,7 @@ pub fn heartbeat() -> Vec<u8> {
 /// Entries of the [`snapshot`].
 pub const ENTRIES: usize = 20;
 
-/// A MarketDataSnapshotFullRefresh(W) of [`ENTRIES`] entries with six fields each.
+/// Returns a MarketDataSnapshotFullRefresh(W) of [`ENTRIES`] entries with six fields each.
 ///
 /// # Panics
 /// Never: the values are ours and well formed.
@@ -63,7 +63,7 @@ pub fn snapshot() -> Vec<u8> {
     out
 }
 
-/// The order's own fields, and the header's as far as they differ from message to message.
+/// The order's own fields, and the header fields that differ between messages.
 #[derive(Clone, Debug)]
 pub struct Order {
     /// MsgSeqNum(34).
@@ -90,14 +90,14 @@ pub struct Order {
     pub security_desc: String,
     /// SecurityType(167).
     pub security_type: &'static str,
-    /// Moment of SendingTime(52) and TransactTime(60) in the encoded message.
+    /// Time of SendingTime(52) and TransactTime(60) in the encoded message.
     pub at: Timestamp,
-    /// True if the sender orders the body by tag, as some engines do, or as the page does.
+    /// True if the sender sorts the body by tag, as some engines do; false for the page's order.
     by_tag: bool,
 }
 
 impl Order {
-    /// The order of the page: 222 bytes, 24 fields.
+    /// Returns the order of the page: 222 bytes, 24 fields.
     #[must_use]
     pub fn of_page() -> Self {
         Self {
@@ -118,8 +118,8 @@ impl Order {
         }
     }
 
-    /// [`VARIED`] orders as a flow has them: other ids, instruments, prices, lengths; some without
-    /// price or text; two orders of fields.
+    /// Returns [`VARIED`] orders of a realistic flow: other ids, instruments, prices and lengths,
+    /// some without price or text, in two field orders.
     #[must_use]
     pub fn varied() -> Vec<Self> {
         let mut draw = Draw(0x9E37_79B9_7F4A_7C15);
@@ -140,7 +140,7 @@ impl Order {
             account: format!("{:0width$}", draw.below(9_999), width = 4 + draw.below(5) as usize),
             cl_ord_id: text_of(draw, 1, 12),
             order_qty: Decimal::new(1 + draw.below(10_i64.pow(1 + i as u32 % 6) as u64) as i64, 0),
-            // Not ending in 0, which an engine that keeps prices as f64 would not write.
+            // No final 0, which an engine that keeps prices as f64 would not write.
             price: limit.then(|| {
                 let mantissa = 10 * draw.below(999_999) + 1 + draw.below(9);
                 Decimal::new(mantissa as i64, scale)
@@ -156,7 +156,7 @@ impl Order {
         }
     }
 
-    /// The whole message with the fields in its sender's order.
+    /// Returns the whole message with the fields in its sender's order.
     ///
     /// # Panics
     /// Never: the values are ours and well formed.
@@ -179,7 +179,7 @@ impl Order {
         out
     }
 
-    /// The body in the page's order.
+    /// Writes the body in the page's order.
     #[inline]
     pub fn write(&self, body: &mut Body<'_>, now: Timestamp) {
         body.timestamp(tag::TRANSACT_TIME, now)
@@ -220,7 +220,7 @@ impl Order {
             .str(SECURITY_TYPE, self.security_type);
     }
 
-    /// OrdType(40): limit if there is a price.
+    /// Returns OrdType(40): limit if there is a price.
     const fn ord_type(&self) -> u8 {
         if self.price.is_some() { b'2' } else { b'1' }
     }
@@ -231,7 +231,7 @@ fn text_of(draw: &mut Draw, min: usize, max: usize) -> String {
     (0..len).map(|_| *draw.pick(b"0123456789ABCDEFGHJKLMNPQRSTUVWXYZ-") as char).collect()
 }
 
-/// Numbers that look random and are the same in every run (xorshift).
+/// Pseudorandom numbers, the same in every run (xorshift).
 struct Draw(u64);
 
 impl Draw {

@@ -1,4 +1,4 @@
-//! The program as its users call it: what it prints, where, and its exit codes.
+//! The program as its users call it: output, streams, and exit codes.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -27,9 +27,9 @@ pub(crate) fn run_in(dir: &Path, args: &[&str]) -> Run {
     Run { code, out: text(output.stdout), err: text(output.stderr) }
 }
 
-/// Runs it, and holds it to its exit code.
+/// Runs the program and checks its exit code.
 fn expect(code: i32, args: &[&str]) -> Run {
-    // The program writes its files there, not into the project.
+    // The program writes its files to a temporary directory, not into the project.
     let run = run_in(TempDir::new().path(), args);
     assert_eq!(run.code, code, "{args:?}: {run:#?}");
     run
@@ -146,7 +146,7 @@ fn a_router_that_dies_costs_its_row_alone() {
     let bench = command.spawn().unwrap();
     let path = format!("/proc/{0}/task/{0}/children", bench.id());
     let children = || fs::read_to_string(&path).unwrap_or_default();
-    // The floor with its client, the router with its own: the first row begins.
+    // The floor and the router run, each with its client: the first row begins.
     while children().split_whitespace().count() < 4 {
         std::thread::yield_now();
     }
@@ -185,7 +185,7 @@ fn benchmarks_leave_no_files_behind() {
 #[test]
 fn a_benchmark_over_two_hosts_can_be_run_again() {
     let dir = TempDir::new();
-    // Two ports next to each other that nobody listens at.
+    // Two adjacent ports without listeners.
     let address = (0..100)
         .find_map(|_| {
             let engine = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -270,7 +270,7 @@ fn bench_throughput_measures_all_sides_by_the_number_of_sessions() {
     assert!(
         fs::read_to_string(dir.path().join("bench-out/throughput.svg")).unwrap().contains("<svg")
     );
-    // The output names what the other engine cannot do; the rest is measured.
+    // The output names the unsupported features of the other engine; the rest is measured.
     let none = dir.path().to_str().unwrap();
     let run = run_in(dir.path(), &[&args[..], &["--peers", none]].concat());
     assert_eq!(run.code, 0, "{run:?}");
@@ -290,12 +290,12 @@ fn peers_in_a_directory_that_is_not_there_are_an_error() {
     }
 }
 
-/// A peer that takes a second for anything; the others are missing.
+/// Creates a peer that needs a second for everything; the other peers are missing.
 fn slow_peer(dir: &Path) {
     peer_that(dir, "while read -r line; do echo 1000000000; done");
 }
 
-/// A codec of another engine, which does this when it is ready.
+/// Creates a codec peer that runs `does` when it is ready.
 fn peer_that(dir: &Path, does: &str) {
     use std::os::unix::fs::PermissionsExt;
 
@@ -331,11 +331,11 @@ fn bench_codec_prints_the_page_s_table() {
     let words = "quickfix-cpp-0, from string: ";
     let line = text.lines().find(|line| line.starts_with(words)).unwrap();
     assert!(line.contains(" (95 % between ") && line.ends_with(") ours"), "{text}");
-    // The peer knows three of the four operations.
+    // The peer supports three of the four operations.
     assert_eq!((rows.len(), rows.iter().filter(faster).count()), (4 + 3, 3), "{report}");
 }
 
-/// Its figures are not told, why is, and all others are.
+/// Its figures are left out with the reason, and all others are shown.
 #[test]
 fn another_engine_that_fails_in_the_middle_falls_out() {
     let dir = TempDir::new();
@@ -408,7 +408,7 @@ fn pages_of_each_scenario_are_written() {
     }
 }
 
-/// Calls, and how they end.
+/// Exit codes and calls.
 const CALLS: &[(i32, &str)] = &[
     (2, "latency --config nonsense"),
     (2, "latency"),
@@ -441,7 +441,7 @@ const CALLS: &[(i32, &str)] = &[
     (1, "validation --peers no/such/directory"),
 ];
 
-/// The words of a call that name a scenario.
+/// Returns the words of a call that name a scenario.
 fn scenario(call: &str) -> &str {
     call.split(' ').next().unwrap()
 }

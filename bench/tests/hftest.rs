@@ -1,5 +1,5 @@
-//! `transfix bench hftest` over real sockets: unattended, by keys, through a connection that is
-//! cut, and with a server that dies or drops a report.
+//! `transfix bench hftest` over real sockets: unattended, by keys, through a broken connection, and
+//! with a server that dies or drops a report.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -51,7 +51,7 @@ impl Side {
         Self { child, lines }
     }
 
-    /// A server at a port that the system chooses, and where it is.
+    /// Starts a server at a port that the system chooses. Returns its address too.
     fn server(dir: &Path, args: &str) -> (Self, SocketAddr) {
         let args = format!("server --address 127.0.0.1:0{args}");
         let server = Self::start(dir, &args, Stdio::piped());
@@ -60,7 +60,7 @@ impl Side {
         (server, address)
     }
 
-    /// A client with these keys.
+    /// Starts a client with these keys.
     fn client(dir: &Path, address: SocketAddr, args: &str, keys: &str) -> Self {
         let args = format!("client --address {address}{args}");
         let mut client = Self::start(dir, &args, Stdio::piped());
@@ -68,7 +68,7 @@ impl Side {
         client
     }
 
-    /// The first line with this text.
+    /// Returns the first line with this text.
     fn wait_for(&self, text: &str) -> String {
         loop {
             let line = self.lines.recv_timeout(PATIENCE);
@@ -93,9 +93,9 @@ impl Side {
         Ended { code: self.child.wait().unwrap().code(), out, err }
     }
 
-    /// Ends a server by its key; its figures are the last line.
+    /// Ends a server by its key. Its last line has the figures.
     fn figures(mut self) -> Value {
-        // It may end by itself, when its client has logged out.
+        // The server may end by itself when its client has logged out.
         let _ = self.child.stdin.take().unwrap().write_all(b"x\n");
         let ended = self.ended();
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -111,7 +111,7 @@ impl Drop for Side {
     }
 }
 
-/// Both sides, without anybody at the keys.
+/// Runs both sides unattended.
 fn both(dir: &Path, args: &str) -> Ended {
     Side::start(dir, &format!("--self {args}"), Stdio::null()).ended()
 }
@@ -260,7 +260,7 @@ fn a_server_serves_one_client_after_another_until_its_key() {
 #[test]
 fn what_cannot_be_is_said_in_plain_words() {
     let dir = TempDir::new();
-    // Bound and not listened at: nobody else gets it.
+    // Bound without listening, so that no other process gets the port.
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap();
     let server = Side::start(dir.path(), &format!("server --address {address}"), Stdio::null());
@@ -277,7 +277,7 @@ fn what_cannot_be_is_said_in_plain_words() {
     assert_eq!(client.code, Some(1), "{client:?}");
     assert!(client.err.ends_with("`many` is no number from 1 to 10000000\n"), "{client:?}");
     drop(server);
-    // Somebody is there and says nothing.
+    // A silent listener.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = silent.local_addr().unwrap();
     let client = Side::client(dir.path(), address, " --patience 1", "a\n").ended();
@@ -285,10 +285,10 @@ fn what_cannot_be_is_said_in_plain_words() {
     assert!(client.err.contains("no logon for 1 s; "), "{client:?}");
 }
 
-/// Stands between client and server, and lets the first connection end in the middle.
+/// A relay between client and server that cuts the first connection in mid-stream.
 struct Between {
     address: SocketAddr,
-    /// So many bytes of reports have passed: nothing more does until the answer comes.
+    /// Reports that the limit of report bytes was reached. The relay then waits for the answer.
     stopped: Receiver<()>,
     go_on: Sender<()>,
 }
@@ -308,7 +308,7 @@ impl Between {
                     let _ = std::io::copy(&mut from, &mut to);
                     let _ = to.shutdown(Shutdown::Both);
                 });
-                // The client looks whether anybody listens before it logs on.
+                // The client probes for a listener before its logon.
                 let passed = copy(&server, &client, left.unwrap_or(usize::MAX));
                 if left.is_some_and(|left| passed >= left) {
                     left = None;
@@ -324,7 +324,7 @@ impl Between {
     }
 }
 
-/// Copies at most so many bytes; returns how many.
+/// Copies at most `bytes_max` bytes; returns how many.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, bytes_max: usize) -> usize {
     let (mut buffer, mut copied) = (vec![0; 64 << 10], 0);
     while copied < bytes_max {
@@ -368,13 +368,13 @@ fn a_reliable_client_goes_on_after_a_cut_connection() {
         assert!(ended.out.contains("The connection is cut: "), "{ended:?}");
         assert!(ended.out.contains("Self-check: passed, "), "{ended:?}");
         assert!(ended.out.contains("\n5000 NewOrderSingle msgs sent\n"), "{ended:?}");
-        // None was lost, none came twice.
+        // No order was lost or duplicated.
         assert_eq!(server.figures()["orders"], 5_001, "{bytes}");
     }
 }
 
-/// A terminal: its other end, and its own. It is no process's controlling terminal: at its end all
-/// other tests would be hung up.
+/// Returns both ends of a terminal. It must not become a controlling terminal, because its end
+/// would then hang up all other tests.
 fn terminal() -> (File, File) {
     let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY;
     let keyboard = openpt(flags).unwrap();

@@ -1,5 +1,5 @@
-//! Benchmarks whose acceptor is on another host: it starts what the initiator asks for, and ends
-//! it with the initiator.
+//! Benchmarks with the acceptor on another host: the acceptor starts parts on request, and ends
+//! them with the initiator.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,10 +13,10 @@ use transfix_testkit::temp::TempDir;
 
 use crate::command_line::{Run, run_in};
 
-/// How long processes may take to start and to end.
+/// Time limit for processes to start and to end.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// An acceptor that serves, with stores and files of its own.
+/// A serving acceptor with its own stores and files.
 struct Acceptor {
     child: Child,
     address: String,
@@ -47,11 +47,11 @@ impl Acceptor {
         run_in(dir, &[&args[..], &role].concat())
     }
 
-    /// Processes that it has started.
+    /// Returns the number of processes that it has started.
     fn parts(&self) -> usize {
         let all = fs::read_dir("/proc").unwrap().flatten();
         let stats = all.filter_map(|entry| fs::read_to_string(entry.path().join("stat")).ok());
-        // proc(5): behind the name in brackets the state, then the parent.
+        // proc(5): after the name in brackets come the state and the parent.
         let parents = stats
             .filter_map(|stat| stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse::<u32>().ok());
         parents.filter(|parent| *parent == self.child.id()).count()
@@ -66,10 +66,10 @@ impl Acceptor {
         }
     }
 
-    /// Returns its answer to lines of somebody else, up to the end.
+    /// Returns the answers to lines of a stranger, up to the end.
     fn answers(&self, lines: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        // It may have had enough already.
+        // The acceptor may have closed already.
         let _ = stream.write_all(lines.as_bytes());
         let _ = stream.shutdown(Shutdown::Write);
         let mut text = String::new();
@@ -114,7 +114,7 @@ fn a_router_is_measured_from_another_host() {
     assert_eq!(routers.len(), 3, "{report}");
     assert!(routers.iter().all(|router| router["half_trip_p50_ns"].as_f64().unwrap() > 0.0));
     acceptor.waits_for_its_parts();
-    // A file of the user's own is the acceptor's.
+    // A configuration file of the user comes from the acceptor's side.
     let own = dir.path().join("own.toml");
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR"));
     fs::copy(shipped.join("configurations/router/mode-a.toml"), &own).unwrap();

@@ -1,5 +1,5 @@
-//! Any XML of an administrator over FIX, in each role: nothing panics, the answer is XML that says
-//! how it went, and who may only look has changed nothing.
+//! Feeds any XML as a FIX administrator's command, in each role. Nothing panics, the answer is XML
+//! with a result code, and viewers change nothing.
 #![no_main]
 
 use std::time::Duration;
@@ -28,7 +28,7 @@ thread_local! {
     static ENGINE: (Engine, Commands) = engine();
 }
 
-/// An engine with an acceptor and an initiator, whose program says yes to everything and does
+/// Returns an engine with an acceptor and an initiator. Its program accepts every request and does
 /// nothing.
 fn engine() -> (Engine, Commands) {
     let session = |role, theirs: &str, address: &str| {
@@ -39,7 +39,7 @@ fn engine() -> (Engine, Commands) {
         session
     };
     let mut settings = Settings::of(session(transfix::Role::Acceptor, "DESK", "127.0.0.1:0"));
-    // Nobody listens there.
+    // No process listens there.
     settings.sessions.push(session(transfix::Role::Initiator, "FAR", "127.0.0.1:1"));
     settings.engine.workers = 1;
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).expect("an engine");

@@ -1,4 +1,4 @@
-//! A dictionary or an overlay is read or refused; what is read can be described and generated.
+//! Reads a dictionary or an overlay, or refuses it; a loaded one can be described and generated.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

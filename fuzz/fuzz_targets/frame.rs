@@ -1,15 +1,15 @@
-//! Any bytes in any chunks: the same frames come out, and each is parsed without a panic.
+//! Any bytes in any chunks give the same frames, and each frame is parsed without a panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use transfix_codec::{FieldIndex, Limits};
 use transfix_fuzz::{check_spans, parse, take_apart};
 
-/// Streams up to here are cut in two at every byte; beyond it that costs more than it finds.
+/// Streams up to this length are split at every byte; longer ones would cost more than they find.
 const CUT_BYTES_MAX: usize = 160;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The last bytes of the input choose the chunks and a limit.
+    // The last bytes of the input select the chunks and a limit.
     let (stream, choice) = bytes.split_at(bytes.len() - bytes.len().min(3));
     let chunks: Vec<usize> = choice.iter().map(|&b| usize::from(b)).chain([1]).collect();
     for message_bytes_max in [20 + 2 * chunks[0], 1 << 20] {

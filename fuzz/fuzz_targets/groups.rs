@@ -1,4 +1,4 @@
-//! Changes of a draft, as the input chooses them: its index and its groups stay sound.
+//! Changes a draft as the input selects: its index and its groups stay consistent.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! JSON there and back: a frame comes back bit by bit; any text is read without a panic.
+//! Converts to JSON and back: a frame comes back bit by bit, and any text is read without a panic.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,4 +1,4 @@
-//! A message is read by every getter and copied; the copy has the same fields.
+//! Reads a message with every getter and copies it; the copy has the same fields.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

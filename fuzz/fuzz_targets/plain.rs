@@ -1,4 +1,4 @@
-//! Every index that the processor can make says what a second, plainly written parser says.
+//! Every index implementation of this processor agrees with the second, plain parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,6 +1,5 @@
-//! The header that a proxy writes in front of a connection, versions 1 and 2, in any pieces. The
-//! reader never panics, reads the header to its last byte and no further, and reads no more than a
-//! bound.
+//! Parses the PROXY protocol header of a connection, versions 1 and 2, in any pieces. The reader
+//! never panics, reads exactly to the end of the header, and has a limit.
 #![no_main]
 
 use std::io;
@@ -10,19 +9,19 @@ use libfuzzer_sys::fuzz_target;
 use transfix::simulated::rig::ProxyReader;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-/// The most that may be read of what is no header, or of the longest one: version 2.
+/// Limit of bytes read for an invalid header, or for the longest one (version 2).
 const READ_BYTES_MAX: usize = 4 << 10;
-/// How version 2 begins.
+/// The first bytes of version 2.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Bytes that come in pieces; behind them more is to come.
+/// Bytes that arrive in pieces, with more to follow.
 struct Pieces<'b> {
     bytes: &'b [u8],
     /// The lengths of the pieces, in turn.
     lengths: &'b [u8],
-    /// How many pieces have come.
+    /// Number of pieces that arrived.
     count: usize,
-    /// Bytes that were read, and those that may be read before the next piece comes.
+    /// Bytes already read, and bytes that may be read before the next piece.
     read: usize,
     here: usize,
 }
@@ -78,12 +77,12 @@ impl Stream for Pieces<'_> {
     }
 }
 
-/// The reader's result for bytes, and the number of bytes that it has read then.
+/// The reader's result, and the number of bytes read.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
     Whole(Option<IpAddr>, usize),
     Partial(usize),
-    /// Where it sees that it is no header depends on the pieces.
+    /// The position at which the reader detects an invalid header depends on the pieces.
     None,
 }
 
@@ -107,7 +106,7 @@ fn hear(bytes: &[u8], lengths: &[u8]) -> Heard {
     }
 }
 
-/// Where a header ends that begins here, by the rules of the protocol.
+/// Returns the end of a header at the start of the bytes, by the rules of the protocol.
 fn end_of(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(SIGNATURE) {
         let length = bytes.get(14..16)?;
@@ -123,7 +122,7 @@ fn check(bytes: &[u8], lengths: &[u8]) {
     match whole {
         Heard::Whole(_, read) => {
             assert_eq!(Some(read), end_of(bytes), "the header has another end");
-            // Bytes behind the header change nothing.
+            // Bytes after the header change nothing.
             assert_eq!(hear(&bytes[..read], lengths), whole);
             assert!(matches!(hear(&bytes[..read - 1], lengths), Heard::Partial(_)));
         }
@@ -133,10 +132,10 @@ fn check(bytes: &[u8], lengths: &[u8]) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // The last bytes of the input choose the pieces.
+    // The last bytes of the input select the pieces.
     let (stream, lengths) = bytes.split_at(bytes.len() - bytes.len().min(3));
     check(stream, lengths);
-    // Headers that are near the mark.
+    // Headers that are almost valid.
     check(&[b"PROXY ", stream].concat(), lengths);
     check(&[SIGNATURE, stream].concat(), lengths);
 });

@@ -1,7 +1,7 @@
 //! A settings file with any text: reading it never panics. The reader of the first error and the
 //! reader of all errors agree if the file is sound. The shown settings have no password.
 //!
-//! A file may name programs to run and files to read; an input that could is left out.
+//! A file may name programs to run and files to read; such inputs are skipped.
 #![no_main]
 
 use std::fs;
@@ -11,18 +11,18 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use transfix::{Mask, Secret, Settings};
 
-/// The file that all inputs are written to.
+/// The file to which all inputs are written.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let dir = std::env::temp_dir().join(format!("transfix-fuzz-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a directory of our own");
     dir.join("fuzz.toml")
 });
 
-/// Shorter passwords are found in other words too.
+/// Shorter passwords also occur inside other words.
 const PASSWORD_BYTES_MIN: usize = 5;
 
-/// Returns true if reading it could run a program, or read another file: by a key of that name,
-/// also in an escaped form.
+/// Returns true if reading the text could run a program or read another file. Keys in escaped form
+/// count, too.
 fn reaches_out(text: &str) -> bool {
     let names = ["command", "include", "file", "\\u", "\\U", "\\x"];
     names.iter().any(|name| text.contains(name))
@@ -50,7 +50,7 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(shown.is_ok(), all.is_ok());
     let shown: Vec<_> = shown.into_iter().flatten().flat_map(|one| one.keys).collect();
     for password in all.iter().flat_map(passwords) {
-        // One that stands elsewhere too may be a name.
+        // A password that occurs elsewhere may also be a name.
         if password.len() >= PASSWORD_BYTES_MIN && text.matches(password).count() == 1 {
             let of = shown.iter().find(|key| key.value.iter().any(|v| v.contains(password)));
             assert!(of.is_none(), "{password} is shown: {of:?}");
@@ -58,7 +58,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// All passwords of the settings.
+/// Returns all passwords of the settings.
 fn passwords(settings: &Settings) -> impl Iterator<Item = &str> {
     settings.sessions.iter().flat_map(|session| {
         let (logon, proxy) = (&session.logon, session.proxy.as_ref());

@@ -1,4 +1,4 @@
-//! Validation of any message: the first error is the first of all, and switches only take away.
+//! Validates any message: the first error is the first of all, and switches only remove errors.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -31,7 +31,7 @@ fuzz_target!(|bytes: &[u8]| {
                 let first = rules.check(&message, &switches, &mut scratch).err();
                 let mut all = Vec::new();
                 rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
-                // Rules that are learned from the first messages with these tags change no result.
+                // Rules learned from earlier messages with these tags change no result.
                 for _ in 0..8 {
                     assert_eq!(rules.check(&message, &switches, &mut scratch).err(), first);
                 }

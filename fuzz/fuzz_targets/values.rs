@@ -1,4 +1,4 @@
-//! Values of every type: what a getter reads, the setter writes so that it reads the same again.
+//! Values of every type: a setter writes a value so that the getter reads the same value again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

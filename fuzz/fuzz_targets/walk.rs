@@ -1,7 +1,6 @@
-//! The parts that the targets share: a stream taken apart in chunks, and a message looked at from
-//! all sides.
+//! Parts that the targets share: splitting a stream in chunks, and examining a message in all ways.
 //!
-//! Invariant: each law is an assertion; a target that returns has found none broken.
+//! Invariant: each law is an assertion; a target that returns has found no violation.
 #![forbid(unsafe_code)]
 
 use transfix_codec::{
@@ -9,22 +8,22 @@ use transfix_codec::{
     SOH, Tag, frame, frame::TooLong, tag,
 };
 
-/// The content of a stream: frames, and the number of skipped bytes in all.
+/// The contents of a stream: frames, and the total of skipped bytes.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// The whole frames in order.
     pub frames: Vec<Vec<u8>>,
     /// Bytes that were no message.
     pub skipped: usize,
-    /// Bytes that wait for more.
+    /// Bytes of an incomplete message.
     pub left: Vec<u8>,
-    /// The first fields and the fault of each message that is too long and has come whole.
+    /// The first fields and the fault of each complete oversized message.
     pub too_long: Vec<(Vec<u8>, Result<(), Garbled>)>,
-    /// The declared length of one that has not come whole.
+    /// The declared length of an incomplete oversized message.
     pub end: Option<usize>,
 }
 
-/// Takes `stream` apart as a link does that reads `chunks` bytes at a time, in turn.
+/// Splits `stream` as a link that reads `chunks` bytes at a time, in turn.
 pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
     let (mut found, mut too_long) = (Found::default(), None);
     let mut rest = stream;
@@ -74,7 +73,7 @@ fn split_all(found: &mut Found, too_long: &mut Option<TooLong>, limits: Limits) 
     }
 }
 
-/// Parses a whole frame with CheckSum(10) ignored, so that chance finds messages at all.
+/// Parses a whole frame without checking CheckSum(10), so that random input contains messages.
 ///
 /// # Errors
 /// Returns the reason if the frame is garbled.
@@ -82,7 +81,7 @@ pub fn parse<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Result<Message<'
     Message::parse(bytes, index, CheckSumPolicy::Ignore)
 }
 
-/// The fields lie inside the frame, in order, and with their tags and delimiters fill it.
+/// Checks that the fields are in order and, with tags and delimiters, fill the frame.
 pub fn check_spans(message: &Message<'_>) {
     let frame = message.bytes().as_ptr_range();
     let mut end = frame.start;
@@ -98,7 +97,8 @@ pub fn check_spans(message: &Message<'_>) {
     assert_eq!(encoded, message.bytes());
 }
 
-/// Calls every getter for every tag of the message, and reads groups of each pair of neighbours.
+/// Calls every getter for every tag of the message, and reads a group for each pair of adjacent
+/// fields.
 pub fn read_all(message: &Message<'_>) {
     let fields: Vec<Field<'_>> = message.fields().collect();
     for field in &fields {
@@ -129,7 +129,7 @@ pub fn read_all(message: &Message<'_>) {
     let _ = (message.to_string(), message.msg_type(), message.msg_seq_num());
 }
 
-/// Copies the body as a resend does; the copy is sound and has the same fields.
+/// Copies the body as a resend does; the copy is valid and has the same fields.
 pub fn copy(message: &Message<'_>) {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
@@ -149,7 +149,8 @@ pub fn copy(message: &Message<'_>) {
     assert!(message.fields().filter(kept).eq(again.fields().filter(kept)));
 }
 
-/// `body` as a message: BeginString(8), BodyLength(9), MsgType(35) before it, CheckSum(10) behind.
+/// Wraps `body` in a message: BeginString(8), BodyLength(9) and MsgType(35) before, CheckSum(10)
+/// after.
 pub fn wrap(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, b"FIX.4.4", b"D");

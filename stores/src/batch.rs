@@ -1,19 +1,19 @@
-//! The changes of a batch of records, sorted by their meaning and no longer by their arrival.
+//! The changes of a batch of records, sorted by kind instead of arrival.
 
 use std::collections::BTreeMap;
 
 use transfix_store::{Kind, Numbers, Record};
 
-/// Which way a message went.
+/// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
-    /// Sent.
+    /// Outbound messages.
     Outbound,
-    /// Received.
+    /// Inbound messages.
     Inbound,
 }
 
-/// A message with what is kept of it.
+/// A stored message with its metadata.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub(crate) kind: Kind,
@@ -21,17 +21,17 @@ pub struct Kept {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// To be done in this order: reset, hide, write; the queue and the notes for themselves.
+/// The changes, in this order: reset, hide, write. The queue and the notes are independent.
 #[derive(Debug)]
 pub struct Batch {
-    /// The numbers behind it.
+    /// The numbers after the batch.
     pub(crate) numbers: Numbers,
-    /// Messages before the batch are no longer found.
+    /// True if messages before the batch are no longer visible.
     pub(crate) resets: bool,
-    /// Outbound messages from this number on are no longer found; 0 for none.
+    /// Outbound messages from this number on are no longer visible; 0 for none.
     pub(crate) hides_from: u64,
     pub(crate) messages: BTreeMap<(Direction, u64), Kept>,
-    /// Messages under this ticket and lower ones wait no more; 0 for none.
+    /// Messages with this ticket or a lower one leave the queue; 0 for none.
     pub(crate) unqueued: u64,
     pub(crate) queued: BTreeMap<u64, Kept>,
     pub(crate) notes: Vec<(u64, String)>,
@@ -56,12 +56,12 @@ impl Batch {
         self.is_empty
     }
 
-    /// Returns true if messages that are there already are no longer found, or are others.
+    /// Returns true if stored messages become invisible or change.
     pub(crate) const fn undoes(&self) -> bool {
         self.resets || self.hides_from > 0
     }
 
-    /// Returns true if what waits is not what it was.
+    /// Returns true if the queue changes.
     pub(crate) fn queues(&self) -> bool {
         self.unqueued > 0 || !self.queued.is_empty()
     }
@@ -99,7 +99,7 @@ impl Batch {
         }
     }
 
-    /// Takes in what was committed behind it.
+    /// Appends a later batch.
     pub(crate) fn join(&mut self, later: Self) {
         let Self { numbers, resets, hides_from, messages, unqueued, queued, notes, .. } = later;
         if resets {

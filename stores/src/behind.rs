@@ -1,8 +1,8 @@
-//! The thread of a store, which alone speaks to the server: the session waits for nothing.
+//! The thread of a store. Only this thread talks to the server, so the session never waits.
 //!
 //! **Invariants:** the thread sends one request at a time, so a read sees every earlier commit.
-//! Commits during a transaction form the next one. After a failure nothing is written before the
-//! store is open again.
+//! Commits during a transaction form the next one. After a failure nothing is written until the
+//! store is reopened.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -21,25 +21,25 @@ type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
 /// A server behind its thread.
 pub(crate) struct Behind<S> {
     tasks: Option<Sender<Task<S>>>,
-    /// Has an end when the thread has one.
+    /// Disconnected when the thread has ended.
     end: Receiver<()>,
     line: Arc<Mutex<Line>>,
     name: String,
-    /// The ticket of the last batch that was committed.
+    /// The ticket of the last committed batch.
     committed: u64,
 }
 
-/// An answer of the server that is awaited.
+/// A pending answer of the server.
 pub(crate) struct Asked<T> {
     answer: Receiver<Result<T, StoreError>>,
     since: Instant,
 }
 
 impl<T> Asked<T> {
-    /// The answer.
+    /// Returns the answer.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`] until it is there or the server has taken too long.
+    /// [`StoreError::NotYet`] until the answer arrives or the server has taken too long.
     pub(crate) fn hear(&self) -> Result<T, StoreError> {
         match self.answer.try_recv() {
             Ok(answer) => answer,
@@ -50,15 +50,16 @@ impl<T> Asked<T> {
     }
 }
 
-/// The state that the session and the thread share.
+/// State shared by the session and the thread.
 #[derive(Default)]
 struct Line {
     is_writing: bool,
-    /// Committed while another batch is being written, and the ticket of the last of it.
+    /// Batches committed while another one is being written, with the last ticket.
     gathered: Option<(u64, Batch)>,
-    /// The ticket of the last batch that is safe.
+    /// The ticket of the last safe batch.
     safe: u64,
-    /// Why a batch could not be written; nothing is until it is taken note of.
+    /// The reason why a batch could not be written. Nothing more is written until the failure is
+    /// handled.
     failure: Option<StoreError>,
     wake: Option<Wake>,
 }
@@ -84,13 +85,13 @@ impl<S: Server + 'static> Behind<S> {
         lock(&self.line).wake = Some(wake);
     }
 
-    /// The tickets of the last batch that was committed, and of the last one that is safe.
+    /// Returns the tickets of the last committed batch and of the last safe batch.
     pub(crate) fn tickets(&self) -> Result<(u64, u64), StoreError> {
         let mut line = lock(&self.line);
         line.failure.take().map_or(Ok((self.committed, line.safe)), Err)
     }
 
-    /// Writes a batch behind all others. Returns its ticket.
+    /// Queues a batch after all others. Returns its ticket.
     pub(crate) fn commit(&mut self, batch: Batch) -> Result<u64, StoreError> {
         self.committed += 1;
         let ticket = self.committed;
@@ -117,8 +118,7 @@ impl<S: Server + 'static> Behind<S> {
         sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
     }
 
-    /// Asks the server, behind all that was committed. The session is called when the answer is
-    /// there.
+    /// Sends a request after all commits. The session is woken when the answer arrives.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
@@ -137,7 +137,7 @@ impl<S: Server + 'static> Behind<S> {
         Ok(Asked { answer, since })
     }
 
-    /// Asks the server, and waits for the answer: where the store is opened again.
+    /// Sends a request and waits for the answer, while reopening the store.
     pub(crate) fn ask_and_wait<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
@@ -149,19 +149,19 @@ impl<S: Server + 'static> Behind<S> {
         })
     }
 
-    /// Gives up the batches that are committed and not under way.
+    /// Discards committed batches that are not being written.
     pub(crate) fn give_up(&self) {
         lock(&self.line).gathered = None;
     }
 
-    /// The server was asked what it has: nothing is under way any more.
+    /// Clears the state after the server has reported its contents: nothing is in transit.
     pub(crate) fn begin_anew(&self) {
         let mut line = lock(&self.line);
         (line.safe, line.failure) = (self.committed, None);
     }
 }
 
-/// Writes the batch, and what is gathered meanwhile.
+/// Writes the batch, and batches gathered meanwhile.
 fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64, Batch)) {
     let mut next = Some(first);
     while let Some((ticket, batch)) = next {
@@ -186,7 +186,7 @@ fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64,
 }
 
 impl<S> Drop for Behind<S> {
-    /// Finishes what is committed, unless the server takes too long.
+    /// Finishes committed batches, unless the server takes too long.
     fn drop(&mut self) {
         self.tasks = None;
         let _ = self.end.recv_timeout(PATIENCE);

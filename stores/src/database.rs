@@ -1,4 +1,4 @@
-//! A store over a server: what all of them have in common.
+//! A store over a server: the common part of all servers.
 
 use std::fmt;
 
@@ -13,10 +13,10 @@ pub(crate) type Messages = Vec<(u64, Kept)>;
 
 /// The operations of a server for the store of one session.
 pub trait Server: Send {
-    /// Writes the batch in one transaction. Not if somebody else has taken the session over.
+    /// Writes the batch in one transaction, unless another process has taken over the session.
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError>;
 
-    /// Messages that went this way, with numbers from `begin` on and below `end`, ascending.
+    /// Reads messages of one direction with numbers in `begin..end`, ascending.
     fn read(
         &mut self,
         way: Direction,
@@ -24,28 +24,28 @@ pub trait Server: Send {
         limit: usize,
     ) -> Result<Messages, StoreError>;
 
-    /// All that waits under this ticket and higher ones, ascending.
+    /// Reads all queued messages with this ticket or a higher one, ascending.
     fn read_queue(&mut self, ticket: u64) -> Result<Messages, StoreError>;
 
-    /// Connects again where that is needed, and answers with the numbers that are there.
+    /// Reconnects if necessary, and returns the stored numbers.
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError>;
 }
 
 /// The outcome of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
-    /// It is there.
+    /// The batch is stored.
     Whole,
-    /// Nothing of it: another process writes this session now.
+    /// Nothing is stored: another process owns this session now.
     Nothing,
 }
 
-/// Tells if the session is taken from the process that has it.
+/// Selects whether the session is taken from its current process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
-    /// It is.
+    /// Take the session over.
     Over,
-    /// Only if this process still has it. Requests that the server has not carried out are void.
+    /// Only if this process still owns the session. Pending requests are void.
     Again,
 }
 
@@ -57,19 +57,19 @@ pub struct DatabaseStore<S> {
     numbers: Numbers,
     batch: Batch,
     window: Window,
-    /// All that waits under this ticket and higher ones.
+    /// All queued messages with this ticket or a higher one.
     queue: Option<(u64, Messages)>,
-    /// The message received with this number, as it was read last.
+    /// The last read inbound message, with its number.
     received: Option<(u64, Option<Kept>)>,
-    /// The last request, until its answer is there.
+    /// The pending request.
     asked: Option<(Fetch, Asked<Messages>)>,
-    /// The session is being taken over.
+    /// The pending takeover of the session.
     taking: Option<Asked<Taken>>,
     poisoned: bool,
 }
 
 impl<S: Server + 'static> DatabaseStore<S> {
-    /// The store of this session on a server that has these numbers.
+    /// Creates the store of this session on a server with these numbers.
     pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Result<Self, StoreError> {
         Ok(Self {
             behind: Behind::start(server, name)?,
@@ -89,11 +89,11 @@ impl<S: Server + 'static> DatabaseStore<S> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// Asks the server, unless the answer to another question is awaited: one at a time, so that
-    /// whoever makes the session ask cannot make it ask without end.
+    /// Sends a request, unless another answer is pending. One request at a time bounds the work
+    /// that a counterparty can cause.
     ///
     /// # Errors
-    /// [`StoreError::NotYet`]: the answer is not there yet.
+    /// [`StoreError::NotYet`] while the answer is pending.
     fn ask(&mut self, what: Fetch) -> Result<(), StoreError> {
         if self.asked.is_none() {
             let asked = self.behind.ask(move |server| what.from(server));
@@ -102,7 +102,7 @@ impl<S: Server + 'static> DatabaseStore<S> {
         Err(StoreError::NotYet)
     }
 
-    /// Files the answer that is awaited, if it is there.
+    /// Stores a pending answer, if it has arrived.
     fn hear(&mut self) -> Result<(), StoreError> {
         self.check()?;
         let Some((what, asked)) = &self.asked else { return Ok(()) };
@@ -111,12 +111,12 @@ impl<S: Server + 'static> DatabaseStore<S> {
             return Ok(());
         }
         self.asked = None;
-        // Unless something was not written before.
+        // An earlier failed write takes precedence.
         let answer = self.behind.tickets().and(answer);
         self.poisoned = answer.is_err();
         let mut found = answer?;
         match what {
-            // The answer does not know what was committed after the question.
+            // The answer does not include commits after the request.
             Fetch::Outbound(begin, end) => self.window.fill(begin, end, found),
             Fetch::Inbound(seq) => self.received = Some((seq, found.pop().map(|(_, kept)| kept))),
             Fetch::Queue(begin) => self.queue = Some((begin, found)),
@@ -124,7 +124,7 @@ impl<S: Server + 'static> DatabaseStore<S> {
         Ok(())
     }
 
-    /// The batch makes something that was read, or is being read, another.
+    /// Discards cached or pending reads that the batch changes.
     fn forget_what_changes(&mut self) {
         let (undoes, queues) = (self.batch.undoes(), self.batch.queues());
         self.received = None;
@@ -147,14 +147,14 @@ impl<S: Server + 'static> DatabaseStore<S> {
         self.behind.tickets().inspect_err(|_| self.poisoned = true)
     }
 
-    /// The session goes on from what the server has.
+    /// Continues the session with the server's numbers.
     fn go_on(&mut self, numbers: Numbers) {
         self.numbers = numbers;
         self.behind.begin_anew();
         self.batch = Batch::new(numbers);
         self.window.forget();
         (self.queue, self.received, self.asked, self.taking) = (None, None, None, None);
-        // Whatever had failed: what is there now is known.
+        // After this read the stored state is known, regardless of earlier failures.
         self.poisoned = false;
     }
 }
@@ -162,11 +162,12 @@ impl<S: Server + 'static> DatabaseStore<S> {
 /// A request for messages.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
-    /// Messages sent, from this number on and below that one, which was the next one then.
+    /// Sent messages from the first number up to, but excluding, the second, which was the next
+    /// number then.
     Outbound(u64, u64),
-    /// The message received with this number.
+    /// The inbound message with this number.
     Inbound(u64),
-    /// Waiting messages, from this ticket on.
+    /// Queued messages from this ticket on.
     Queue(u64),
 }
 
@@ -180,8 +181,7 @@ impl Fetch {
     }
 }
 
-/// The data of a session that was taken over: its numbers, the first messages sent, and the waiting
-/// messages.
+/// The data of a session after a takeover: numbers, first sent messages, and queued messages.
 type Taken = (Numbers, Messages, Messages);
 
 impl<S: Server + 'static> Store for DatabaseStore<S> {
@@ -251,7 +251,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.behind.give_up();
         self.poisoned = true;
-        // A process that has taken over the session keeps it.
+        // A process keeps a session that it has taken over.
         let numbers = self.behind.ask_and_wait(|server| server.take(Taking::Again))?;
         self.go_on(numbers);
         Ok(())
@@ -262,7 +262,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             Some(taking) => taking,
             None => self.behind.ask(|server| {
                 let numbers = server.take(Taking::Over)?;
-                // With what the session asks for at once.
+                // Includes the data that the session requests first.
                 let sent = Fetch::Outbound(1, numbers.next_out).from(server)?;
                 Ok((numbers, sent, Fetch::Queue(0).from(server)?))
             })?,
@@ -277,7 +277,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 Err(error)
             }
             Ok((numbers, sent, queue)) => {
-                // Some batches committed before may not have been written.
+                // Some earlier commits may not have been written.
                 self.behind.tickets().inspect_err(|_| self.poisoned = true)?;
                 self.go_on(numbers);
                 self.window.fill(1, numbers.next_out, sent);

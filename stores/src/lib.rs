@@ -1,23 +1,23 @@
 //! Stores of FIX sessions in a database: [`PostgresStore`] and [`RedisStore`], each behind a cargo
 //! feature. They obey the laws of every [`Store`](transfix_store::Store).
 //!
-//! A turn of a session is one commit and one transaction, which a thread of the store carries out;
-//! turns that come meanwhile are one transaction behind it. The bytes of a turn go to the socket
-//! when its transaction is done, so the server's distance is in every answer. The server decides
-//! what a commit survives: PostgreSQL with `synchronous_commit = on` survives a power cut, and
-//! Redis as its `appendfsync` promises.
+//! A turn of a session is one commit and one transaction, which a thread of the store executes.
+//! Turns during a transaction form the next one. The bytes of a turn are sent when its transaction
+//! is done, so every answer includes the latency of the server. The server decides what a commit
+//! survives: PostgreSQL with `synchronous_commit = on` survives a power cut; for Redis
+//! `appendfsync` decides.
 //!
-//! **One writer.** Opening a session's store takes it over. The process that had it is refused at
-//! its next commit, and ends its session with the counterparty. That process has sent nothing that
-//! was not saved. Its session stays there as a standby. With `refresh_on_logon` a standby takes the
-//! store over when a counterparty has logged on to it, with the numbers of the other process;
-//! before that it only reads. Without, each of its commits is refused until it is started anew.
+//! **One writer.** Opening a session's store takes the store over. The previous process is refused
+//! at its next commit, and ends its session with the counterparty. The previous process has sent
+//! only saved messages. Its session becomes a standby. With `refresh_on_logon` a standby only reads
+//! until a counterparty logs on to it; then it takes the store over, with the numbers of the other
+//! process. Without `refresh_on_logon` each commit of the standby is refused until a restart.
 //!
-//! **A server that does not answer** holds up its own session, not the others of the same thread.
-//! Nothing is sent before it is saved. A ResendRequest(2), or a logon with `refresh_on_logon`,
-//! waits until the server has answered. After 5 s the session ends, and goes on by itself when the
-//! server is back. `open` sets 5 s for connecting and for each commit, unless its first argument
-//! says otherwise. At the end of the engine a store waits 5 s for what is not saved yet.
+//! **A server that does not answer** delays its own session, not the others of the same thread.
+//! Only saved messages are sent. A ResendRequest(2), or a logon with `refresh_on_logon`, waits
+//! until the server has answered. After 5 s the session ends, and recovers automatically when the
+//! server is back. `open` sets a timeout of 5 s for connecting and for each commit, unless its
+//! first argument sets another. When the engine stops, a store waits up to 5 s for unsaved commits.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};
@@ -57,21 +57,21 @@ use std::time::Duration;
 
 use transfix_store::StoreError;
 
-/// How long the server may take.
+/// Time limit for the server.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// A failure of the server, or of the way to it.
+/// Returns a failure of the server or of the connection.
 fn failed(error: impl Error + Send + Sync + 'static) -> StoreError {
     StoreError::Own(io::Error::other(error))
 }
 
-/// Somebody else has opened the session's store since.
+/// Returns the error for a session that another process has opened.
 fn taken_over(name: &str) -> StoreError {
     let why = format!("{name}: another process has taken this store over");
     StoreError::Own(io::Error::new(io::ErrorKind::ResourceBusy, why))
 }
 
-/// A value that no writer of ours has left there.
+/// Returns the error for a value that our writer never stores.
 fn unreadable(name: &str, what: &str) -> StoreError {
     let why = format!("{name}: {what} is not what was written");
     StoreError::Own(io::Error::new(io::ErrorKind::InvalidData, why))

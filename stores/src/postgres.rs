@@ -1,4 +1,4 @@
-//! PostgreSQL: three tables and a function, made where they are missing.
+//! PostgreSQL: tables and a function, created if missing.
 
 use postgres::{Client, Config, NoTls, Row, Statement};
 use transfix_store::{Kind, Numbers, StoreError};
@@ -8,7 +8,7 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// The lock under which one process makes the tables.
+/// The lock under which one process creates the tables.
 const SCHEMA_LOCK: i64 = 0x0054_5241_4E53_4658;
 
 const OPEN: &str = "\
@@ -24,7 +24,7 @@ const TAKE_AGAIN: &str = "\
 const READ_SESSION: &str = "\
     SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
     WHERE id = $1";
-/// The query for the whole schema: once the schema exists, the user needs no right to make it.
+/// A query that checks the whole schema: if it exists, the user needs no right to create it.
 const IS_MADE: &str = "\
     SELECT to_regproc('transfix_commit') IS NOT NULL AND to_regclass('transfix_session') IS NOT NULL
     AND to_regclass('transfix_message') IS NOT NULL AND to_regclass('transfix_queue') IS NOT NULL
@@ -43,13 +43,14 @@ const READ_QUEUE: &str = "\
 ///
 /// `open` creates missing tables `transfix_session`, `transfix_message`, `transfix_queue` and
 /// `transfix_note` in the connection's schema, and needs the right to do so once. Later it needs
-/// SELECT, INSERT, UPDATE and DELETE on them. Messages of before a reset stay under their
-/// generation: nothing reads them, and they may be deleted. MsgSeqNum(34) is at most 2^63 - 1 here.
+/// SELECT, INSERT, UPDATE and DELETE on them. Messages from before a reset stay under their old
+/// generation. Nothing reads these messages, so they may be deleted. MsgSeqNum(34) is at most 2^63
+/// - 1 here.
 pub type PostgresStore = DatabaseStore<Postgres>;
 
 /// The server's side of a [`PostgresStore`].
 pub struct Postgres {
-    /// Where to connect again.
+    /// Connection parameters for a reconnect.
     config: Option<Config>,
     client: Client,
     statements: Statements,
@@ -65,14 +66,15 @@ impl PostgresStore {
     /// since 1970, becomes `created_ns` of a new store.
     ///
     /// # Errors
-    /// [`StoreError::Own`] with what the server says.
+    /// [`StoreError::Own`] with the server's message.
     pub fn open(config: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let config = limited(config.parse().map_err(failed)?);
         let client = connect(&config)?;
         Self::open_over((client, Some(config)), name, now_ns)
     }
 
-    /// The same over a connection of your own, with TLS for instance; it serves this store alone.
+    /// Opens the store over your own connection, for instance with TLS. The connection serves this
+    /// store only.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
@@ -121,7 +123,7 @@ impl Server for Postgres {
                 Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
             };
             match taken {
-                // A connection that is cut may be found out by its next use alone.
+                // A broken connection may show only at its next use.
                 Err(error) if error.code().is_none() && !was_cut && self.config.is_some() => {
                     was_cut = true;
                 }
@@ -209,7 +211,7 @@ impl Server for Postgres {
     }
 }
 
-/// The same with limits for what a server may take, where it has none.
+/// Returns the configuration with time limits added where missing.
 fn limited(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(PATIENCE);
@@ -293,7 +295,7 @@ fn times(all: impl Iterator<Item = u64>) -> Result<Vec<i64>, StoreError> {
     all.map(signed).collect()
 }
 
-/// The server's integers have a sign.
+/// The server's integers are signed.
 fn signed(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(failed)
 }

@@ -8,8 +8,8 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Makes the session if it is missing, and takes it over, or only if its writer is ARGV[2] if that
-/// is one. The last answer says whether it is taken.
+/// Creates a missing session, and takes it over. If ARGV[2] is a writer, the takeover requires that
+/// this writer owns the session. The last result is true if taken.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
@@ -22,9 +22,9 @@ const OPEN: &str = "\
     row[5] = takes and 1 or 0
     return row";
 
-/// Kind and time before a message's bytes.
+/// Length of kind and time before a message's bytes.
 const HEAD: usize = 17;
-/// Numbers are scores of sorted sets, which are exact up to here.
+/// Highest number. Numbers are scores of sorted sets, which are exact up to this limit.
 const NUMBER_MAX: u64 = 1 << 53;
 
 /// Keeps a session in Redis, version 5 or later.
@@ -41,10 +41,10 @@ pub type RedisStore = DatabaseStore<Redis>;
 
 /// The server's side of a [`RedisStore`].
 pub struct Redis {
-    /// Where to connect again.
+    /// Connection parameters for a reconnect.
     client: Option<Client>,
     connection: Connection,
-    /// An answer may still be under way.
+    /// True if an answer may still be in transit.
     is_cut: bool,
     commit: Script,
     open: Script,
@@ -60,14 +60,15 @@ impl RedisStore {
     /// new store.
     ///
     /// # Errors
-    /// [`StoreError::Own`] with what the server says.
+    /// [`StoreError::Own`] with the server's message.
     pub fn open(url: &str, name: &str, now_ns: u64) -> Result<Self, StoreError> {
         let client = Client::open(url).map_err(failed)?;
         let connection = connect(&client)?;
         Self::open_over((connection, Some(client)), name, now_ns)
     }
 
-    /// The same over a connection of your own, with TLS for instance; it serves this store alone.
+    /// Opens the store over your own connection, for instance with TLS. The connection serves this
+    /// store only.
     ///
     /// # Errors
     /// As [`RedisStore::open`].
@@ -98,7 +99,7 @@ impl RedisStore {
 }
 
 impl Redis {
-    /// Members of the sorted set with scores from `begin` on, up to `end`.
+    /// Reads the members of the sorted set with scores from `begin` to `end`.
     fn members(
         &mut self,
         key: usize,
@@ -192,7 +193,8 @@ fn connect(client: &Client) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// A member of a sorted set: number, time and kind before the bytes, so that no two are equal.
+/// Returns a member of a sorted set: number, time and kind before the bytes, so that members are
+/// unique.
 fn packed(seq: u64, kept: &Kept) -> Vec<u8> {
     let kind = match kept.kind {
         Kind::Admin => 0,

@@ -1,9 +1,9 @@
-//! Messages sent that are read ahead: a resend asks for one after the other, and each alone would
-//! be a round trip.
+//! A read-ahead window of sent messages: a resend reads message by message, and each read would be
+//! a round trip.
 
 use crate::batch::Kept;
 
-/// How many are read at once.
+/// Number of messages in one read.
 pub(crate) const AHEAD: usize = 256;
 
 /// The known messages of the numbers `begin..end`.
@@ -24,10 +24,11 @@ impl Window {
         self.begin <= seq && seq < self.end
     }
 
-    /// Takes what a reading of up to [`AHEAD`] messages from `begin` has found below `next_out`.
+    /// Fills the window with the result of reading up to [`AHEAD`] messages from `begin` below
+    /// `next_out`.
     pub(crate) fn fill(&mut self, begin: u64, next_out: u64, messages: Vec<(u64, Kept)>) {
         let last = messages.last().filter(|_| messages.len() >= AHEAD);
-        // Messages written later have a number of `next_out` or above.
+        // Later messages have numbers from `next_out` on.
         self.end = last.map_or(next_out, |(seq, _)| seq + 1);
         (self.begin, self.messages) = (begin, messages);
     }

@@ -33,7 +33,7 @@ fn order(seq: u64) -> Record<'static> {
     Record::Outbound { seq, kind: Kind::Application, bytes: b"8=FIX.4.4" }
 }
 
-/// Commits, and waits until that is safe.
+/// Commits, and waits until the commit is safe.
 fn commit(store: &mut dyn Store) -> Result<(), StoreError> {
     let Committed::Pending(ticket) = store.commit()? else { return Ok(()) };
     while store.safe()? < ticket {
@@ -55,7 +55,7 @@ fn the_last_opener_writes(server: &impl Server) {
     assert!(first.put(4, order(2)).is_err(), "poisoned");
     second.put(5, Record::NextIn(7)).unwrap();
     commit(&mut second).unwrap();
-    // Taken over again, with what the other one has done.
+    // Taken over again, with the changes of the other store.
     first.refresh().unwrap();
     assert_eq!((first.numbers().next_in, first.numbers().next_out), (7, 2));
     assert!(first.outbound(1).unwrap().is_some() && first.outbound(2).unwrap().is_none());
@@ -65,7 +65,7 @@ fn the_last_opener_writes(server: &impl Server) {
     assert!(commit(&mut second).is_err());
 }
 
-/// The server goes away and comes back.
+/// The server cuts the connection, and the store reconnects.
 fn a_cut_connection_is_made_again(server: &impl Server) {
     let name = server.fresh_name();
     let mut store = Patient(server.open(&name, 1).unwrap());
@@ -80,7 +80,7 @@ fn a_cut_connection_is_made_again(server: &impl Server) {
     store.put(4, order(2)).unwrap();
     commit(&mut store).unwrap();
     assert!(store.outbound(2).unwrap().is_some());
-    // Another process has it, and keeps it: what is there is read, and nothing written.
+    // Another process owns the session: this store can read but not write.
     server.cut();
     store.put(5, order(3)).unwrap();
     assert!(commit(&mut store).is_err());
@@ -93,7 +93,7 @@ fn a_cut_connection_is_made_again(server: &impl Server) {
     commit(&mut other).unwrap();
 }
 
-/// More than are read ahead at once.
+/// More messages than one read-ahead window.
 fn a_long_resend_finds_all(server: &impl Server) {
     let mut store = Patient(server.open(&server.fresh_name(), 1).unwrap());
     for seq in 1..=1_000 {
@@ -111,7 +111,7 @@ fn a_long_resend_finds_all(server: &impl Server) {
     assert!(store.outbound(1_200).unwrap().is_some(), "written after what was read ahead");
 }
 
-/// Sends orders back, and tells what it gets.
+/// Echoes orders, and reports received messages.
 struct Echo(Sender<String>);
 
 impl Application for Echo {
@@ -200,7 +200,7 @@ fn logon(seq: u64, encrypt_method: &str) -> Vec<u8> {
     logon
 }
 
-/// Somebody with the right CompIDs asks for an encryption that there is not.
+/// Sends a Logon(A) with the right CompIDs and an unsupported encryption.
 fn refused_logon(venue: &Engine) {
     let mut stream = TcpStream::connect(venue.listening()[0]).unwrap();
     stream.write_all(&logon(99, "98=1")).unwrap();
@@ -209,8 +209,8 @@ fn refused_logon(venue: &Engine) {
     assert!(!String::from_utf8_lossy(&answer).contains("\x0135=A\x01"));
 }
 
-/// An engine trades over the store; another one goes on with its numbers, and sends its messages
-/// again; the first, still alive, has lost the store.
+/// An engine trades over the store. Another one continues with its numbers and resends its
+/// messages. The first engine, still alive, has lost the store.
 fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     let (name, dir) = (server.fresh_name(), TempDir::new());
     let (first, _seen_first) = venue(server, &name);
@@ -225,7 +225,7 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     trader.stop(Duration::from_secs(5));
 
     let (second, _seen_second) = venue(server, &name);
-    // It asks for both reports again, and gets them from the database.
+    // The client requests both reports again, and the engine reads them from the database.
     let (trader, seen) = client(&dir, &second, Some(2));
     expect(&seen, &["logon", "a", "b"]);
     let handle = trader.sessions().next().unwrap();
@@ -234,20 +234,20 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     drop(handle);
     trader.stop(Duration::from_secs(5));
 
-    // The first takes it over again at the logon, with the second one's numbers.
+    // At the logon the first engine takes the store over again, with the second one's numbers.
     let (trader, seen) = client(&dir, &first, None);
     expect(&seen, &["logon"]);
     let handle = trader.sessions().next().unwrap();
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "d")).unwrap();
     expect(&seen, &["d"]);
 
-    // A Logon(A) that the standby refuses takes nothing from it.
+    // A refused Logon(A) at the standby does not take the store.
     refused_logon(&second);
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "f")).unwrap();
     expect(&seen, &["f"]);
 
-    // Taken from it while it trades: its next commit is refused, and what it was about to do is not
-    // done. It stays as a standby, and goes on when the counterparty comes back to it.
+    // Another process takes the store during trading: the next commit is refused, and its messages
+    // are not sent. The engine becomes a standby, and continues when the counterparty reconnects.
     drop(server.open(&name, 0).unwrap());
     handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "e")).unwrap();
     while seen.recv_timeout(LONG).unwrap() != "logon" {}
@@ -258,8 +258,8 @@ fn engines_take_turns<S: Server + 'static>(server: &Arc<S>) {
     }
 }
 
-/// A counterparty logs on to a session whose server does not answer: another session of the same
-/// thread trades on, and the logon is answered when the server goes on.
+/// A counterparty logs on to a session whose server does not answer. Another session of the same
+/// thread continues, and the logon is answered when the server resumes.
 fn a_logon_waits_for_its_server_alone<S: Server + 'static>(server: &Arc<S>) {
     let dirs = [TempDir::new(), TempDir::new()];
     let mut all = Settings::default();
@@ -305,12 +305,11 @@ fn a_logon_waits_for_its_server_alone<S: Server + 'static>(server: &Arc<S>) {
     }
 }
 
-/// A server that is stopped holds up its own session alone, and what it has not done is done once
-/// when it goes on.
+/// A suspended server blocks only its own session. Its pending work is done once after it resumes.
 fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S>) {
     let dirs = [TempDir::new(), TempDir::new(), TempDir::new()];
     let mut all = Settings::default();
-    // One thread for both.
+    // One thread for both sessions.
     all.engine.workers = 1;
     for them in ["CLIENT", "OTHER"] {
         let mut session = settings(Role::Acceptor, "VENUE", them, "127.0.0.1:0");
@@ -341,7 +340,7 @@ fn a_stopped_server_holds_up_its_own_session<S: Server + 'static>(server: &Arc<S
     server.signal("STOP");
     send(&trader, "b");
     for n in 0..20 {
-        // Each of them finds the thread that has sent nothing of the other session.
+        // Each message arrives while the thread has sent nothing of the other session.
         let id = n.to_string();
         send(&other, &id);
         expect(&other_seen, &[&id]);

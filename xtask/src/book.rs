@@ -1,8 +1,8 @@
-//! `cargo xtask book`: builds the book with mdBook, and looks whether all of it is there.
+//! `cargo xtask book`: builds the book with mdBook, and checks that the book is complete.
 //!
-//! Checks: mdBook reports no error. Each page of the summary is an HTML page, and is in the index
-//! of the search. Each snippet of Rust is compiled, by the documentation of a crate that has its
-//! page in it. Links are `cargo xtask tidy`'s.
+//! Checks: mdBook reports no error. Each page of the summary becomes an HTML page and is in the
+//! search index. Each Rust snippet is compiled by the documentation of a crate that includes its
+//! page. `cargo xtask tidy` checks the links.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +18,7 @@ Builds the book into target/book. Needs mdbook; without it, it is installed into
 /// The parts of the book.
 const PARTS: [&str; 3] = ["Developer's guide", "Operator's guide", "Reference"];
 
-/// Crates whose documentation has pages of the book in it.
+/// Crates whose documentation includes pages of the book.
 const LIBRARIES: [&str; 2] = ["crates/engine/src/lib.rs", "crates/admin/src/lib.rs"];
 
 /// Runs the verb.
@@ -55,10 +55,10 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(format!("{} pages, each in the search: {}", pages.len(), to.join("index.html").display()))
 }
 
-/// Looks whether each snippet of Rust is compiled, and whether the summary has its three parts.
+/// Checks that each Rust snippet is compiled, and that the summary has its three parts.
 ///
 /// # Errors
-/// The first snippet that nobody compiles, or the part that is missing.
+/// The first snippet that is not compiled, or the missing part.
 pub fn check() -> Outcome {
     let summary = read("book/src/SUMMARY.md")?;
     for part in PARTS {
@@ -70,14 +70,14 @@ pub fn check() -> Outcome {
     Ok("each snippet of the book is compiled".to_owned())
 }
 
-/// The pages of the summary, below book/src.
+/// Returns the pages of the summary, below book/src.
 fn pages() -> Result<Vec<String>, String> {
     let summary = read("book/src/SUMMARY.md")?;
     let page = |line: &str| Some(line.rsplit_once("](")?.1.split_once(')')?.0.to_owned());
     Ok(summary.lines().filter_map(page).collect())
 }
 
-/// Each snippet of Rust is compiled.
+/// Checks that each Rust snippet is compiled.
 fn snippets(pages: &[String]) -> Result<(), String> {
     let mut compiled = BTreeSet::new();
     for library in LIBRARIES {
@@ -102,7 +102,7 @@ fn snippets(pages: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The index of the search.
+/// Returns the search index.
 fn index(book: &Path) -> Result<String, String> {
     let files = fs::read_dir(book).map_err(|error| format!("{}: {error}", book.display()))?;
     let mut names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
@@ -111,7 +111,7 @@ fn index(book: &Path) -> Result<String, String> {
     fs::read_to_string(book.join(&name)).map_err(|error| format!("{name}: {error}"))
 }
 
-/// The program, which is installed if it is not there.
+/// Returns the path of mdBook; installs it if missing.
 fn mdbook() -> Result<PathBuf, String> {
     let is_there = |program: &Path| {
         Command::new(program).arg("--version").output().is_ok_and(|run| run.status.success())

@@ -1,9 +1,9 @@
-//! `cargo xtask campaign`: the long checks one after the other, each of which has a verb of its own
-//! too. `--short` runs a short form of each, and with `--since REV` only of those whose subject has
-//! changed since that revision: this is what `.ci/run` does.
+//! `cargo xtask campaign`: runs the long checks one after another. Each check also has its own
+//! verb. `--short` runs a short form of each. With `--since REV` only checks whose subject has
+//! changed since that revision run; `.ci/run` does this.
 //!
-//! Invariants: a revision that git does not know leaves nothing out; the last lines of what failed
-//! are said again at the end, where a person looks first.
+//! Invariants: an unknown revision skips nothing. The last output lines of failed checks are
+//! repeated at the end.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, BufReader, Write};
@@ -15,14 +15,14 @@ use crate::{Outcome, root};
 /// One of the long checks.
 struct Check {
     name: &'static str,
-    /// Beginnings of the paths that it is about.
+    /// Path prefixes of the check's subject.
     about: &'static [&'static str],
     /// The cargo commands of the short form; empty if the check has no short form.
     short: &'static [&'static str],
     long: &'static [&'static str],
 }
 
-/// All of them, the quickest first.
+/// All long checks, fastest first.
 const CHECKS: &[Check] = &[
     Check {
         name: "tests without the feature zstd",
@@ -195,7 +195,8 @@ const CHECKS: &[Check] = &[
     },
     Check {
         name: "fuzzing",
-        // Its build takes minutes: what the other crates do with bytes is for the long form.
+        // Building this check takes minutes, so the byte handling of other crates is left to the
+        // long form.
         about: &["crates/codec", "crates/dictionary", "fuzz"],
         short: &["xtask fuzz --seconds 10"],
         long: &["xtask fuzz --seconds 1800"],
@@ -203,23 +204,23 @@ const CHECKS: &[Check] = &[
     Check { name: "deliberate faults", about: &[], short: &[], long: &["xtask simulate --faults"] },
 ];
 
-/// The build for packages and recorded figures, made once for all checks that use these programs.
+/// The build for packages and recorded figures, made once for all checks that use its programs.
 const DIST: &str =
     "build --profile dist -p transfix-cli -p transfix-bench --features transfix-cli/parquet";
 
-// `--workspace`: what `cargo test --workspace` has built is not built again.
+// `--workspace` reuses the build of `cargo test --workspace`.
 const PARQUET: &[&str] = &["test --workspace --features transfix-cli/parquet --test all parquet::"];
 
-/// Lines of a check that failed, which are said again at the end.
+/// Number of output lines of a failed check that are repeated at the end.
 const LAST_LINES: usize = 40;
-/// Changes of these concern all checks.
+/// Changes of these paths concern all checks.
 const EVERYTHING: &[&str] = &["Cargo.toml", "Cargo.lock", ".cargo", "rust-toolchain"];
 
-/// Where tests of a crate are.
+/// Path of a crate's tests.
 const TESTS: &str = "/tests";
 
-/// Returns true if `cargo test` or `cargo xtask tidy` has looked at all that this file says: unless
-/// a check names tests, it is about what they test.
+/// Returns true if `cargo test` or `cargo xtask tidy` already covers this file. A check that names
+/// tests also covers these tests.
 fn is_run_already(file: &str) -> bool {
     let has = |part: &str| file.contains(part);
     file.ends_with(".md") || has("/tests/") || file.ends_with("/tests.rs") || has("/examples/")
@@ -227,19 +228,19 @@ fn is_run_already(file: &str) -> bool {
 
 const USAGE: &str = "usage: cargo xtask campaign [--short [--since REVISION]] [NAME...]";
 
-/// The checks that the caller asks for.
+/// The checks that the caller selects.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted {
     is_short: bool,
     since: Option<String>,
-    /// Parts of names; empty for all.
+    /// Parts of names; empty selects all checks.
     names: Vec<String>,
 }
 
 /// Runs the checks.
 ///
 /// # Errors
-/// If an argument is wrong, or a check fails: then with the names of all that failed.
+/// If an argument is wrong, or a check fails. The error names all failed checks.
 pub fn run(args: &[String]) -> Outcome {
     let wanted = parse(args)?;
     let changed = wanted.since.as_deref().and_then(changed_since);
@@ -295,12 +296,12 @@ fn parse(args: &[String]) -> Result<Wanted, String> {
             name => wanted.names.push(name.to_owned()),
         }
     }
-    // The long form runs before a release, as a whole.
+    // The long form runs before a release, always in full.
     if wanted.since.is_some() && !wanted.is_short { Err(USAGE.to_owned()) } else { Ok(wanted) }
 }
 
 impl Check {
-    /// Returns true if one of these files concerns it.
+    /// Returns true if one of these files concerns the check.
     fn concerns(&self, files: &[String]) -> bool {
         let is_about = |file: &str, beginning: &str| {
             file.starts_with(beginning) && (beginning.contains(TESTS) || !is_run_already(file))
@@ -310,7 +311,7 @@ impl Check {
     }
 }
 
-/// Files that differ from a revision; none if git cannot tell.
+/// Returns the files that differ from a revision, or `None` if git does not know the revision.
 fn changed_since(revision: &str) -> Option<Vec<String>> {
     let mut git = Command::new("git");
     git.args(["diff", "--name-only", revision, "--"]).current_dir(root());
@@ -324,7 +325,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// Runs cargo with arguments that hold no blanks, and shows what it prints; if it fails, its last
+/// Runs cargo with arguments without blanks, and prints the output. On failure returns the last
 /// lines.
 fn cargo(name: &str, arguments: &str) -> Result<(), String> {
     let _ = writeln!(io::stderr(), "\n== {name}: cargo {arguments}");
@@ -333,12 +334,12 @@ fn cargo(name: &str, arguments: &str) -> Result<(), String> {
     show(command).unwrap_or_else(|error| Err(format!("cannot run it: {error}")))
 }
 
-/// Runs a command and shows what it prints; if it fails, its last lines.
+/// Runs a command and prints its output. On failure returns the last lines.
 fn show(mut command: Command) -> io::Result<Result<(), String>> {
     let (prints, printed) = io::pipe()?;
     command.stdout(printed.try_clone()?).stderr(printed);
     let mut child = command.spawn()?;
-    // The command holds the ends that are written to: without it the pipe ends with the child.
+    // The command holds the write ends: dropping it lets the pipe end with the child.
     drop(command);
     let mut last = VecDeque::new();
     for line in BufReader::new(prints).split(b'\n') {
@@ -373,7 +374,7 @@ mod tests {
         assert!(parsed("--quick").is_err());
     }
 
-    /// A filter that fits no test would run nothing, and succeed.
+    /// A filter that matches no test would run nothing and succeed.
     #[test]
     fn each_filter_of_the_gate_fits_a_module() {
         let gate = fs::read_to_string(root().join(".ci/run")).unwrap();
@@ -404,7 +405,8 @@ mod tests {
         assert!(concerned("crates/codec/src/frame.rs").contains(&"fuzzing"));
         let bytes = concerned("crates/codec/tests/bytes.rs");
         assert!(bytes.iter().any(|name| name.contains("sanitizers")));
-        // `cargo test` has run it; what asks for the time is run at other times too.
+        // `cargo test` has already run these tests, but tests that read the clock also run at other
+        // times.
         assert_eq!(concerned("crates/engine/tests/trade.rs"), ["tests at bad times of day"]);
         assert_eq!(concerned("crates/session/src/state/tests.rs"), [""; 0]);
         assert_eq!(concerned("crates/store/README.md"), [""; 0]);

@@ -1,8 +1,8 @@
-//! `cargo xtask clocks`: the tests that read the clock, at times that often show faults. These
-//! times are the last seconds of a minute, an hour, a day and a year, a leap day, and a night in
-//! which clocks are set back.
+//! `cargo xtask clocks`: runs tests that read the clock at critical times.
 //!
-//! The clock of the test's process is moved by the program `faketime`; that of the machine is not.
+//! The times are the last seconds of a minute, an hour, a day and a year, a leap day, and a night
+//! in which clocks are set back. `faketime` changes the clock of the test process; the machine's
+//! clock is unchanged.
 
 use std::process::Command;
 
@@ -13,7 +13,7 @@ const USAGE: &str = "usage: cargo xtask clocks [--short]
 Needs the program faketime (Debian: faketime), and leaves the time of the machine alone.
 --short takes the first two times only.";
 
-/// When the tests begin; UTC.
+/// Start times of the tests, in UTC.
 const TIMES: &[&str] = &[
     "2026-12-31T23:59:54",
     "2026-11-24T12:25:55",
@@ -22,13 +22,13 @@ const TIMES: &[&str] = &[
     "2026-03-29T00:59:52",
     "2026-11-24T12:59:51",
 ];
-/// Names of tests of the engine whose outcome could depend on the time of day.
+/// Names of engine tests whose result could depend on the time of day.
 const TESTS: &[&str] = &["schedule::", "the_scheduled_pair"];
 
-/// Runs those tests at each of the times.
+/// Runs these tests at each of the times.
 ///
 /// # Errors
-/// If an argument is wrong, `faketime` is not there, or a test fails: then with the time.
+/// If an argument is wrong, `faketime` is missing, or a test fails. The error names the time.
 pub fn run(args: &[String]) -> Outcome {
     let is_short = match args {
         [] => false,
@@ -41,9 +41,9 @@ pub fn run(args: &[String]) -> Outcome {
     let times = if is_short { &TIMES[..2] } else { TIMES };
     for time in times {
         let status = Command::new(env!("CARGO"))
-            // The same features as `cargo test --workspace`: nothing is built twice.
+            // The same features as `cargo test --workspace`, so nothing is built twice.
             .args(["test", "--quiet", "--workspace", "--test", "all"])
-            // Cargo itself keeps the true time: it compares ages of files.
+            // Cargo itself needs the true time, because it compares file ages.
             .args(["--config", &format!("target.'cfg(all())'.runner = 'faketime {time}'")])
             .arg("--")
             .args(TESTS)

@@ -1,7 +1,7 @@
-//! `cargo xtask console`: a browser goes through the console of real engines, as an operator does.
+//! `cargo xtask console`: a browser uses the console of real engines, as an operator does.
 //!
-//! The engines are those of the example `desk` of the crate transfix-admin; the browser is Debian's
-//! Chromium, driven by its chromedriver. Screenshots of all pages are left in `target/console`.
+//! The engines are the example `desk` of the crate transfix-admin. The browser is Debian's
+//! Chromium, driven by chromedriver. Screenshots of all pages are left in `target/console`.
 
 mod browser;
 mod desk;
@@ -16,17 +16,17 @@ use crate::{Outcome, root};
 use browser::Browser;
 use desk::Desk;
 
-/// The environment of a part of the test.
+/// The environment of one part of the test.
 struct Stage<'s> {
     browser: &'s Browser,
     desk: &'s Desk,
 }
 
-/// A part of the test: its name, how many sessions its desk has, and what it does. It returns what
-/// it has measured.
+/// A part of the test: its name, its number of sessions, and its function. The function returns its
+/// measurements.
 type Part = (&'static str, usize, fn(&Stage<'_>) -> Result<String, String>);
 
-/// In the order in which they are played; the last one stops the engine.
+/// The parts in order. The last part stops the engine.
 const PARTS: &[Part] = &[
     ("log-in", 40, operate::log_in),
     ("table", 40, operate::table),
@@ -48,15 +48,15 @@ const PARTS: &[Part] = &[
     ("the engine stops", 40, operate::stop),
 ];
 
-/// Where screenshots go.
+/// Returns the directory of the screenshots.
 fn pictures() -> PathBuf {
     root().join("target/console")
 }
 
-/// Plays the parts; see [`crate`] for its options.
+/// Runs the parts; see [`crate`] for the options.
 ///
 /// # Errors
-/// Returns the first fault; a screenshot of that moment is `target/console/failed.png`.
+/// Returns the first fault. The screenshot of that moment is `target/console/failed.png`.
 pub fn run(args: &[String]) -> Outcome {
     let (mut only, mut is_shown) = (None, false);
     let mut args = args.iter();

@@ -1,19 +1,19 @@
-//! `cargo xtask crash --loops N`: kills real processes under load, N times, and compares the
+//! `cargo xtask crash --loops N`: kills real processes under load N times, and compares the
 //! journals of both sides.
 //!
-//! The loop itself is a test of the command line; here it kills the program as users build
-//! it, and runs as long as is wanted.
+//! The loop is a test of the command line; here it kills the release program, for any number of
+//! loops.
 
 use std::process::Command;
 
 use crate::served::release_program;
 use crate::{Outcome, root};
 
-/// The test of the command line; the store has a program of the same name, with another test.
+/// The command line test. The store has a test program of the same name with another test.
 const TEST: &str = "kills_lose_and_double_nothing";
-/// The test of the engine, with an application in a thread of its own.
+/// The engine test with an application thread.
 const POOL_TEST: &str = "each_message_is_answered_once_however_often_the_process_is_killed";
-/// The tests of the gateway: each of them kills as often.
+/// The gateway tests. Each of them kills N times.
 const GATEWAY_TESTS: &str = "command_line::gateway_kills::";
 
 const USAGE: &str = "usage: cargo xtask crash [--loops N] [--seed S]
@@ -26,10 +26,10 @@ one of twelve configurations: three modes, with and without application threads,
 with durability `process` and with `power`: each order must be answered once. Last,
 each of three tests kills a gateway N/3 times. N is 1,000 by default.";
 
-/// Kills.
+/// Runs the loops.
 ///
 /// # Errors
-/// If an argument is wrong, or something was lost or doubled.
+/// If an argument is wrong, or a message was lost or duplicated.
 pub fn run(args: &[String]) -> Outcome {
     let (mut loops, mut seed) = (1_000_u64, None);
     let mut args = args.iter().map(String::as_str);
@@ -46,7 +46,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
     let program = release_program()?;
     let mut command = Command::new("cargo");
-    // `--workspace` gives the same features as `cargo test --workspace`: nothing is built twice.
+    // `--workspace` gives the same features as `cargo test --workspace`, so nothing is built twice.
     command
         .args(["test", "--workspace", "--test", "kill", "--", "--exact", TEST, "--nocapture"])
         .env("TRANSFIX_KILLS", loops.to_string())
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    /// A filter that fits no test would run nothing, and succeed.
+    /// A filter that matches no test would run nothing and succeed.
     #[test]
     fn each_filter_fits_a_test() {
         let module = GATEWAY_TESTS.trim_end_matches("::").rsplit("::").next().unwrap();

@@ -1,8 +1,8 @@
 //! `cargo xtask dictionaries`: writes dictionaries/*.xml from the published files.
 //!
 //! Invariants: the same sources give the same bytes, and each written file loads. If two sources of
-//! a version disagree, the difference is printed and `VERSIONS` has the choice. A requirement that
-//! a version seems to have forgotten is an error (`forgotten.rs`).
+//! a version disagree, the difference is printed and `VERSIONS` selects the source. A requirement
+//! that a version seems to have forgotten is an error (`forgotten.rs`).
 
 mod amend;
 mod compare;
@@ -17,15 +17,15 @@ use transfix_dictionary::{Dictionary, Draft};
 
 use crate::{Outcome, root, shown};
 
-/// A standard dictionary and where it comes from.
+/// A standard dictionary and its sources.
 struct Version {
-    /// The name of the file that is written, without `.xml`.
+    /// Name of the written file, without `.xml`.
     name: &'static str,
-    /// The file that is believed, below the source directory.
+    /// The authoritative file, below the source directory.
     source: &'static str,
-    /// The file that it is compared with.
+    /// The file to compare with.
     other: Option<&'static str>,
-    /// The file that says which fields take values beside their codes.
+    /// The file that lists fields with values beside their codes.
     unions: Option<&'static str>,
 }
 
@@ -64,7 +64,7 @@ const VERSIONS: &[Version] = &[
 
 const LATEST: &str = "orchestra/OrchestraFIXLatest.xml";
 
-/// Writes the files, or with `--check` compares them with what would be written.
+/// Writes the files; with `--check` compares them with the generated text.
 ///
 /// # Errors
 /// If an argument is unknown, a source is missing or wrong, or, with `--check`, a committed file
@@ -110,7 +110,7 @@ pub fn run(args: &[String]) -> Outcome {
     Err(format!("not what would be written (run cargo xtask dictionaries): {}", stale.join(", ")))
 }
 
-/// One dictionary and its text; differences go to the report.
+/// Returns one dictionary and its text. Differences go to the report.
 fn convert(
     version: &Version,
     source: &Path,

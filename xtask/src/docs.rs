@@ -1,10 +1,12 @@
-//! `cargo xtask docs`: writes the pages that are made from tables of the code, and figures.
+//! `cargo xtask docs`: writes the pages that are generated from tables of the code and from
+//! records.
 
 use std::process::Command;
 
 use crate::{Outcome, root};
 
-/// The tests that hold a page against its table; with the variable set they write it first.
+/// The tests that compare a page with its table. If the variable is set, a test writes the page
+/// first.
 const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix-codec", ["all", "reasons"], "docs/validation.md"),
     ("transfix-session", ["all", "cases"], "book/src/states.md, resets.md"),
@@ -13,7 +15,7 @@ const PAGES: &[(&str, [&str; 2], &str)] = &[
     ("transfix", ["all", "switches::may_send"], "book/src/offline.md"),
 ];
 
-/// Counts the hard sentences of all pages: behind the others.
+/// Counts the hard sentences of all pages. This step comes last.
 const PROSE: (&str, [&str; 2], &str) = ("xtask", ["tidy", ""], "xtask/prose.txt");
 
 /// Writes all pages.
@@ -30,7 +32,7 @@ pub fn run() -> Outcome {
     Ok(format!("written: {}\n{figures}", written.join(", ")))
 }
 
-/// Lets the test of a page write it.
+/// Runs the test of a page so that the test writes the page.
 fn write(
     (package, [program, test], page): &(&str, [&str; 2], &'static str),
 ) -> Result<&'static str, String> {

@@ -1,8 +1,9 @@
-//! `cargo xtask figures`: the measured figures of README.md and BENCHMARKS.md, from one place.
+//! `cargo xtask figures`: the measured figures of README.md, BENCHMARKS.md and COMPARE.md, from one
+//! source.
 //!
-//! `bench/results` holds what was recorded; the pages have blocks between markers, which
-//! `cargo xtask docs` writes and `cargo test` compares. Invariant: no page has a figure of a block
-//! that the records do not give.
+//! `bench/results` has the records. The pages have blocks between markers; `cargo xtask docs`
+//! writes the blocks and `cargo test` compares them. Invariant: each figure in a block comes from a
+//! record.
 
 mod compare;
 mod record;
@@ -26,12 +27,12 @@ const END: &str = "<!-- end of figures -->";
 const USAGE: &str = "usage: cargo xtask figures [--write | --record all|NAME... [--short]]
 names: latency, codec, echo, round-trip, router, hftest, throughput";
 
-/// Where the record of a benchmark is.
+/// Returns the path of a benchmark's record.
 fn path(name: &str) -> String {
     format!("bench/results/{name}.json")
 }
 
-/// The record of a benchmark.
+/// Reads the record of a benchmark.
 fn read(name: &str) -> Result<Value, String> {
     let path = path(name);
     let text =
@@ -51,7 +52,7 @@ struct Records {
     throughput: Value,
     /// Instructions of one turn.
     turn: u64,
-    /// Where they are spent.
+    /// Distribution of the instructions over functions.
     profile: Value,
 }
 
@@ -75,7 +76,7 @@ impl Records {
         })
     }
 
-    /// The block of that name.
+    /// Returns the block with this name.
     fn block(&self, name: &str) -> Result<String, String> {
         let block = match name {
             "latency" => tables::latency(&self.latency),
@@ -96,7 +97,7 @@ impl Records {
         block.ok_or_else(|| format!("the records lack what the block `{name}` shows"))
     }
 
-    /// The page with its blocks written anew.
+    /// Returns the page with all blocks rewritten.
     fn page(&self, page: &str) -> Result<String, String> {
         let (mut written, mut rest) = (String::new(), page);
         while let Some((before, block)) = rest.split_once(BEGIN) {
@@ -129,7 +130,7 @@ pub fn write() -> Outcome {
 /// Compares the blocks of the pages with the records.
 ///
 /// # Errors
-/// If a page has other figures, or none.
+/// If a page has other figures, or no blocks.
 pub fn check() -> Outcome {
     let records = Records::read()?;
     for page in PAGES {

@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz [--seconds N] [TARGET…]`: builds the fuzz targets and runs each for a while.
 //!
-//! It needs the stable toolchain and a C++ compiler, nothing else: the instrumentation and
-//! AddressSanitizer are flags of rustc. The fuzzer keeps learnt inputs in `fuzz/corpus` and inputs
-//! that broke a law in `fuzz/artifacts`; the seeds are in `testdata`.
+//! The stable toolchain and a C++ compiler suffice: instrumentation and AddressSanitizer are flags
+//! of rustc. The fuzzer keeps new inputs in `fuzz/corpus` and failing inputs in `fuzz/artifacts`;
+//! the seeds are in `testdata`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::process::Command;
 
 use crate::{Outcome, root, shown};
 
-/// The targets, and the directory of testdata that seeds each.
+/// The targets, each with its seed directory in testdata.
 const TARGETS: &[(&str, &str)] = &[
     ("frame", "messages"),
     ("message", "messages"),
@@ -27,10 +27,10 @@ const TARGETS: &[(&str, &str)] = &[
     ("admin", "admin"),
 ];
 const SECONDS: u64 = 60;
-/// Messages are short; longer inputs only make each run slower.
+/// Messages are short; longer inputs only slow down each run.
 const INPUT_BYTES_MAX: &str = "2048";
 
-/// Coverage for libFuzzer, as it reads it, and AddressSanitizer.
+/// Coverage in the form that libFuzzer reads, and AddressSanitizer.
 const RUSTFLAGS: &[&str] = &[
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
@@ -43,10 +43,11 @@ const RUSTFLAGS: &[&str] = &[
     "-Zsanitizer=address",
 ];
 
-/// Builds and runs the targets named, or all of them.
+/// Builds and runs the named targets, or all of them.
 ///
 /// # Errors
-/// If an argument is wrong, the build fails, or a target crashes: then with the artefact's path.
+/// If an argument is wrong, the build fails, or a target crashes. A crash reports the path of the
+/// artifact.
 pub fn run(args: &[String]) -> Outcome {
     let (seconds, targets) = parse(args)?;
     let triple = host()?;
@@ -82,7 +83,8 @@ fn names() -> impl Iterator<Item = &'static str> {
     TARGETS.iter().map(|(name, _)| *name)
 }
 
-/// The host's triple: with a target given, build scripts and macros stay without instrumentation.
+/// Returns the host's triple. With an explicit target, build scripts and macros are not
+/// instrumented.
 pub(crate) fn host() -> Result<String, String> {
     let output =
         Command::new("rustc").arg("-vV").output().map_err(|error| format!("rustc -vV: {error}"))?;
@@ -91,7 +93,7 @@ pub(crate) fn host() -> Result<String, String> {
     Ok(host.ok_or("rustc -vV names no host")?.to_owned())
 }
 
-/// Builds the targets; answers the directory of the programs.
+/// Builds the targets. Returns the directory of the programs.
 fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
     let dir = root().join("fuzz");
     let target_dir = dir.join("target");
@@ -100,10 +102,10 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
         .args(["build", "--release", "--target", triple])
         .current_dir(&dir)
         .env("CARGO_TARGET_DIR", &target_dir)
-        // The flags that end in -Z are stable enough for a tool, and only then taken.
+        // Only RUSTC_BOOTSTRAP allows -Z flags on a stable toolchain.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", RUSTFLAGS.join(" "));
-    // The flags of the caller's own cargo would otherwise take precedence.
+    // Otherwise the flags of the caller's own cargo would take precedence.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS");
     for target in targets {
         command.args(["--bin", target]);
@@ -115,7 +117,7 @@ fn build(triple: &str, targets: &[&str]) -> Result<PathBuf, String> {
     Ok(target_dir.join(triple).join("release"))
 }
 
-/// Runs one target; what it learns goes to its corpus.
+/// Runs one target. New inputs go to its corpus.
 fn fuzz(program: &Path, target: &str, seconds: u64) -> Outcome {
     let corpus = directory(&format!("fuzz/corpus/{target}"))?;
     let artifacts = directory(&format!("fuzz/artifacts/{target}"))?;
@@ -143,7 +145,7 @@ fn directory(path: &str) -> Result<PathBuf, String> {
     Ok(path)
 }
 
-/// Where libFuzzer has written the input that broke the target.
+/// Returns the path at which libFuzzer has written the failing input.
 fn culprit(log: &str) -> String {
     let path = log.lines().find_map(|line| line.split_once("Test unit written to ")).map(|l| l.1);
     path.map_or_else(

@@ -1,14 +1,16 @@
-//! `cargo xtask hostile`: what strangers and counterparties can do to a real server, over plain TCP
+//! `cargo xtask hostile`: attacks of strangers and counterparties on a real server, over plain TCP
 //! and TLS, while an honest counterparty trades.
 //!
-//! Checks: the server lives. The honest counterparty gets each answer, in order. Each attack has
-//! its expected result, and right after it a counterparty logs on. In the end memory, descriptors
-//! and threads are back, and the log has a bounded number of lines. How long the honest one waits
-//! is measured in turns with and without attacks. The run fails if p99 with attacks is more than
-//! 1.5 times p99 without, as the median of all pairs and with its whole interval. With `--each`
-//! every attack has a turn of its own, and those beyond the limit are named. They alone fail no
-//! run: on a shared machine a single pair shows what else runs there. The honest counterparty and
-//! the attackers have CPUs of their own if there are two or more.
+//! Checks: the server survives. The honest counterparty gets each answer, in order. Each attack has
+//! its expected result, and a counterparty can log on right afterwards. In the end memory,
+//! descriptors and threads are freed, and the log has a bounded number of lines.
+//!
+//! The waiting time of the honest counterparty is measured in alternating turns with and without
+//! attacks. The run fails if p99 with attacks exceeds 1.5 times p99 without: the median of all
+//! pairs and their whole interval. With `--each` every attack has its own turn, and attacks beyond
+//! the limit are listed. Such an attack fails no run, because a single pair on a shared machine may
+//! show other load. The honest counterparty and the attackers have separate CPUs if there are two
+//! or more.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 mod administrators;
@@ -51,26 +53,26 @@ turns must be above 1.5, and its 95 % interval too. A single attack above 1.5 fa
 neither does a run of fewer than 12 pairs, such as a short one.
 It needs openssl, and builds the server.";
 
-/// Lines of the log that one attack may cause: a burst of each cause, for two or three causes.
+/// Log lines that one attack may cause: a burst for each of two or three causes.
 const LINES_MAX: usize = 60;
-/// Attacks between two pauses in which only the honest counterparty is there.
+/// Attacks between two pauses in which only the honest counterparty is active.
 const IN_A_SLICE: usize = 12;
-/// How many times as long as without attacks p99 of the honest counterparty may be: the median of a
-/// run fails beyond it, and a single attack is named.
+/// Limit of p99 of the honest counterparty, relative to p99 without attacks. A run fails if its
+/// median exceeds the limit; a single attack is only reported.
 const SLOWED: f64 = 1.5;
-/// Pairs of turns below which the times are not judged: a short run, which shares its machine with
-/// other checks.
+/// Pairs of turns required for a verdict on times. A short run shares its machine with other
+/// checks.
 const JUDGED: usize = 12;
-/// How long such a pause is.
+/// Length of such a pause.
 const PAUSE: Duration = Duration::from_millis(1_500);
-/// How long what an attack took may take to come back: an idle thread for blocking work stays 10 s.
+/// Time limit for the release of an attack's resources. An idle blocking thread stays for 10 s.
 const SETTLED: Duration = Duration::from_secs(20);
-/// How much more memory there may be in the end, in KiB.
+/// Allowed growth of memory at the end, in KiB.
 const GROWTH_KIB: u64 = 24 << 10;
-/// The bytes that the venue and its store keep for each order of the honest counterparty.
+/// Bytes that the venue and its store keep for each order of the honest counterparty.
 const ORDER_BYTES: u64 = 500;
 
-/// Which of the two ports an attack is for.
+/// The port that an attack targets.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum On {
     Both,
@@ -78,7 +80,7 @@ enum On {
     Tls,
 }
 
-/// One thing that somebody does.
+/// An attack, with its name and its expected result.
 struct Attack {
     name: String,
     on: On,
@@ -87,7 +89,7 @@ struct Attack {
     run: Box<Run>,
 }
 
-/// Does it, and says what has not come of it.
+/// Performs the attack. An error describes the unmet expectation.
 type Run = dyn Fn(&Field<'_>) -> Outcome<()> + Sync;
 
 fn attack(
@@ -107,12 +109,12 @@ fn on(
     Attack { name: name.to_owned(), on, expects: expects.to_owned(), run: Box::new(run) }
 }
 
-/// Where it is done.
+/// The environment of an attack.
 struct Field<'s> {
     plain: &'s str,
     tls: &'s str,
     is_tls: bool,
-    /// Where it is administered, over HTTP and over FIX, and the token of an operator.
+    /// The address of the administration over HTTP, its address over FIX, and an operator's token.
     admin: &'s str,
     fix_admin: &'s str,
     token: &'s str,
@@ -127,7 +129,7 @@ impl<'s> Field<'s> {
         Self { plain, tls, is_tls, admin, fix_admin, token, process, log }
     }
 
-    /// The memory of the server, in KiB.
+    /// Returns the memory of the server, in KiB.
     fn memory_kib(&self) -> Outcome<u64> {
         usage_of(self.process).map(|usage| usage.memory_kib)
     }
@@ -141,23 +143,23 @@ impl<'s> Field<'s> {
         if self.is_tls { self.tls } else { self.plain }
     }
 
-    /// Returns the end of the names of this port's sessions.
+    /// Returns the suffix of the names of this port's sessions.
     fn mark(&self) -> &'static str {
         if self.is_tls { "T" } else { "" }
     }
 
-    /// A connection, and nothing on it yet.
+    /// Opens a connection without sending anything.
     fn stranger(&self, name: &str) -> Outcome<Line> {
         let name = format!("{name}{}", self.mark());
         if self.is_tls { Line::tls(self.tls, &name) } else { Line::plain(self.plain, &name) }
     }
 
-    /// A counterparty that has logged on.
+    /// Connects a hostile counterparty and logs on.
     fn liar(&self) -> Outcome<Line> {
         self.logged_on("LIAR")
     }
 
-    /// As soon as the session's last connection has ended.
+    /// Logs on as soon as the session's last connection has ended.
     fn logged_on(&self, name: &str) -> Outcome<Line> {
         let until = Instant::now() + line::PATIENCE;
         loop {
@@ -170,7 +172,7 @@ impl<'s> Field<'s> {
         }
     }
 
-    /// Somebody else logs on and out.
+    /// Checks that another counterparty can log on and out.
     fn probe(&self) -> Outcome<()> {
         let mut line = self.logged_on("PROBE").map_err(|why| format!("PROBE: {why}"))?;
         line.say("5", "");
@@ -225,7 +227,7 @@ impl Wanted {
 /// Runs the verb.
 ///
 /// # Errors
-/// Says what did not hold.
+/// Returns the checks that failed.
 pub fn run(args: &[String]) -> crate::Outcome {
     let wanted = Wanted::of(args)?;
     let attacks = wanted.attacks();
@@ -248,7 +250,7 @@ pub fn run(args: &[String]) -> crate::Outcome {
     Ok(report)
 }
 
-/// All attacks over one of the two.
+/// Runs all attacks over one of the two transports.
 fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> Outcome<String> {
     let dir = Folder::new()?;
     let mut server = Server::start(program, &dir.0)?;
@@ -256,7 +258,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     let field = Field::of(&place, is_tls);
     let honest = Honest::start(field.plain)?;
     field.probe()?;
-    // The memory of a check of a password stays.
+    // The memory of a password check stays allocated.
     Line::plain(field.plain, "HASHED")?.log_on(&format!("141=Y|554={PASSWORD}|"))?;
     thread::sleep(PAUSE);
     let before = server.usage()?;
@@ -264,7 +266,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     let attacks: Vec<_> = attacks.iter().filter(|attack| attack.on != skipped).collect();
     let (mut failed, mut most) = (Vec::new(), (0, String::new()));
     for (n, slice) in attacks.chunks(in_a_slice).enumerate() {
-        // Slices of attacks have odd numbers.
+        // Slices with attacks have odd numbers.
         honest.slice(2 * n + 1);
         for attack in slice {
             let begin = server.log().lines().count();
@@ -283,7 +285,7 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
             let told =
                 outcome.as_ref().map_or_else(|why| format!("FAILED: {why}"), |()| "ok".into());
             let over = if is_tls { "tls  " } else { "plain" };
-            // An error means that the caller has closed the output.
+            // An error means that the reader has closed the output.
             let _ =
                 writeln!(std::io::stderr(), "{over} {:55} {lines:3} lines  {told}", attack.name);
             failed.extend(outcome.err().map(|why| format!("{}: {why}", attack.name)));
@@ -319,12 +321,12 @@ fn over(program: &Path, attacks: &[Attack], is_tls: bool, in_a_slice: usize) -> 
     }
 }
 
-/// Attackers have machines of their own: here they get what the server and the honest counterparty
-/// leave of the CPUs. The server's work for an attack counts in full.
+/// Runs an attack at the lowest priority, as if from another machine: it uses only spare CPU time.
+/// The server's work for an attack counts in full.
 fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     thread::scope(|scope| {
         let attacker = scope.spawn(|| {
-            // On Linux this is a thread's own; those that it starts have it too.
+            // On Linux the nice value belongs to the thread, and its children inherit it.
             nice(19).map_err(|error| format!("nice: {error}"))?;
             stay(Machine::OfAttackers)?;
             attack()
@@ -333,17 +335,17 @@ fn from_elsewhere(attack: impl FnOnce() -> Outcome<()> + Send) -> Outcome<()> {
     })
 }
 
-/// Whose machine a thread plays.
+/// The machine that a thread represents.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Machine {
     OfHonest,
     OfAttackers,
 }
 
-/// Keeps the thread, and those that it starts, on the CPUs of this machine: the honest counterparty
-/// has the last CPU, attackers have the others, and the server has all. Otherwise programs of the
-/// attackers that start and end would hold up the clock that measures: a kernel that does not
-/// preempt itself lets nobody else run for milliseconds then.
+/// Pins the thread and its children to the CPUs of this machine. The honest counterparty has the
+/// last CPU, attackers have the others, and the server has all. Otherwise starting and ending
+/// attack programs would delay the measuring thread: a non-preemptive kernel then blocks other
+/// threads for milliseconds.
 fn stay(machine: Machine) -> Outcome<()> {
     let failed = |error| format!("CPUs: {error}");
     let mut cpus = sched_getaffinity(None).map_err(failed)?;
@@ -363,7 +365,7 @@ fn stay(machine: Machine) -> Outcome<()> {
     sched_setaffinity(None, &cpus).map_err(failed)
 }
 
-/// A folder that goes when it is dropped.
+/// A directory that is removed on drop.
 struct Folder(PathBuf);
 
 impl Folder {
@@ -411,22 +413,21 @@ fn growth(before: Usage, after: Usage, allowed_kib: u64) -> Vec<String> {
     grown
 }
 
-/// Returns a line of the log with control characters, which an attacker could write to a reader's
-/// screen.
+/// Returns a log line with control characters, which could control a reader's terminal.
 fn control_characters(log: &str) -> Option<String> {
     let is_bad = |c: char| c.is_control() && c != '\n' && c != '\t';
     let line = log.lines().find(|line| line.chars().any(is_bad))?;
     Some(format!("the log has control characters: {}", line.escape_debug()))
 }
 
-/// The time that so many in a hundred do not exceed, in this slice.
+/// Returns the `percent` quantile of the times in this slice.
 fn quantile(times: &[(usize, Duration)], slice: usize, percent: usize) -> Option<Duration> {
     let mut all: Vec<_> = times.iter().filter(|(n, _)| *n == slice).map(|(_, t)| *t).collect();
     all.sort_unstable();
     all.get((all.len() * percent / 100).min(all.len().saturating_sub(1))).copied()
 }
 
-/// The attacks, one a slice, beside which the honest counterparty waits long.
+/// Returns the attacks, one per slice, during which the honest counterparty waited long.
 fn slowed(times: &[(usize, Duration)], names: &[&str]) -> String {
     let mut text = String::new();
     for (n, name) in names.iter().enumerate() {
@@ -440,10 +441,10 @@ fn slowed(times: &[(usize, Duration)], names: &[&str]) -> String {
     text
 }
 
-/// A turn with attacks beside the turn without them behind it: ratio, with, without.
+/// A turn with attacks and the following turn without: ratio, time with, time without.
 type Pair = (f64, Duration, Duration);
 
-/// All pairs by this percentile, the smallest ratio first.
+/// Returns all pairs for this percentile, smallest ratio first.
 fn ratios(times: &[(usize, Duration)], percent: usize) -> Vec<Pair> {
     let slices = times.iter().map(|(slice, _)| *slice).max().unwrap_or_default();
     let of = |slice: usize| quantile(times, slice, percent);
@@ -456,7 +457,7 @@ fn ratios(times: &[(usize, Duration)], percent: usize) -> Vec<Pair> {
     pairs
 }
 
-/// The interval that holds the median of what was drawn with 95 %; none of fewer than 6 pairs.
+/// Returns the 95 % confidence interval of the median; `None` for fewer than 6 pairs.
 fn interval(pairs: &[Pair]) -> Option<(f64, f64)> {
     let count = pairs.len();
     // The ranks of a median, by the normal approximation of the sign test.
@@ -468,7 +469,7 @@ fn interval(pairs: &[Pair]) -> Option<(f64, f64)> {
     })
 }
 
-/// Says so if the honest counterparty has waited too long in the run as a whole.
+/// Returns an error if the honest counterparty waited too long in the whole run.
 fn too_slow(pairs: &[Pair]) -> Option<String> {
     let median = pairs.get(pairs.len() / 2)?.0;
     let (low, high) = interval(pairs)?;
@@ -481,7 +482,7 @@ fn too_slow(pairs: &[Pair]) -> Option<String> {
     })
 }
 
-/// How long the honest counterparty has waited, with attacks and without.
+/// Returns the waiting times of the honest counterparty, with and without attacks.
 fn compared(times: &[(usize, Duration)]) -> String {
     let mut text = String::new();
     for percent in [50, 99] {
@@ -505,7 +506,7 @@ fn compared(times: &[(usize, Duration)]) -> String {
 mod tests {
     use super::*;
 
-    /// Times of a run whose pairs have these ratios of p99.
+    /// Returns the times of a run whose pairs have these ratios of p99.
     fn run_of(ratios: &[f64]) -> Vec<(usize, Duration)> {
         let alone = Duration::from_micros(100);
         let pair =

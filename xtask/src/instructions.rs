@@ -1,11 +1,11 @@
-//! `cargo xtask instructions`: how many instructions a turn of a link takes, and its parts alone:
-//! what the codec and the store do for a message. All are guarded.
+//! `cargo xtask instructions`: counts the instructions of a link's turn, and of the parts that the
+//! codec and the store do for a message. All counts are guarded.
 //!
-//! Callgrind counts them: the same number for the same binary on any machine of the kind, however
-//! busy. It knows no AVX-512, so they are those of AVX2 where a message is looked at in vectors.
-//! `bench/instructions.txt` holds the recorded counts; more than the margin above one fails.
-//! `cargo xtask instructions hostile` bounds what bytes that are made to cost much can cost;
-//! `cargo xtask instructions profile` says where those of a turn are spent.
+//! Callgrind gives the same count for the same binary on any machine of the kind, under any load.
+//! Callgrind does not support AVX-512, so vector code is counted as AVX2. `bench/instructions.txt`
+//! has the recorded counts; a count above its margin fails. `cargo xtask instructions hostile`
+//! limits the cost of hostile bytes. `cargo xtask instructions profile` shows the distribution over
+//! a turn.
 
 mod hostile;
 mod profile;
@@ -16,18 +16,18 @@ use std::process::Command;
 
 use crate::{Outcome, root};
 
-/// Turns counted, after as many uncounted ones of the logon and of growing buffers.
+/// Turns counted, after the same number of uncounted turns for the logon and growing buffers.
 const TURNS: u64 = 2_000;
-/// Growth of a turn that is let pass, in percent: compilers differ.
+/// Accepted growth of a turn in percent, because compilers differ.
 const MARGIN_PERCENT: u64 = 2;
-/// The margin for parts of a turn. The instructions of a vectorized loop depend on the place of its
-/// bytes in memory, which even another path of the sources changes.
+/// The accepted growth of parts of a turn, in percent. The instructions of a vectorized loop depend
+/// on memory addresses, which even another source path changes.
 const MARGIN_PERCENT_PART: u64 = 10;
-/// A count above the margin is repeated, because the layout of memory differs each time.
+/// A count above the margin is repeated, because the memory layout differs each time.
 const TRIES: u32 = 3;
 const RECORD: &str = "bench/instructions.txt";
 
-/// The counted subjects: the name, and the arguments of `count` before the number of times.
+/// The counted subjects: name, and arguments of `count` before the repetitions.
 const COUNTED: &[(&str, &[&str])] = &[
     ("turn", &["turn"]),
     ("turn seldom", &["turn", "seldom"]),
@@ -52,10 +52,10 @@ const COUNTED: &[(&str, &[&str])] = &[
     ("validate-fix42", &["codec", "validate-fix42", "fixed"]),
 ];
 
-/// Counts, and compares with the record; `--record` writes the record anew.
+/// Counts, and compares with the record; `--record` rewrites the record.
 ///
 /// # Errors
-/// If valgrind is missing, the build fails, or a count has grown beyond the margin.
+/// If valgrind is missing, the build fails, or a count exceeds the margin.
 pub fn run(args: &[String]) -> Outcome {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     if !matches!(args[..], [] | ["--record" | "hostile" | "profile"] | ["profile", "--record"]) {
@@ -97,7 +97,7 @@ pub fn run(args: &[String]) -> Outcome {
     verdict(&counts?, &text)
 }
 
-/// The count that was recorded under this name.
+/// Returns the recorded count of this name.
 fn recorded(name: &str, record: &str) -> Result<u64, String> {
     let line = record.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     line.and_then(|count| count.parse().ok())
@@ -109,7 +109,7 @@ fn is_within(name: &str, counted: u64, recorded: u64) -> bool {
     counted <= recorded + recorded * margin / 100
 }
 
-/// Checks that these counts keep to the record and its margins.
+/// Checks these counts against the record and its margins.
 fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
     let (mut lines, mut has_grown) = (Vec::new(), false);
     for (name, counted) in counts {
@@ -135,7 +135,7 @@ fn verdict(counts: &[(&str, u64)], record: &str) -> Outcome {
 fn build() -> Result<std::path::PathBuf, String> {
     let status = Command::new(env!("CARGO"))
         .args(["rustc", "--profile", "dist", "--package", "transfix-bench", "--example", "count"])
-        // The profile strips what names functions and lines.
+        // The profile strips the names of functions and lines.
         .args(["--", "-C", "strip=none"])
         .current_dir(root())
         .status()
@@ -148,12 +148,12 @@ fn build() -> Result<std::path::PathBuf, String> {
     Ok(target.join("dist/examples/count"))
 }
 
-/// Instructions of one of these, of which `count` does so many as it is told.
+/// Returns the instructions of one repetition of `count`.
 fn count(program: &Path, args: &[&str]) -> Result<u64, String> {
     // Orders are encoded beforehand; a turn is NewOrderSingle(D) in, ExecutionReport(8) out.
     let only: &[&str] = match args {
         ["turn", ..] => &["--collect-atstart=no", "--toggle-collect=*Probe*turn*"],
-        // Threads that help the store take as many as their time allows.
+        // The store's helper threads execute a varying number of instructions.
         ["store", ..] => &["--collect-atstart=no", "--toggle-collect=*count*store_*"],
         _ => &[],
     };
@@ -161,7 +161,7 @@ fn count(program: &Path, args: &[&str]) -> Result<u64, String> {
     Ok((all(2 * TURNS)? - all(TURNS)?) / TURNS)
 }
 
-/// Instructions of a run, or of the part of it that `only` chooses.
+/// Returns the instructions of a run, or of the part that `only` selects.
 fn collected(program: &Path, only: &[&str], args: &[&str]) -> Result<u64, String> {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])

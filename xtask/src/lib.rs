@@ -1,4 +1,4 @@
-//! The project's own chores, one module per verb of `cargo xtask`.
+//! The project's maintenance tasks, one module per verb of `cargo xtask`.
 #![forbid(unsafe_code)]
 
 pub mod book;
@@ -27,17 +27,17 @@ pub mod tidy;
 
 use std::path::{Path, PathBuf};
 
-/// The outcome of a verb: what to print, or what went wrong.
+/// The outcome of a verb: its report, or its error.
 pub type Outcome = Result<String, String>;
 
-/// The root of the project.
+/// Returns the root directory of the project.
 #[must_use]
 pub fn root() -> PathBuf {
     let xtask = Path::new(env!("CARGO_MANIFEST_DIR"));
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
-/// The file's path from the root of the project, for messages.
+/// Returns the file's path relative to the project, for messages.
 fn shown(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).display().to_string()
 }

@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let (verb, args) = args.split_first().map_or(("", &[][..]), |(verb, rest)| (verb, rest));
     let outcome: Outcome = match verb {
-        // Says what it does while it does it.
+        // These verbs print their own progress.
         "peers" => return peers::main(args),
         "scenarios" => return scenarios::main(args),
         "book" => book::run(args),
@@ -89,7 +89,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run_with(args),
         _ => Err(USAGE.to_owned()),
     };
-    // A closed pipe is the reader's choice: there is nobody left to tell.
+    // The reader has closed the pipe, so the error has no recipient.
     match outcome {
         Ok(report) => {
             let _ = writeln!(std::io::stdout(), "{report}");

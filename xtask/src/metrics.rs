@@ -1,9 +1,9 @@
 //! `cargo xtask metrics`: a real Prometheus reads the metrics of a venue that trades, and evaluates
-//! all that the dashboard and the alerts of `packaging/` ask for.
+//! all queries of the dashboard and the alerts in `packaging/`.
 //!
 //! Checks: each target is up, and Prometheus has taken each line, with type and unit. Each
-//! expression of the dashboard has a result, and each metric that an alert names is there. The
-//! alerts are quiet, and fire when the counterparty, and then the venue, is killed.
+//! expression of the dashboard has a result, and each metric of an alert exists. The alerts are
+//! quiet, and fire when the counterparty, and then the venue, is killed.
 
 mod dashboard;
 mod prometheus;
@@ -20,7 +20,7 @@ const USAGE: &str = "usage: cargo xtask metrics
 
 Needs prometheus and promtool (Debian: prometheus), and openssl.";
 
-/// Two sessions, of which one has a certificate and nobody who connects to it.
+/// Two sessions. One has a certificate and no counterparty.
 const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n[[session]]\ntarget_comp_id = \"DESK\"\n\n\
     [[session]]\ntarget_comp_id = \"SAFE\"\naddress = \"127.0.0.2:0\"\n\
     tls = { certificate = \"DIR/own.pem\", key = \"DIR/own.key\" }\n";
@@ -68,7 +68,7 @@ pub fn run(args: &[String]) -> Outcome {
     }
 }
 
-/// Alerts are quiet as long as all is well, and fire when it is not.
+/// Checks that alerts are quiet at first, and fire under faults.
 fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outcome {
     prometheus.evaluates_all()?;
     let of_desk = |alert: &str| format!("ALERTS{{alertname=\"{alert}\", session=\"{DESK}\"}}");
@@ -77,7 +77,7 @@ fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outco
         prometheus.has_none(quiet)?;
     }
     let fires = |alert: &str| prometheus.sees(&alert.replace('}', ", alertstate=\"firing\"}"));
-    // Killed: its socket closes without a word.
+    // Killed: its socket closes without a Logout(5).
     drop(trader);
     fires(&of_desk("TransfixNotLoggedOn"))?;
     served.is_sound()?;
@@ -87,7 +87,7 @@ fn alerts(prometheus: &Prometheus, trader: Trader, served: &mut Served) -> Outco
         .to_owned())
 }
 
-/// A counterparty with which not all goes well: it has a message rejected, and logs on twice.
+/// Starts a counterparty with problems: one message is rejected, and it logs on twice.
 fn troubled_trader(program: &Path, dir: &Dir, served: &Served) -> Result<Trader, String> {
     let mut trader = Trader::start(program, dir, &served.listens[0])?;
     let has = |text: &str| {
@@ -119,7 +119,7 @@ fn read(file: &str) -> Result<String, String> {
     fs::read_to_string(root().join(file)).map_err(|error| format!("{file}: {error}"))
 }
 
-/// The alerts, which wait for seconds in place of minutes.
+/// Writes the alerts with waits of seconds instead of minutes.
 fn quick_rules(dir: &Dir) -> Result<PathBuf, String> {
     let quick = |line: &str| match line.split_once("for: ") {
         Some((before, _)) if before.trim().is_empty() => format!("{before}for: 2s\n"),
@@ -128,7 +128,7 @@ fn quick_rules(dir: &Dir) -> Result<PathBuf, String> {
     dir.write("rules.yml", &read(RULES)?.lines().map(quick).collect::<String>())
 }
 
-/// A certificate that its owner has signed.
+/// Creates a self-signed certificate.
 fn certificate(dir: &Path) -> Result<(), String> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])

@@ -1,9 +1,9 @@
-//! `cargo xtask openapi`: a fuzzer of somebody else, schemathesis, reads openapi.json from a venue
-//! that runs, and asks it all that the description allows and much that it does not.
+//! `cargo xtask openapi`: the fuzzer schemathesis reads openapi.json from a running venue, and
+//! sends valid requests and many invalid ones.
 //!
 //! Checks, for a viewer, an operator and an administrator: every answer is described, and the
-//! server has no error. Wrong requests are refused, and right ones are not. Afterwards the venue
-//! still runs, nothing in it has panicked, and its audit is whole.
+//! server has no error. Invalid requests are refused, and valid ones succeed. Afterwards the venue
+//! still runs without a panic, and its audit is complete.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,12 +16,12 @@ const USAGE: &str = "usage: cargo xtask openapi [--time SECONDS] [--seed N]
 Asks a venue that runs all that its openapi.json allows, and more, for 60 s if nothing is said.
 Needs python3 with venv (Debian: python3-venv), and fetches schemathesis once.";
 
-/// The version whose judgement is known.
+/// The tested version.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
 const CONFIG: &str = include_str!("openapi/schemathesis.toml");
-/// Fewer requests in a run mean that it has not worked.
+/// A run with fewer requests counts as broken.
 const REQUESTS_MIN: u64 = 100;
-/// The paths left out: one has no end, the other one ends the venue.
+/// Paths that are left out: one never ends, the other ends the venue.
 const LEFT_OUT: [&str; 2] = ["/api/events/stream", "/api/engine/stop"];
 
 const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
@@ -31,7 +31,7 @@ const SESSIONS: &str = "address = \"127.0.0.1:0\"\n\n\
 /// Runs the verb.
 ///
 /// # Errors
-/// Returns the fault that schemathesis has found, with the request that shows it.
+/// Returns the fault that schemathesis has found, with the request that shows the fault.
 pub fn run(args: &[String]) -> Outcome {
     let (mut seconds, mut seed) = (60_u64, 1_u64);
     for pair in args.chunks(2) {
@@ -44,7 +44,7 @@ pub fn run(args: &[String]) -> Outcome {
     let (fuzzer, program) = (fuzzer()?, program()?);
     let dir = Dir::new("openapi")?;
     let mut served = Served::start(&program, &dir, SESSIONS)?;
-    // Somebody trades meanwhile, or sessions would have nothing to show.
+    // A counterparty trades meanwhile, so the sessions have data.
     let client = Trader::start(&program, &dir, &served.listens[0])?;
     let config = dir.write("schemathesis.toml", CONFIG)?;
     let each = seconds.div_ceil(ROLES.len() as u64).max(1).to_string();
@@ -76,13 +76,13 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(report.join("\n"))
 }
 
-/// `123 generated, 120 passed`: the first number.
+/// Returns the first number of `123 generated, 120 passed`.
 fn requests(text: &str) -> Option<u64> {
     let at = text.find(" generated")?;
     text[..at].rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
 }
 
-/// The fuzzer, in an environment of its own, which is made once.
+/// Returns the path of the fuzzer in its own Python environment, created once.
 fn fuzzer() -> Result<PathBuf, String> {
     let dir = target().join("schemathesis");
     let program = dir.join("bin/schemathesis");
@@ -108,7 +108,7 @@ fn fuzzer() -> Result<PathBuf, String> {
     }
 }
 
-/// Checks that the audit has all actions, and that none of its lines was changed.
+/// Checks that the audit has all actions, and that no line was changed.
 fn audit(program: &Path, dir: &Path) -> Outcome {
     let file = dir.join("audit.jsonl");
     let verified = Command::new(program).args(["audit", "verify"]).arg(&file).output();

@@ -1,5 +1,5 @@
-//! `cargo xtask package`: the packages for users, and the proof that they work. A Debian package is
-//! installed, run and removed in a system of its own; it has the list of its parts.
+//! `cargo xtask package`: builds the packages for users and tests them. A Debian package is
+//! installed, run and removed in a separate system. The package includes the list of its parts.
 
 mod container;
 mod install;
@@ -25,13 +25,13 @@ without a profile, which take a third of the time to build.";
 /// The second program of the package.
 const BENCH: &str = "transfix-bench";
 
-/// Programs that make a part, and the versions with which that was tried.
+/// Tools that build a part, with tested versions.
 const TOOLS: [(&str, &str); 2] = [("cargo-deb", "3.8.0"), ("cargo-cyclonedx", "0.5.9")];
 
-/// Makes everything, and tries it.
+/// Builds and tests everything.
 ///
 /// # Errors
-/// If a part cannot be made, or the package does not do what it should.
+/// If a part cannot be built, or the package fails a test.
 pub fn run(args: &[String]) -> Outcome {
     let (plain, rest): (Vec<_>, Vec<_>) = args.iter().partition(|arg| *arg == "--unprofiled");
     let is_tested = match (plain.len(), &rest[..]) {
@@ -69,7 +69,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(report)
 }
 
-/// Builds the container file and runs the image, with any `transfix` of this machine beside it.
+/// Builds the container file and runs the image, beside any `transfix` of this machine.
 fn container_alone() -> Outcome {
     install::check_means()?;
     if !container::has_buildah() {
@@ -84,7 +84,7 @@ fn cargo(args: &[&str]) -> Result<(), String> {
     done(Command::new(env!("CARGO")).args(args).current_dir(root()))
 }
 
-/// Runs it, and fails with what it said.
+/// Runs the command. On failure returns its output.
 fn done(command: &mut Command) -> Result<(), String> {
     let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
     if output.status.success() {
@@ -94,12 +94,12 @@ fn done(command: &mut Command) -> Result<(), String> {
     Err(format!("{command:?}: {}\n{}", output.status, String::from_utf8_lossy(&said)))
 }
 
-/// Manual pages and completions, which the programs write themselves.
+/// Writes manual pages and completions, which the programs generate.
 fn pages(program: &Path, to: &Path) -> Result<(), String> {
     let man = to.join("man");
-    // An older version may have had pages that this version has not.
+    // An older version may have had pages that this version lacks.
     let _ = fs::remove_dir_all(&man);
-    // The second writes the page of `transfix bench` over that of the first, which knows less.
+    // The second program overwrites the less complete page of `transfix bench` from the first.
     for name in ["transfix", BENCH] {
         let program = program.with_file_name(name);
         done(Command::new(&program).arg("man").arg("--to").arg(&man))?;
@@ -128,7 +128,7 @@ fn notes(to: &Path) -> Result<(), String> {
         .map_err(|error| format!("release-notes.md: {error}"))
 }
 
-/// All crates that the program is made of, with versions and licences, as CycloneDX writes it.
+/// Writes all crates of the program with versions and licenses, in CycloneDX form.
 fn sbom(tools: &Path, to: &Path) -> Result<(), String> {
     let tool = tools.join("bin/cargo-cyclonedx");
     done(
@@ -137,7 +137,7 @@ fn sbom(tools: &Path, to: &Path) -> Result<(), String> {
             .arg(root().join("crates/cli/Cargo.toml")),
     )?;
     let mut found = None;
-    // It lays one beside each manifest.
+    // The tool writes one list beside each manifest.
     for manifest in ["bench", "xtask"].into_iter().map(PathBuf::from).chain(crates()?) {
         let dir = root().join(&manifest);
         for file in fs::read_dir(&dir).into_iter().flatten().flatten() {
@@ -167,7 +167,8 @@ fn crates() -> Result<Vec<PathBuf>, String> {
     Ok(all.flatten().map(|one| PathBuf::from("crates").join(one.file_name())).collect())
 }
 
-/// The package of this architecture, with the programs of the profile `dist` or the other ones.
+/// Builds the package of this architecture, with programs of the profile `dist` or the profiled
+/// ones.
 fn deb(tools: &Path, to: &Path, profiled: Option<&Profiled>) -> Result<PathBuf, String> {
     for old in fs::read_dir(to).into_iter().flatten().flatten() {
         if old.path().extension().is_some_and(|end| end == "deb") {

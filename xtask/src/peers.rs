@@ -2,15 +2,15 @@
 //!
 //! - `build` compiles the programs under `bench/peers/`.
 //! - `stores` tests the stores in databases with real servers.
-//! - `migrate` trades with QuickFIX by settings that were migrated from it.
+//! - `migrate` trades with QuickFIX, using settings migrated from QuickFIX.
 //! - `tls` trades over TLS with QuickFIX/J and `openssl`.
 //! - `programs` runs the tests whose counterparty is a program such as haproxy.
 //! - `acceptors` proves the claims of `acceptors.json` about other engines' acceptors.
 //! - `test` plays one session between Transfix and such a program in both roles and in several
 //!   versions, and compares every message field by field.
 //!
-//! The two sides are processes that speak the protocol of `bench/peers/README.md`.
-//! **Invariant:** no fixed port, no sleep; no child outlives the test.
+//! The two sides are processes that speak the protocol of `bench/peers/README.md`. **Invariant:**
+//! no fixed port, no sleep; no child outlives the test.
 
 mod acceptors;
 mod codecs;
@@ -31,7 +31,7 @@ use std::process::{Command, ExitCode};
 
 use play::Case;
 
-/// The failure, in words for the reader of the terminal.
+/// The error is a text for the terminal.
 type Outcome<T> = Result<T, String>;
 
 const USAGE: &str = "\
@@ -44,7 +44,7 @@ usage: cargo xtask peers build [--without-acceptors]
        cargo xtask peers test [--ours transfix|quickfix|PROGRAM] [--dictionaries FOLDER]
                               [--orders N] [--only PART-OF-A-CASE]";
 
-/// Where the QuickFIX headers of the system's package lie.
+/// Path of the QuickFIX headers from the system's package.
 const QUICKFIX_HEADER: &str = "/usr/include/quickfix/Session.h";
 const QUICKFIX_PACKAGE: &str = "libquickfix-dev";
 
@@ -79,7 +79,7 @@ pub fn main(arguments: &[String]) -> ExitCode {
     }
 }
 
-/// Builds all counterparties; what cannot be built is said, and fails nothing.
+/// Builds all counterparties. A counterparty that cannot be built is reported and fails nothing.
 fn build(with_acceptors: bool) -> Outcome<()> {
     let folder = build_quickfix()?;
     let codecs = codecs::build(&folder);
@@ -89,7 +89,7 @@ fn build(with_acceptors: bool) -> Outcome<()> {
     Ok(())
 }
 
-/// The tests of the package `stores`, which is apart from the workspace.
+/// Runs the tests of the package `stores`, which is outside the workspace.
 fn stores() -> Outcome<()> {
     for (program, package) in [("pg_ctl", "postgresql"), ("redis-server", "redis-server")] {
         let debians = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
@@ -114,7 +114,7 @@ fn misuse(text: &str) -> ExitCode {
     ExitCode::from(2)
 }
 
-/// Prints one line; a closed terminal is no reason to stop.
+/// Prints one line; a closed terminal is ignored.
 pub(crate) fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }
@@ -149,7 +149,7 @@ impl Options {
     }
 }
 
-/// The count is played in four parts.
+/// The orders are sent in four parts.
 fn orders(text: &str) -> Outcome<usize> {
     match text.parse() {
         Ok(count) if count >= 4 && count % 4 == 0 => Ok(count),
@@ -171,7 +171,7 @@ fn target() -> PathBuf {
 
 /// Compiles the counterparties into `target/peers/` and returns that folder.
 pub(crate) fn build_quickfix() -> Outcome<PathBuf> {
-    // The Makefile takes a QuickFIX of the user's own from the environment.
+    // The environment may name a QuickFIX of the user for the Makefile.
     if env::var_os("QUICKFIX_CFLAGS").is_none() && !Path::new(QUICKFIX_HEADER).exists() {
         install_quickfix()?;
     }
@@ -210,7 +210,7 @@ fn run(command: &mut Command) -> Outcome<()> {
     }
 }
 
-/// Plays every case, goes on after a failure, and fails at the end if any did.
+/// Plays every case, continues after a failure, and fails at the end if any case failed.
 fn test(options: &Options) -> Outcome<()> {
     let theirs = vec![build_quickfix()?.join("qf_peer").display().to_string()];
     let ours = our_program(options, &theirs)?;
@@ -250,10 +250,10 @@ fn test(options: &Options) -> Outcome<()> {
     }
 }
 
-/// The command line that starts our side.
+/// Returns the command line that starts our side.
 fn our_program(options: &Options, theirs: &[String]) -> Outcome<Vec<String>> {
     match options.ours.as_str() {
-        // The play itself is checked by the other engine on both sides.
+        // With the other engine on both sides the play itself is tested.
         "quickfix" => Ok(theirs.to_vec()),
         "transfix" => Ok(vec![our_binary()?, "peer".to_owned()]),
         program => Ok(program.split_whitespace().map(str::to_owned).collect()),

@@ -1,8 +1,8 @@
-//! `cargo xtask pgo`: `transfix` and `transfix-bench` built with a profile of their own work.
+//! `cargo xtask pgo`: builds `transfix` and `transfix-bench` with a profile of their own work.
 //!
-//! A turn walks through more code than the first cache holds, part of it branches that are
-//! never taken. A compiler that knows which ones these are puts them elsewhere. Three steps: build
-//! with counters, let benchmarks and the demo run, build with what was counted.
+//! A turn uses more code than the first-level cache holds, with many branches that are never taken.
+//! A profile lets the compiler move these branches elsewhere. Three steps: build with counters, run
+//! benchmarks and the demo, build with the counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use crate::fuzz::host;
 use crate::served::PACKAGED;
 use crate::{Outcome, root};
 
-/// Where all of it is.
+/// Directory of all files.
 const DIR: &str = "target/pgo";
 
-/// The work that the profile counts: round trips of threads that spin and that wait, one session
-/// and many. Both stores, the codec, and the tools of the demo are in it too. Short runs: it is
-/// counted which code is executed, and not how fast.
+/// The profiled work: round trips of spinning and waiting threads, of one session and of many, with
+/// both stores, the codec, and the demo's tools. Runs are short, because the profile counts
+/// executions and not time.
 const WORK: [&str; 6] = [
     "transfix-bench latency --self --messages 2000 --slices 2 --config optimized-hard-spin",
     "transfix-bench latency --self --messages 2000 --slices 2 --config default",
@@ -27,10 +27,10 @@ const WORK: [&str; 6] = [
     "transfix demo",
 ];
 
-/// Builds it.
+/// Builds the programs.
 ///
 /// # Errors
-/// If `llvm-profdata` is missing, a build fails, or the program does.
+/// If `llvm-profdata` is missing, or a build or run fails.
 pub fn run(args: &[String]) -> Outcome {
     if !args.is_empty() {
         return Err("usage: cargo xtask pgo".to_owned());
@@ -39,11 +39,11 @@ pub fn run(args: &[String]) -> Outcome {
     Ok(format!("built with a profile of its own work: {}", program.display()))
 }
 
-/// Where cargo has put a program that was built with a profile.
+/// The location of programs built with a profile.
 pub(crate) struct Profiled {
     /// The target directory.
     pub(crate) target: PathBuf,
-    /// The architecture, by which a directory in there is named.
+    /// The architecture, which names a directory in the target directory.
     pub(crate) host: String,
 }
 
@@ -53,15 +53,15 @@ impl Profiled {
     }
 }
 
-/// Builds it.
+/// Builds the programs.
 ///
 /// # Errors
-/// If `llvm-profdata` is missing, a build fails, or the program does.
+/// If `llvm-profdata` is missing, or a build or run fails.
 pub(crate) fn profiled() -> Result<Profiled, String> {
     let merges = profdata()?;
     let (dir, host) = (root().join(DIR), host()?);
     let (raw, profile) = (dir.join("raw"), dir.join("transfix.profdata"));
-    // Counts of another build say nothing of this build; the first time there are none.
+    // Counts of an earlier build do not fit this build. The first time there are none.
     let _ = fs::remove_dir_all(&raw);
     let counting = Profiled { target: dir.join("counting"), host: host.clone() };
     build(&counting, &flag("generate", &raw), &[])?;
@@ -78,7 +78,7 @@ pub(crate) fn profiled() -> Result<Profiled, String> {
     command.arg("merge").arg("-o").arg(&profile).arg(&raw);
     succeed(command, "llvm-profdata")?;
     let built = Profiled { target: dir.join("profiled"), host };
-    // For `transfix --version --verbose`, and for the heads of benchmarks.
+    // For `transfix --version --verbose`, and for the headers of benchmarks.
     build(&built, &flag("use", &profile), &[("TRANSFIX_PROFILED", "yes")])?;
     Ok(built)
 }
@@ -87,7 +87,7 @@ fn flag(what: &str, path: &Path) -> String {
     format!("-Cprofile-{what}={}", path.display())
 }
 
-/// The tool of the compiler that this project is built with.
+/// Returns the profile tool of this project's compiler.
 fn profdata() -> Result<PathBuf, String> {
     let output = Command::new("rustc").args(["--print", "target-libdir"]).output();
     let output = output.map_err(|error| format!("rustc: {error}"))?;
@@ -97,7 +97,7 @@ fn profdata() -> Result<PathBuf, String> {
     if tool.exists() { Ok(tool) } else { Err(missing.to_owned()) }
 }
 
-/// Builds the program with one more flag, which build scripts don't get.
+/// Builds the programs with one more flag, which does not apply to build scripts.
 fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String> {
     let mut command = Command::new("cargo");
     command
@@ -107,7 +107,7 @@ fn build(to: &Profiled, flag: &str, says: &[(&str, &str)]) -> Result<(), String>
         .arg(&to.host)
         .env("CARGO_TARGET_DIR", &to.target)
         .envs(says.iter().copied())
-        // The flags of the caller's own cargo would otherwise take precedence.
+        // Otherwise the flags of the caller's own cargo would take precedence.
         .env_remove("CARGO_ENCODED_RUSTFLAGS")
         .env("RUSTFLAGS", flag);
     succeed(command, "the build")

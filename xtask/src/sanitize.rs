@@ -1,10 +1,10 @@
-//! `cargo xtask sanitize`: the codec's tests, its unsafe code above all, under AddressSanitizer,
-//! under valgrind, on AArch64, and under Miri; of the last two what is installed. And the unsafe
-//! code of the transport under AddressSanitizer.
+//! `cargo xtask sanitize`: runs the codec's tests under AddressSanitizer, under valgrind, on
+//! AArch64, and under Miri; the last two only if installed. The transport's unsafe code runs under
+//! AddressSanitizer, too.
 //!
-//! AddressSanitizer is a flag of the stable compiler that only has to be allowed. valgrind knows no
-//! AVX-512 and therefore tests the vectors below it. AArch64, which has NEON, is emulated. Miri
-//! belongs to the nightly toolchain, interprets, and takes few cases.
+//! AddressSanitizer is a flag of the stable compiler that must be enabled. valgrind does not
+//! support AVX-512 and therefore tests the smaller vectors. AArch64, which has NEON, is emulated.
+//! Miri belongs to the nightly toolchain, interprets the code, and runs only a few cases.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,15 +14,15 @@ use serde_json::Value;
 use crate::fuzz::host;
 use crate::{Outcome, root};
 
-/// The tests that look at bytes.
+/// The tests of code that handles raw bytes.
 const TESTS: &[&str] = &["--lib", "--test", "bytes"];
-/// The filter of the tests of unsafe code.
+/// The filter for tests of unsafe code.
 const UNSAFE_TESTS: &str = "scan";
 
-/// Runs all that can be run; with `--short`, under Miri only what takes no minutes.
+/// Runs all available checks; with `--short`, Miri runs only the fast tests.
 ///
 /// # Errors
-/// If a test fails or a tool finds something; or if a tool that is needed is missing.
+/// If a test fails, a tool finds a fault, or a required tool is missing.
 pub fn run(args: &[String]) -> Outcome {
     let length = match args {
         [] => Length::Whole,
@@ -32,7 +32,7 @@ pub fn run(args: &[String]) -> Outcome {
     Ok([address_sanitizer()?, valgrind()?, aarch64()?, miri(length)?].join("\n"))
 }
 
-/// How much is run under Miri.
+/// The extent of the Miri run.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Length {
     Whole,
@@ -42,7 +42,7 @@ enum Length {
 fn cargo(target_dir: &str) -> Command {
     let mut command = Command::new("cargo");
     command.current_dir(root()).env("CARGO_TARGET_DIR", root().join("target").join(target_dir));
-    // The flags of the caller's own cargo would otherwise take precedence.
+    // Otherwise the flags of the caller's own cargo would take precedence.
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTFLAGS");
     command
 }
@@ -69,13 +69,13 @@ fn valgrind() -> Outcome {
         .arg(program)
         .arg(UNSAFE_TESTS)
         .current_dir(root().join("crates/codec"))
-        // Each case takes some twenty times as long.
+        // Each case takes about twenty times longer.
         .env("PROPTEST_CASES", "24");
     succeed(command, "valgrind")?;
     Ok(format!("valgrind: clean (--lib {UNSAFE_TESTS})"))
 }
 
-/// The tests on another processor, which QEMU plays.
+/// Runs the tests on AArch64, emulated by QEMU.
 fn aarch64() -> Outcome {
     const TARGET: &str = "aarch64-unknown-linux-gnu";
     const LINKER: &str = "aarch64-linux-gnu-gcc";
@@ -108,7 +108,7 @@ fn is_there(program: &str) -> bool {
 fn miri(length: Length) -> Outcome {
     let nightly = || {
         let mut command = cargo("miri");
-        // Whatever toolchain runs this one.
+        // The toolchain of this process must not apply.
         command.env_remove("RUSTUP_TOOLCHAIN").env_remove("RUSTC").env_remove("CARGO");
         command.args(["+nightly", "miri"]);
         command
@@ -135,7 +135,7 @@ fn succeed(mut command: Command, what: &str) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{what} found something; see above")) }
 }
 
-/// Builds the codec's own tests and answers where the program is.
+/// Builds the codec's own tests and returns the path of the program.
 fn test_program() -> Result<PathBuf, String> {
     let mut command = cargo("sanitize");
     command.args(["test", "--package", "transfix-codec", "--lib", "--no-run"]);
@@ -147,7 +147,7 @@ fn test_program() -> Result<PathBuf, String> {
     program_of(&String::from_utf8_lossy(&output.stdout))
 }
 
-/// The program among cargo's messages.
+/// Returns the program's path from cargo's messages.
 fn program_of(messages: &str) -> Result<PathBuf, String> {
     let messages = messages.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
     let mut programs = messages.filter_map(|line| Some(line.get("executable")?.as_str()?.into()));

@@ -1,7 +1,7 @@
 //! `cargo xtask scenarios`: plays the scenarios of `testdata/scenarios` in all worlds.
 //!
-//! The player is the engine's test `scenarios`; this builds the counterparty of the third world
-//! and says which worlds to play.
+//! The engine's test `scenarios` plays them. This module builds the QuickFIX counterparty and
+//! selects the worlds.
 
 use std::env;
 use std::process::{Command, ExitCode};
@@ -46,7 +46,7 @@ impl Request {
     }
 }
 
-/// Plays them; the exit code is 1 if something failed, 2 if the call was wrong.
+/// Plays the scenarios. The exit code is 1 after a failure, and 2 for a wrong call.
 #[must_use]
 pub fn main(args: &[String]) -> ExitCode {
     let request = match Request::read(args) {

@@ -1,4 +1,4 @@
-//! A venue that runs with an administration, for checks that ask it over HTTP as its users do.
+//! A running venue with administration, for checks over HTTP.
 #![allow(clippy::disallowed_methods, reason = "what a real process does takes real time")]
 
 use std::fmt::Write as _;
@@ -15,36 +15,37 @@ use crate::root;
 
 type Outcome<T> = Result<T, String>;
 
-/// How long something may take that takes a moment.
+/// Time limit for actions that take a moment.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is looked at.
+/// Polling interval.
 const PACE: Duration = Duration::from_millis(100);
 
-/// Roles, of each of which there is a token.
+/// Roles. Each role has a token.
 pub(crate) const ROLES: [&str; 3] = ["viewer", "operator", "administrator"];
 
-/// The features of the packaged program that the default one lacks: crates that few users want to
-/// build.
+/// Features of the packaged program that are off by default: few users want to build their crates.
 pub(crate) const PACKAGED: &str = "transfix-cli/parquet";
 
-/// Where cargo puts what it builds.
+/// Returns cargo's target directory.
 pub(crate) fn target() -> PathBuf {
-    // A relative one counts from where cargo is called, which is the root.
+    // A relative path starts at the root, where cargo is called.
     let target = std::env::var_os("CARGO_TARGET_DIR");
     root().join(target.unwrap_or_else(|| "target".into()))
 }
 
-/// Builds `transfix`, as tests do. Returns where it is.
+/// Builds `transfix` as tests do. Returns its path.
 pub(crate) fn program() -> Outcome<PathBuf> {
     built(&[], "debug/transfix")
 }
 
-/// The same as `cargo build --release` builds it, sooner than what packages have.
+/// Builds `transfix` with `cargo build --release`, which is faster to build than the packaged form.
+/// Returns its path.
 pub(crate) fn release_program() -> Outcome<PathBuf> {
     built(&["--release"], "release/transfix")
 }
 
-/// The same as packages have it, and `transfix-bench` beside it: for all that is measured.
+/// Builds `transfix` in packaged form, with `transfix-bench` beside it, for measurements. Returns
+/// its path.
 pub(crate) fn dist_program() -> Outcome<PathBuf> {
     let flags = ["--profile", "dist", "--package", "transfix-bench", "--features", PACKAGED];
     built(&flags, "dist/transfix")
@@ -63,13 +64,13 @@ fn built(flags: &[&str], place: &str) -> Outcome<PathBuf> {
     }
 }
 
-/// A directory of its own, which goes with it.
+/// A directory that is removed on drop.
 pub(crate) struct Dir(PathBuf);
 
 impl Dir {
     pub(crate) fn new(name: &str) -> Outcome<Self> {
         let dir = std::env::temp_dir().join(format!("transfix-{name}-{}", std::process::id()));
-        // One that was left behind by another process of this number.
+        // A directory left by another process with this id.
         let _ = fs::remove_dir_all(&dir);
         fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         Ok(Self(dir))
@@ -79,7 +80,7 @@ impl Dir {
         &self.0
     }
 
-    /// Writes a file. Returns where it is.
+    /// Writes a file. Returns its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> Outcome<PathBuf> {
         let path = self.0.join(name);
         fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
@@ -93,20 +94,20 @@ impl Drop for Dir {
     }
 }
 
-/// `transfix serve`, which is killed when it is dropped.
+/// A running `transfix serve`. Dropping this value kills the process.
 pub(crate) struct Served {
     child: Child,
     log: PathBuf,
-    /// Where it listens, in the order of the settings.
+    /// Listening addresses, in the order of the settings.
     pub(crate) listens: Vec<String>,
-    /// Where its administration does, as `host:port`.
+    /// Address of the administration, as `host:port`.
     pub(crate) admin: String,
-    /// In the order of [`ROLES`].
+    /// Tokens in the order of [`ROLES`].
     pub(crate) tokens: Vec<String>,
 }
 
 impl Served {
-    /// Starts it with these sessions, which may have `DIR` in place of the directory.
+    /// Starts a venue with these sessions. `DIR` in their text is replaced by the directory.
     pub(crate) fn start(program: &Path, dir: &Dir, sessions: &str) -> Outcome<Self> {
         let users = dir.path().join("users.toml");
         let mut tokens = Vec::new();
@@ -143,7 +144,7 @@ impl Served {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // The thread reads later output too, so that the server never waits for its reader.
+            // The thread keeps reading later output, so the server never waits for its reader.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let (listens, admin) = (Vec::new(), String::new());
@@ -181,7 +182,7 @@ impl Served {
         }
     }
 
-    /// The number of its process.
+    /// Returns the process id.
     pub(crate) fn process(&self) -> u32 {
         self.child.id()
     }
@@ -204,13 +205,14 @@ impl Drop for Served {
     }
 }
 
-/// `transfix connect`, which trades as the counterparty DESK, and is killed when it is dropped.
+/// A running `transfix connect`, which trades as the counterparty DESK. Dropping this value kills
+/// the process.
 pub(crate) struct Trader {
     child: Child,
 }
 
 impl Trader {
-    /// Starts it, and sends a hundred orders.
+    /// Starts the client, and sends a hundred orders.
     pub(crate) fn start(program: &Path, dir: &Dir, address: &str) -> Outcome<Self> {
         let settings = format!(
             "[[session]]\nrole = \"initiator\"\naddress = \"{address}\"\n\
@@ -234,7 +236,7 @@ impl Trader {
         Ok(trader)
     }
 
-    /// Gives it commands, as somebody at the keyboard does.
+    /// Sends commands to the client, as typed at the keyboard.
     pub(crate) fn say(&mut self, commands: &str) -> Outcome<()> {
         let stdin = self.child.stdin.as_mut().ok_or("transfix connect has no input")?;
         let said = stdin.write_all(format!("{commands}\n").as_bytes());
@@ -249,12 +251,12 @@ impl Drop for Trader {
     }
 }
 
-/// Asks for a path over HTTP. Returns status and body.
+/// Sends a GET request for a path. Returns status and body.
 pub(crate) fn get(address: &str, path: &str, token: &str) -> Outcome<(u16, String)> {
     let failed = |error: std::io::Error| format!("{address}{path}: {error}");
     let mut socket = TcpStream::connect(address).map_err(failed)?;
     socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
-    // HTTP/1.0: the answer comes in one piece, and the connection ends behind it.
+    // HTTP/1.0: the answer comes in one piece, and the connection ends after it.
     let mut request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n");
     if !token.is_empty() {
         request += &format!("Authorization: Bearer {token}\r\n");
@@ -269,24 +271,24 @@ pub(crate) fn get(address: &str, path: &str, token: &str) -> Outcome<(u16, Strin
     Ok((status.ok_or_else(|| format!("{address}{path}: no status"))?, body.to_owned()))
 }
 
-/// A value for a query, so that any text fits.
+/// Encodes a text as a query value.
 pub(crate) fn encoded(text: &str) -> String {
     text.bytes().fold(String::new(), |mut encoded, byte| {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
                 encoded.push(char::from(byte));
             }
-            // A String takes everything.
+            // Writing to a String never fails.
             _ => _ = write!(encoded, "%{byte:02X}"),
         }
         encoded
     })
 }
 
-/// Waits until it has come about.
+/// Repeats `what` until it succeeds.
 ///
 /// # Errors
-/// If it has not in [`PATIENCE`]: the last reason.
+/// Returns the last error after [`PATIENCE`].
 pub(crate) fn until<T>(mut what: impl FnMut() -> Outcome<T>) -> Outcome<T> {
     let end = Instant::now() + PATIENCE;
     loop {

@@ -2,8 +2,8 @@
 //! files, CPU time with heartbeats only, a busy session beside the idle ones, and its stop. A
 //! further part measures a million messages.
 //!
-//! An absolute time says nothing on a machine with other users. Each time stands beside the time of
-//! a floor, measured in turn: a bare server that sends the same bytes back over as many sockets.
+//! An absolute time means nothing on a shared machine. Each time is therefore printed beside the
+//! time of a floor, measured alternately: a bare echo server with the same number of sockets.
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 mod client;
@@ -36,14 +36,14 @@ descriptors and mappings of a session; one session that asks again 1 ms after ea
 and beside the others; the CPU time while each of them sends a heartbeat every 30 s, for S seconds
 (31 by default); the stop; and what M orders (1,000,000 by default) through one session take.";
 
-/// Seconds between heartbeats, as the Logon(A) has it.
+/// Seconds between heartbeats, as in the Logon(A).
 const HEART_BT_INT_S: u64 = 30;
-/// Requests of the busy session, slices of them in which venue and floor take turns, and the time
-/// from an answer to the next request.
+/// Requests of the busy session, their slices in which venue and floor alternate, and the time from
+/// an answer to the next request.
 const ASKS: usize = 5_000;
 const SLICES: usize = 10;
 const PACE: Duration = Duration::from_millis(1);
-/// Files that the command itself may have open beside the sockets of its clients.
+/// Files that this command may have open beside its clients' sockets.
 const OPEN_BESIDE: usize = 64;
 
 /// The options of the command line.
@@ -55,13 +55,13 @@ struct Wanted {
     messages: u64,
 }
 
-/// Measures.
+/// Measures the cost of sessions.
 ///
 /// # Errors
 /// If an argument is wrong, the program does not build, or a session does not log on.
 pub fn run(args: &[String]) -> Outcome {
     let Some(wanted) = parse(args)? else { return Ok(USAGE.to_owned()) };
-    // As far as it goes.
+    // Raise the limit of open files to the maximum.
     let limit = getrlimit(Resource::Nofile);
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     let of_floor = floor_sessions(getrlimit(Resource::Nofile).current, wanted.sessions)?;
@@ -69,16 +69,16 @@ pub fn run(args: &[String]) -> Outcome {
     let dir = std::env::temp_dir().join(format!("transfix-sessions-{}", std::process::id()));
     fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let report = measure(&program, &dir, &wanted, of_floor);
-    // Files left behind lie in the directory for temporary files.
+    // Files that cannot be removed stay in the directory for temporary files.
     let _ = fs::remove_dir_all(&dir);
     report
 }
 
-/// How many sockets the floor gets: as many as the venue, or as many as this process may open
-/// beside those of the venue.
+/// Returns the number of sockets of the floor: as many as the venue, or as many as this process may
+/// still open.
 ///
 /// # Errors
-/// If the limit does not even do for the venue.
+/// If the limit is too low even for the venue.
 fn floor_sessions(limit: Option<u64>, sessions: usize) -> Result<usize, String> {
     let Some(limit) = limit else { return Ok(sessions) };
     let room = (limit as usize).saturating_sub(sessions + OPEN_BESIDE);
@@ -142,7 +142,7 @@ impl Report {
         let _ = writeln!(self.0, "{what:<44} {value}");
     }
 
-    /// A figure of the venue beside that of the floor.
+    /// Prints a figure of the venue beside that of the floor.
     fn beside(&mut self, what: &str, venue: Percentiles, floor: Percentiles) {
         let ratio = |a: Duration, b: Duration| a.as_secs_f64() / b.as_secs_f64().max(1e-9);
         let (p50, p99) = (ratio(venue.p50, floor.p50), ratio(venue.p99, floor.p99));
@@ -150,7 +150,7 @@ impl Report {
     }
 }
 
-/// The program with the floor and the many orders, which is beside `transfix`.
+/// Returns the program with the floor and the many orders, beside `transfix`.
 fn bench(program: &Path) -> PathBuf {
     program.with_file_name("transfix-bench")
 }
@@ -187,7 +187,7 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     }
     let (after, elapsed) = (cpu(&servers)?, begin.elapsed().as_secs_f64());
     let share = |k: usize| (after[k] - before[k]).as_secs_f64() / elapsed * 100.0;
-    // The floor's, for as many sessions as the venue has.
+    // The floor's value, scaled to the number of the venue's sessions.
     let (venue, floor) = (share(0), share(1) * n as f64 / of_floor as f64);
     let ratio = venue / floor.max(1e-9);
     let text = format!("{venue:.2} % of a core; floor {floor:.2} %; ratio {ratio:.2}");
@@ -209,8 +209,8 @@ fn measure(program: &Path, dir: &Path, wanted: &Wanted, of_floor: usize) -> Outc
     Ok(report.0.trim_end().to_owned())
 }
 
-/// The share of each session but the busy one, whose is taken away; not a number if there is no
-/// other.
+/// Returns the share of each session without the busy one, whose cost is subtracted; NaN if there
+/// is no other.
 fn each(all: u64, of_busy: u64, sessions: usize) -> f64 {
     match sessions {
         1 => f64::NAN,
@@ -222,7 +222,7 @@ fn kib(kib: f64) -> String {
     if kib.is_nan() { "none".to_owned() } else { format!("{kib:.1} KiB") }
 }
 
-/// Memory of venue and floor with one session that is logged on, in KiB.
+/// Returns the memory of venue and floor with one logged-on session, in KiB.
 fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String> {
     let one = Wanted { sessions: 1, durability: wanted.durability.clone(), ..*wanted };
     let (file, dir) = (dir.join("one.toml"), dir.join("one"));
@@ -235,7 +235,7 @@ fn alone(program: &Path, dir: &Path, wanted: &Wanted) -> Result<[u64; 2], String
     Ok(memory)
 }
 
-/// All sessions log on, of venue and floor; the busy ones are measured before and after.
+/// Logs on all sessions of venue and floor, and measures the busy ones before and after.
 fn log_on(
     report: &mut Report,
     servers: &[Server; 2],
@@ -261,7 +261,7 @@ fn log_on(
     Ok(others)
 }
 
-/// Memory, descriptors and mappings of the sessions, all of which are logged on.
+/// Measures memory, descriptors and mappings of the logged-on sessions.
 fn sizes(
     report: &mut Report,
     [venue, floor]: &[Server; 2],
@@ -310,7 +310,8 @@ impl std::fmt::Display for Percentiles {
     }
 }
 
-/// Asks again and again, venue and floor in turn, while the others of both send what is due.
+/// Measures round trips of venue and floor alternately, while the other sessions send their
+/// heartbeats.
 fn ask(busy: &mut [Client; 2], others: &mut [Others; 2]) -> Result<[Percentiles; 2], String> {
     let mut all = [Vec::with_capacity(ASKS), Vec::with_capacity(ASKS)];
     for slice in 0..2 * SLICES {

@@ -1,8 +1,8 @@
 //! `cargo xtask simulate`: builds the simulated worlds and runs them on all cores.
 //!
 //! `--seed N --worlds M [--kind K]` runs M worlds from seed N on. A broken law ends the run with
-//! the last steps of its world, its seed, and the command that runs it alone. `--faults` shows that
-//! the laws see: each deliberate fault must be caught within its bound.
+//! the last steps of its world, its seed, and the command that runs it alone. `--faults` tests the
+//! laws: each deliberate fault must be caught within its bound.
 
 mod faults;
 mod list;
@@ -71,7 +71,7 @@ fn build(dir: &Path, profile: &str, target_dir: Option<&Path>) -> Result<PathBuf
     program.ok_or_else(|| "cargo build names no program".to_owned())
 }
 
-/// The errors of the compiler, as a person reads them.
+/// Returns the compiler's errors in readable form.
 fn rendered(stdout: &[u8]) -> String {
     let stdout = String::from_utf8_lossy(stdout);
     let messages = stdout.lines().filter_map(|line| serde_json::from_str(line).ok());

@@ -1,7 +1,7 @@
-//! `cargo xtask tidy`: the rules of the project's style that a program can check.
+//! `cargo xtask tidy`: checks the style rules that a program can check.
 //!
-//! It is run by `cargo test` too. Invariants: each violation names file, line, rule and what to
-//! do; each rule has a test that shows it failing.
+//! `cargo test` runs the checks too. Invariants: each violation names file, line, rule and remedy.
+//! Each rule has a test in which it fails.
 
 mod book;
 mod circles;
@@ -22,10 +22,10 @@ use std::path::Path;
 
 use crate::{Outcome, root};
 
-/// A rule that is broken somewhere.
+/// A violation of a rule.
 #[derive(Debug, PartialEq, Eq)]
 struct Violation {
-    /// The file, from the root of the project.
+    /// Path relative to the project's root.
     file: String,
     /// The line, counted from 1.
     line: usize,
@@ -44,7 +44,7 @@ impl fmt::Display for Violation {
 /// Checks the whole project.
 ///
 /// # Errors
-/// If a rule is broken: all violations, one a line.
+/// Returns all violations, one per line.
 pub fn run() -> Outcome {
     let root = root();
     let files = all_files(&root)?;
@@ -53,7 +53,7 @@ pub fn run() -> Outcome {
     let mut alerts = String::new();
     for file in &files {
         let bytes = fs::read(root.join(file)).map_err(|error| format!("{file}: {error}"))?;
-        // A file that isn't UTF-8 is no text.
+        // A file that isn't UTF-8 is not text.
         if let Ok(text) = String::from_utf8(bytes) {
             source::check(file, &text, &mut violations);
             if file.ends_with(".md") {
@@ -87,7 +87,7 @@ pub fn run() -> Outcome {
     Err(lines.join("\n"))
 }
 
-/// Lists the sentences that are hard to read, in files whose paths begin so.
+/// Lists hard sentences in files whose paths begin with an argument.
 ///
 /// # Errors
 /// If a file cannot be read, or an argument is wrong.
@@ -112,7 +112,7 @@ pub fn run_with(args: &[String]) -> Outcome {
     Ok(lines.join("\n"))
 }
 
-/// All files of the project, in order, that git does not ignore.
+/// Returns all files that git does not ignore, in order.
 fn all_files(root: &Path) -> Result<Vec<String>, String> {
     let ignored = fs::read_to_string(root.join(".gitignore")).unwrap_or_default();
     let mut files = Vec::new();
@@ -143,7 +143,7 @@ impl<'t> Ignored<'t> {
     }
 }
 
-/// All files below `dir` that aren't ignored, as paths from the root with `/`.
+/// Lists all files below `dir` that aren't ignored, as paths from the root with `/`.
 fn list(
     root: &Path,
     dir: &str,

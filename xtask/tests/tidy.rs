@@ -1,4 +1,4 @@
-//! The project keeps the rules of its style: the same check as `cargo xtask tidy`.
+//! The project follows its style rules: the same check as `cargo xtask tidy`.
 
 #[test]
 fn the_project_is_tidy() {

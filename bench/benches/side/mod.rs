@@ -1,5 +1,5 @@
-//! The parts that several benchmarks share on either side of a session: applications of the venue,
-//! and its settings. The frames of a client that is a plain socket, and medians.
+//! Parts that several benchmarks share: applications of the venue and its settings, frames of a
+//! plain socket client, and medians.
 #![allow(dead_code, reason = "each benchmark uses a part of it")]
 
 use transfix::{
@@ -8,9 +8,9 @@ use transfix::{
 };
 use transfix_codec::FrameWriter;
 
-/// The CPU of the client, where each side has one.
+/// The CPU of the client, if there are enough CPUs.
 pub(crate) const CLIENT_CPU: usize = 0;
-/// That of the venue.
+/// The CPU of the venue.
 pub(crate) const VENUE_CPU: usize = 1;
 
 /// The fields of a News(B).
@@ -20,7 +20,7 @@ pub(crate) const NEWS: &[u8] = b"58=a text of some forty bytes, as they are\x01"
 pub(crate) const ORDER: &[u8] = b"11=5000\x0121=1\x0155=EU\x0154=1\x01\
     60=20261121-12:00:00.123\x0140=2\x0138=5\x0159=0\x0144=30\x01";
 
-/// Sends the text of each News(B) back.
+/// Echoes the text of each News(B).
 pub(crate) struct Echo;
 
 impl Application for Echo {
@@ -33,14 +33,14 @@ impl Application for Echo {
     }
 }
 
-/// Sends the text of a News(B) back.
+/// Echoes the text of a News(B).
 pub(crate) fn echo(news: &Message<'_>, session: &mut SessionRef<'_>) -> Result<(), BusinessReject> {
     let text = news.required(tag::TEXT)?;
     session.send("B", |report| _ = report.bytes(tag::TEXT, text))?;
     Ok(())
 }
 
-/// Answers each order by a report with the same ClOrdID(11).
+/// Answers each order with a report that has the same ClOrdID(11).
 pub(crate) struct Reports;
 
 impl Application for Reports {
@@ -61,13 +61,13 @@ impl Application for Reports {
     }
 }
 
-/// An acceptor of this client, at a port of the system's choice.
+/// Returns an acceptor for this client, at a port that the system chooses.
 pub(crate) fn acceptor(client: &str) -> SessionSettings {
     let id = SessionId::new(BeginString::Fix44, "VENUE", client);
     SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0")
 }
 
-/// The same with a store in memory, and without validation.
+/// Returns an acceptor with a memory store and without validation.
 pub(crate) fn bare_acceptor(client: &str) -> SessionSettings {
     let mut settings = acceptor(client);
     settings.store.durability = Durability::Memory;
@@ -92,7 +92,7 @@ pub(crate) fn median(mut all: Vec<f64>) -> f64 {
     all[all.len() / 2]
 }
 
-/// The median in microseconds.
+/// Returns the median in microseconds.
 pub(crate) fn median_us(ns: &mut [u64]) -> f64 {
     ns.sort_unstable();
     ns[ns.len() / 2] as f64 / 1_000.0

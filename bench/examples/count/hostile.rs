@@ -1,7 +1,7 @@
-//! Input that somebody has made to cost as much as it can: each shape in any size, to be run under
-//! callgrind (`cargo xtask instructions hostile`).
+//! Hostile input with the highest possible cost: each shape in any size, to run under callgrind
+//! (`cargo xtask instructions hostile`).
 //!
-//! Invariant: only what stands in `measured` is counted, and it sees each byte of the input.
+//! Invariant: only work inside `measured` is counted, and that work reads each byte of the input.
 
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const HEADER: &str = "49=CLIENT|56=VENUE|52=20261121-12:00:00.123|";
 const STEP: usize = 20;
 const SOH: u8 = 1;
 
-/// Takes what comes.
+/// Accepts all messages.
 struct Quiet;
 
 impl Application for Quiet {
@@ -36,8 +36,8 @@ impl Application for Quiet {
     }
 }
 
-/// Input of about `bytes` bytes of the shape with this name: does what it costs, and returns how
-/// many bytes it had.
+/// Processes input of about `bytes` bytes in the shape of this name. Returns the actual number of
+/// bytes.
 pub(crate) fn run(shape: &str, bytes: usize) -> Result<usize, String> {
     match shape {
         "secrets-masked" => mask(&secrets(bytes)),
@@ -72,7 +72,7 @@ fn now() -> Now {
     Now { utc, monotonic_ns: 1_000_000_000 }
 }
 
-/// A message of FIX 4.4 with right BodyLength(9) and CheckSum(10); `|` stands for the delimiter.
+/// Returns a message of FIX 4.4 with valid BodyLength(9) and CheckSum(10); `|` is the delimiter.
 fn message(msg_type: &str, fields: &str) -> Vec<u8> {
     let body = format!("35={msg_type}|{fields}");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len());
@@ -85,17 +85,17 @@ fn message(msg_type: &str, fields: &str) -> Vec<u8> {
     bytes
 }
 
-/// A Logon(A) that is nearly nothing but passwords.
+/// Returns a Logon(A) that consists mostly of passwords.
 fn secrets(bytes: usize) -> Vec<u8> {
     message("A", &format!("34=1|{HEADER}98=0|108=30|{}", "554=x|".repeat(bytes / 6)))
 }
 
-/// A good Logon(A) with a long text.
+/// Returns a valid Logon(A) with a long text.
 fn long_logon(bytes: usize) -> Vec<u8> {
     message("A", &format!("34=1|{HEADER}98=0|108=30|58={}|", "x".repeat(bytes)))
 }
 
-/// An order that is nearly nothing but passwords and line feeds.
+/// Returns an order that consists mostly of passwords and line feeds.
 fn order_of_secrets(bytes: usize) -> Vec<u8> {
     message("D", &format!("34=2|{HEADER}{}", "554=x|58=\n|".repeat(bytes / 11)))
 }
@@ -107,8 +107,8 @@ fn wrong_check_sums(bytes: usize) -> Vec<u8> {
     heartbeat.repeat(bytes / heartbeat.len())
 }
 
-/// So many messages within each other, one every 20 bytes, and as many trailers behind them with a
-/// wrong CheckSum(10). Each of the messages ends at its own one, or at the last.
+/// Returns `messages` nested messages, one every 20 bytes, followed by `trailers` trailers with a
+/// wrong CheckSum(10). Each message ends at its own trailer, or at the last.
 fn nested(messages: usize, trailers: usize) -> Vec<u8> {
     let mut bytes = Vec::new();
     for n in 0..messages {
@@ -124,13 +124,13 @@ fn nested(messages: usize, trailers: usize) -> Vec<u8> {
     bytes
 }
 
-/// An order with as many different fields of its own as there is room for.
+/// Returns an order with as many different custom fields as fit.
 fn many_fields(bytes: usize) -> Vec<u8> {
     let fields: String = (0..bytes / 9).map(|n| format!("{}=x|", 100_000 + n)).collect();
     message("D", &format!("34=2|{HEADER}{fields}"))
 }
 
-/// A News(B) with as many lines as there is room for, and a NoLinesOfText(33) that says so, or not.
+/// Returns a News(B) with as many lines as fit; `wrong_by` is the error of its NoLinesOfText(33).
 fn entries(bytes: usize, wrong_by: usize) -> Vec<u8> {
     let lines = bytes / 5;
     let count = lines + wrong_by;
@@ -158,7 +158,7 @@ fn session(search_garbled: bool, log: Option<LogSettings>) -> Result<SimulatedSe
     Ok(session)
 }
 
-/// A first message, in pieces.
+/// Sends a first message in pieces.
 fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
     let mut session = session(false, None)?;
     measured(&mut || {
@@ -169,16 +169,16 @@ fn logon(frame: &[u8], piece: usize) -> Result<usize, String> {
     Ok(frame.len())
 }
 
-/// Bytes into a session that is logged on.
+/// Sends bytes into a session that is logged on.
 fn stream(bytes: &[u8], search_garbled: bool) -> Result<usize, String> {
     into_session(bytes, session(search_garbled, None)?)
 }
 
-/// Bytes into a session that is logged on and has a protocol log.
+/// Sends bytes into a logged-on session with a protocol log.
 fn logged(bytes: &[u8]) -> Result<usize, String> {
     let dir = scratch_dir();
     let mut log = LogSettings::in_dir(&dir);
-    // No line is lost, and no part of the work with it.
+    // A lost line would leave its work uncounted.
     log.buffer_bytes = 16 * bytes.len();
     let fed = session(false, Some(log)).and_then(|session| into_session(bytes, session));
     let fed = fed.and_then(|fed| {
@@ -193,7 +193,7 @@ fn logged(bytes: &[u8]) -> Result<usize, String> {
     removed.map(|()| fed)
 }
 
-/// Bytes of the files of a protocol log.
+/// Returns the size of the protocol log's files.
 fn logged_bytes(dir: &Path) -> u64 {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| file.metadata().ok()).map(|file| file.len()).sum()
@@ -215,7 +215,7 @@ fn scratch_dir() -> PathBuf {
     std::env::temp_dir().join(format!("transfix-hostile-{}", std::process::id()))
 }
 
-/// A whole message against the dictionary, with every check.
+/// Validates a whole message with every check.
 fn validated(bytes: &[u8]) -> Result<usize, String> {
     let standard = dictionary::standard("FIX44").map_err(|error| error.to_string())?;
     let rules = Rules::new(&standard, &standard);
@@ -231,14 +231,14 @@ fn validated(bytes: &[u8]) -> Result<usize, String> {
     if is_message { Ok(bytes.len()) } else { Err("it is no message".to_owned()) }
 }
 
-/// A line of the protocol log in which each byte is to be escaped.
+/// Writes a protocol log line in which each byte must be escaped.
 fn log_line(bytes: usize) -> Result<usize, String> {
     let mut line = vec![b'\n'; bytes];
     measured(&mut || shown::escape_line(&mut line));
     if line.len() > bytes { Ok(bytes) } else { Err("nothing was escaped".to_owned()) }
 }
 
-/// Reads a settings file with as many sessions as there is room for.
+/// Reads a settings file with as many sessions as fit.
 fn settings(bytes: usize) -> Result<usize, String> {
     let mut text = String::from(
         "[defaults]\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
@@ -255,8 +255,8 @@ fn settings(bytes: usize) -> Result<usize, String> {
     if read?.sessions.len() == sessions { Ok(text.len()) } else { Err("too few".to_owned()) }
 }
 
-/// Looks at a segment of the store whose tail is full of heads of records, each of which claims all
-/// that is behind it (docs/store-format.md).
+/// Surveys a store segment whose tail is full of record heads. Each head claims all bytes after it
+/// (docs/store-format.md).
 fn store_tail(bytes: usize) -> Result<usize, String> {
     let look = |dir: &Path| match store::survey(dir) {
         Ok(survey) => Ok(survey.unfinished_bytes),
@@ -265,7 +265,7 @@ fn store_tail(bytes: usize) -> Result<usize, String> {
     crafted(bytes, look)
 }
 
-/// Opens a store with such a tail, which is cut.
+/// Opens a store with such a tail, which is truncated.
 fn store_opened(bytes: usize) -> Result<usize, String> {
     let open = |dir: &Path| match FileStore::open(dir, Options::default(), 2) {
         Ok((_, recovered)) => Ok(recovered.cut_bytes),
@@ -274,7 +274,7 @@ fn store_opened(bytes: usize) -> Result<usize, String> {
     crafted(bytes, open)
 }
 
-/// Does something with a crafted store that tells how many bytes its tail has.
+/// Runs `work` on a crafted store. `work` returns the number of bytes in the tail.
 fn crafted(bytes: usize, work: impl Fn(&Path) -> Result<u64, String>) -> Result<usize, String> {
     let dir = scratch_dir();
     let tail = crafted_store(&dir, bytes).and_then(|()| {
@@ -285,7 +285,7 @@ fn crafted(bytes: usize, work: impl Fn(&Path) -> Result<u64, String>) -> Result<
     let removed = std::fs::remove_dir_all(&dir).map_err(|error| error.to_string());
     let tail = tail?;
     removed?;
-    // Else it was not the tail that was looked at.
+    // Otherwise the tail was not examined.
     if (tail as usize) < bytes / 2 {
         return Err(format!("{tail} bytes of a batch only"));
     }
@@ -308,7 +308,7 @@ fn crafted_store(dir: &Path, bytes: usize) -> Result<(), String> {
     for at in (begin..file.len().saturating_sub(32)).step_by(32) {
         let len = (file.len() - at) as u32;
         file[at..at + 4].copy_from_slice(&len.to_le_bytes());
-        // A number, and the kind of a message that begins a batch.
+        // A number, and the kind of a message at the start of a batch.
         file[at + 8] = 1;
         file[at + 24..at + 27].copy_from_slice(&[1, 2, 1]);
     }

@@ -1,10 +1,14 @@
-//! Micro-benchmarks, to be run under callgrind or a profiler. `turn N` takes N turns of a link with
-//! orders of one second, and `turn seldom N` with orders each of which is of another second.
-//! `points N` takes as many with latency points and without them, in slices that take turns. `codec
-//! OPERATION SET N` carries out one operation of the codec. `store append N` and `store read N` put
-//! messages into a file store and read them back. All print ns for each. `hostile SHAPE N` takes in
-//! about N bytes made to cost much, and prints how many they were. Under callgrind they give
-//! instruction counts (`cargo xtask instructions`).
+//! Micro-benchmarks, to run under callgrind or a profiler.
+//!
+//! - `turn N` runs N turns of a link with orders of one second; `turn seldom N` uses another second
+//!   for each order.
+//! - `points N` runs N turns with and without latency points, in alternating slices.
+//! - `codec OPERATION SET N` runs one operation of the codec.
+//! - `store append N` and `store read N` put messages into a file store and read them back.
+//! - `hostile SHAPE N` processes about N bytes of hostile input, and prints the exact number.
+//!
+//! All but `hostile` print ns for each. Under callgrind they give instruction counts
+//! (`cargo xtask instructions`).
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
 
 mod hostile;
@@ -67,11 +71,11 @@ fn frame(out: &mut Vec<u8>, msg_type: &[u8], (seq, sent): (u64, Timestamp), fiel
     frame.header_uint(tag::MSG_SEQ_NUM, seq);
     frame.header_timestamp(tag::SENDING_TIME, sent, Precision::Millis);
     frame.raw(fields);
-    // Ours, and well formed.
+    // The frame is ours and well formed.
     let _ = frame.finish();
 }
 
-/// A venue that is logged on, and orders for it, encoded beforehand: only turns are counted.
+/// A venue that is logged on, with orders encoded beforehand, so that only turns are counted.
 struct Turns {
     probe: Probe,
     orders: Vec<Vec<u8>>,
@@ -80,7 +84,7 @@ struct Turns {
 }
 
 impl Turns {
-    /// `seconds`: in how many seconds the orders are sent, in turn.
+    /// `seconds` is the number of different seconds in which orders are sent, in turn.
     fn new(n: u64, latency_points: bool, seconds: u64) -> Result<Self, String> {
         let name = format!("transfix-turn-{latency_points}-{}", std::process::id());
         let dir = std::env::temp_dir().join(name);
@@ -104,7 +108,7 @@ impl Turns {
         Ok(Self { probe, orders, answer, dir })
     }
 
-    /// Nanoseconds of a turn with this order, `pause_ns` after the last one.
+    /// Returns the nanoseconds of a turn with this order, `pause_ns` after the last one.
     fn take(&mut self, n: usize, pause_ns: u64) -> Result<u64, String> {
         let due = monotonic_ns() + pause_ns;
         while monotonic_ns() < due {
@@ -136,15 +140,15 @@ fn turns(n: u64, pause_ns: u64, seconds: u64) -> Result<(), String> {
 /// Turns of each slice.
 const SLICE: usize = 1_000;
 
-/// Measures the cost of latency points: slices with them and without them take turns, and the
-/// median of the differences counts.
+/// Measures the cost of latency points. Slices with and without them alternate, and the median
+/// difference counts.
 fn points(n: u64) -> Result<(), String> {
     let mut sides = [Turns::new(n, true, 1)?, Turns::new(n, false, 1)?];
     let mut found = Vec::new();
     for first in (0..n as usize).step_by(SLICE) {
         let slice = first..(first + SLICE).min(n as usize);
         let mut means = [0.0; 2];
-        // Each of them is the first one every second time.
+        // Each side goes first in every second round.
         for side in [found.len() % 2, 1 - found.len() % 2] {
             let mut ns = 0;
             for i in slice.clone() {
@@ -181,7 +185,8 @@ fn codec(operation: &str, set: &str, n: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Counted by its name: threads that help the store take as many instructions as their time allows.
+/// Counted by function name, because the store's helper threads execute a varying number of
+/// instructions.
 #[inline(never)]
 fn store_append(store: &mut FileStore, seq: u64) -> Result<(), StoreError> {
     let (kind, bytes) = (Kind::Application, &[b'x'; 200]);
@@ -189,7 +194,7 @@ fn store_append(store: &mut FileStore, seq: u64) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// The same.
+/// Counted by function name, as `store_append`.
 #[inline(never)]
 fn store_read(store: &mut FileStore, seq: u64) -> Result<usize, StoreError> {
     let stored = store.outbound(seq)?;
@@ -197,7 +202,7 @@ fn store_read(store: &mut FileStore, seq: u64) -> Result<usize, StoreError> {
 }
 
 fn store(operation: &str, n: u64) -> Result<(), String> {
-    /// Those that are read again and again.
+    /// Messages that are read repeatedly.
     const MESSAGES: u64 = 1_000;
     let dir = std::env::temp_dir().join(format!("transfix-store-{}", std::process::id()));
     let told = |error: StoreError| error.to_string();
@@ -226,7 +231,7 @@ fn main() -> ExitCode {
     let done = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["turn", n] => number(n).and_then(|n| turns(n, 0, 1)),
         ["turn", "seldom", n] => number(n).and_then(|n| turns(n, 0, 60)),
-        // A turn a millisecond finds its code and data as far away as they are between orders.
+        // With one turn per millisecond, code and data are as cold as between real orders.
         ["paced", n] => number(n).and_then(|n| turns(n, 1_000_000, 1)),
         ["points", n] => number(n).and_then(points),
         ["codec", operation, set, n] => number(n).and_then(|n| codec(operation, set, n)),

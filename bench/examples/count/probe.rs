@@ -1,4 +1,4 @@
-//! One session over a file store and a connection in memory, for counting what a turn of it costs.
+//! One session over a file store and a memory connection, for counting the cost of a turn.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use transfix_transport::memory::{MemoryStream, pipe};
 /// Bytes that the connection holds in each direction.
 const PIPE_BYTES: usize = 1 << 20;
 
-/// A session driven by hand.
+/// A session that the caller runs turn by turn.
 pub(crate) struct Probe {
     rig: Rig,
     peer: MemoryStream,
@@ -35,8 +35,8 @@ impl Probe {
         Ok(Self { rig, peer })
     }
 
-    /// Gives `bytes` to the session, takes one turn, and reads what it sends into `answer`. Returns
-    /// how many bytes that were; 0 too if the link went down.
+    /// Passes `bytes` to the session, runs one turn, and reads the output into `answer`. Returns
+    /// the number of output bytes, or 0 if the link went down.
     // Never inlined: instruction counters collect between its entry and its return.
     #[inline(never)]
     pub(crate) fn turn(&mut self, bytes: &[u8], now: Now, answer: &mut [u8]) -> usize {
@@ -47,7 +47,7 @@ impl Probe {
         self.peer.read(answer).unwrap_or(0)
     }
 
-    /// How long messages have taken.
+    /// Returns the latency of messages.
     pub(crate) fn latency(&self) -> Latency {
         self.rig.latency()
     }

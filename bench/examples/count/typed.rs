@@ -1,4 +1,4 @@
-//! The typed messages of FIX 4.4 in place of tags, for the codec's operations.
+//! The typed messages of FIX 4.4 instead of tags, for the codec's operations.
 
 use std::hint::black_box;
 
@@ -12,7 +12,7 @@ use transfix_bench::workload::Order;
 /// The operations of the typed messages.
 pub(crate) const TYPED: Typed = Typed { write, read, read_entries };
 
-/// The order by the typed builder of FIX 4.4, which writes the required fields first.
+/// Writes the order with the typed builder of FIX 4.4, which writes the required fields first.
 fn write(order: &Order, body: &mut Body<'_>, now: Timestamp) {
     let required = Required {
         cl_ord_id: &order.cl_ord_id,
@@ -46,7 +46,7 @@ fn write(order: &Order, body: &mut Body<'_>, now: Timestamp) {
     });
 }
 
-/// Reads all fields of the body, and counts those that are there.
+/// Reads all fields of the body, and counts the present ones.
 fn read(message: &Message<'_>) -> usize {
     let Ok(order) = NewOrderSingle::try_from(message) else { return 0 };
     let mut there = 0_usize;
@@ -68,7 +68,7 @@ fn read(message: &Message<'_>) -> usize {
     there
 }
 
-/// Reads all fields of the snapshot's entries, and counts those that are there.
+/// Reads all fields of the snapshot's entries, and counts the present ones.
 fn read_entries(message: &Message<'_>) -> usize {
     let Ok(snapshot) = MarketDataSnapshotFullRefresh::try_from(message) else { return 0 };
     let mut there = 0_usize;

@@ -1,4 +1,4 @@
-//! One side of a benchmark in a process of its own: read line by line, ended with its owner.
+//! One side of a benchmark in a separate process: read line by line, and ended with its owner.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -14,7 +14,7 @@ pub(super) struct Side {
 }
 
 impl Side {
-    /// Starts `command`; `name` stands for it in errors.
+    /// Starts `command`; `name` identifies it in errors.
     pub(super) fn start(name: &str, command: &mut Command) -> Result<Self, String> {
         let mut child = command
             .stdout(Stdio::piped())
@@ -24,7 +24,7 @@ impl Side {
         Ok(Self { name: name.to_owned(), child, lines: BufReader::new(out) })
     }
 
-    /// Its next line.
+    /// Returns the next line.
     pub(super) fn line(&mut self) -> Result<String, String> {
         let mut line = String::new();
         match self.lines.read_line(&mut line) {
@@ -34,7 +34,7 @@ impl Side {
         }
     }
 
-    /// The line that it prints when it is ready, for which nobody waits longer than half a minute.
+    /// Returns the line that the process prints when ready. The wait is limited to half a minute.
     pub(super) fn first_line(&mut self) -> Result<String, String> {
         if !self.lines.buffer().is_empty() {
             return self.line();
@@ -49,7 +49,7 @@ impl Side {
         }
     }
 
-    /// Says a line to it; its command has piped its standard input.
+    /// Sends a line to the process, whose standard input must be a pipe.
     pub(super) fn say(&mut self, line: &str) -> Result<(), String> {
         let input = self.child.stdin.as_mut().ok_or("no standard input")?;
         // Written in one call: a process that exits after the first byte must not cause an error.
@@ -57,12 +57,12 @@ impl Side {
         input.write_all(line.as_bytes()).map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// Keeps it from running until [`Side::go_on`]: others are measured.
+    /// Suspends the process until [`Side::go_on`], while others are measured.
     pub(super) fn pause(&self) {
         self.signal(Signal::STOP);
     }
 
-    /// Lets it run again.
+    /// Resumes the process.
     pub(super) fn go_on(&self) {
         self.signal(Signal::CONT);
     }
@@ -72,7 +72,7 @@ impl Side {
         let _ = kill_process(Pid::from_child(&self.child), signal);
     }
 
-    /// CPU time of all its threads that live, in nanoseconds.
+    /// Returns the CPU time of all live threads, in nanoseconds.
     pub(super) fn cpu_ns(&self) -> u64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id()));
         let of = |task: std::fs::DirEntry| {
@@ -83,7 +83,7 @@ impl Side {
         tasks.into_iter().flatten().flatten().filter_map(of).sum()
     }
 
-    /// Waits for its end, which comes by itself after its last line.
+    /// Waits for the process to end after its last line.
     pub(super) fn finish(mut self) -> Result<(), String> {
         let status = self.child.wait().map_err(|error| error.to_string())?;
         if status.success() { Ok(()) } else { Err(format!("{} ended with {status}", self.name)) }
@@ -92,7 +92,7 @@ impl Side {
 
 impl Drop for Side {
     fn drop(&mut self) {
-        // It ends with its input, and takes its files with it.
+        // The process ends with its input, and removes its files.
         if self.child.stdin.take().is_some() {
             self.go_on();
             if let Ok(ended) = pidfd_open(Pid::from_child(&self.child), PidfdFlags::empty()) {
@@ -106,7 +106,7 @@ impl Drop for Side {
     }
 }
 
-/// How long a process may take until it is ready, in seconds.
+/// Time limit for a process to become ready, in seconds.
 const READY_S: i64 = 30;
-/// How long it may take to end, in seconds.
+/// Time limit for a process to end, in seconds.
 const ENDING_S: i64 = 3;

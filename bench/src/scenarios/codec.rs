@@ -1,5 +1,5 @@
-//! Scenario S2a: the NewOrderSingle(D) of a published page, "Fix8 vs QuickFIX", to bytes and back,
-//! beside the codecs of others.
+//! Scenario S2a: encodes and decodes the NewOrderSingle(D) of a published page, "Fix8 vs QuickFIX",
+//! beside other codecs.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -81,19 +81,19 @@ struct Row {
     framework: String,
     operation: &'static str,
     messages: usize,
-    /// The seconds of one run, as the average of all runs.
+    /// Seconds of one run, averaged over all runs.
     seconds: f64,
     messages_per_s: f64,
     us_per_message: f64,
-    /// How much less time than QuickFIX C++.
+    /// Percentage of time saved relative to QuickFIX C++.
     #[serde(skip_serializing_if = "Option::is_none")]
     improvement_percent: Option<f64>,
-    /// How many times the messages per second of QuickFIX C++.
+    /// Messages per second relative to QuickFIX C++.
     #[serde(skip_serializing_if = "Option::is_none")]
     throughput_ratio: Option<f64>,
-    /// How many times the floor's time.
+    /// Time relative to the floor.
     floor_ratio: Estimate,
-    /// How many times our time, of another engine.
+    /// Time relative to ours, for another engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours_ratio: Option<Estimate>,
 }
@@ -102,7 +102,7 @@ const TO_STRING: &str = "to string";
 const BUILD_TO_STRING: &str = "build and to string";
 const FROM_STRING: &str = "from string";
 const VALIDATED: &str = "from string, validated";
-/// The engine that improvement and ratio refer to.
+/// The engine to which improvement and ratio refer.
 const BASE: &str = "quickfix-cpp";
 
 fn measured(args: &Args) -> Result<Report, String> {
@@ -135,7 +135,7 @@ fn measured(args: &Args) -> Result<Report, String> {
     })
 }
 
-/// The peers that were asked for.
+/// Starts the requested peers.
 pub(super) fn start_peers(dir: Option<&Option<PathBuf>>, ours: &Ours) -> Result<Peers, String> {
     let Some(dir) = dir else { return Ok(Peers::default()) };
     Peers::start(&peers_in(dir.as_deref())?, ours)
@@ -154,7 +154,7 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
         (Operation::DecodeValidate, VALIDATED),
     ] {
         let stands = |s: &&Series| {
-            // A library that writes while building has the time of both on both lines.
+            // A library that encodes while building has the total time on both lines.
             let is_both = operation == Operation::Encode && s.operation == Operation::BuildEncode;
             s.operation == operation || is_both && !has_encode(&s.engine)
         };
@@ -162,14 +162,14 @@ fn rows(measured: &Measured, messages: usize) -> Vec<Row> {
         let ours = series.iter().find(|s| stands(s) && s.engine == OURS);
         let row = |s| row(s, (name, messages), &measured.floor, (ours, base));
         let mut group: Vec<Row> = series.iter().filter(stands).map(row).collect();
-        // Ours first, whatever it was measured as.
+        // Our rows first, under any operation.
         group.sort_by_key(|row| row.framework != OURS);
         rows.extend(group);
     }
     rows
 }
 
-/// `ours` and `base` are the series that this one is held against, if it is neither.
+/// `ours` and `base` are the series to compare with; `None` if the row itself is that series.
 fn row(
     series: &Series,
     (operation, messages): (&'static str, usize),

@@ -1,8 +1,8 @@
 //! One column of a published page's table of configurations: a file with the settings of both
 //! sides.
 //!
-//! The file is a settings file of the engine with one table more, `[page]`: what the engine is not
-//! told.
+//! The file is a settings file of the engine with an additional table `[page]`, which the engine
+//! does not get.
 
 use std::path::Path;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use std::time::Duration;
 use serde::Deserialize;
 use transfix::{Durability, Mode, Role, SessionSettings, Settings};
 
-/// A column.
+/// A configuration of a published page.
 #[derive(Clone, Debug)]
 pub(crate) struct Column {
-    /// Its name on the command line: that of the file.
+    /// Name on the command line and of the file.
     pub(crate) name: String,
-    /// The name, or the file, by which another process finds it.
+    /// The name or the path by which another process finds the file.
     pub(crate) source: String,
-    /// For how long threads of both sides look at their sockets, if the user says so.
+    /// Spin time of both sides' threads, if the user sets one.
     pub(crate) spin_us: Option<u32>,
     /// The table `[page]`, which the engine does not get.
     pub(crate) beside: Beside,
@@ -28,20 +28,20 @@ pub(crate) struct Column {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Beside {
-    /// How the page names the column.
+    /// The page's title of the column.
     pub(crate) title: String,
-    /// The column's purpose, as the page advises.
+    /// The purpose of the column, by the page's advice.
     pub(crate) advice: String,
-    /// True if messages are prepared: only what differs is written for each.
+    /// True if messages are prepared: only the differing values are written for each.
     pub(crate) prepared: bool,
-    /// True if it needs OpenOnload.
+    /// True if OpenOnload is required.
     pub(crate) kernel_bypass: bool,
-    /// CPU of the thread that sends, where it is pinned.
+    /// CPU of the sending thread, if pinned.
     pub(crate) sender_cpu: Option<usize>,
 }
 
 impl Column {
-    /// Reads the text of the file `name`.toml.
+    /// Parses the text of the file `name`.toml.
     pub(crate) fn parse(name: &str, text: &str) -> Result<Self, String> {
         let table: toml::Table = text.parse().map_err(|error| format!("{name}: {error}"))?;
         let beside = match table.get("page") {
@@ -62,7 +62,7 @@ impl Column {
         Ok(column)
     }
 
-    /// Reads a file of the user's own.
+    /// Reads a file of the user.
     pub(crate) fn load(path: &Path) -> Result<Self, String> {
         let text = std::fs::read_to_string(path);
         let text = text.map_err(|error| format!("{}: {error}", path.display()))?;
@@ -72,18 +72,18 @@ impl Column {
         Ok(column)
     }
 
-    /// Returns true if it has both sides.
+    /// Returns true if the column has both sides.
     pub(crate) fn has_initiator(&self) -> bool {
         self.settings.sessions.iter().any(|session| session.role == Role::Initiator)
     }
 
-    /// The session of one side.
+    /// Returns the session of one side.
     pub(crate) fn session(&self, role: Role) -> &SessionSettings {
         let found = self.settings.sessions.iter().find(|session| session.role == role);
         found.unwrap_or(&self.settings.sessions[0])
     }
 
-    /// Settings of one side.
+    /// Returns the settings of one side.
     pub(crate) fn side(&self, role: Role) -> Settings {
         let mut settings = self.settings.clone();
         settings.sessions.retain(|session| session.role == role);
@@ -95,7 +95,7 @@ impl Column {
         self.session(Role::Acceptor).threads.mode == Mode::Spin
     }
 
-    /// Both sides look at their sockets for so long before they sleep.
+    /// Sets the time for which both sides spin before they sleep.
     pub(crate) fn set_spin_us(&mut self, spin_us: u32) {
         self.spin_us = Some(spin_us);
         for session in &mut self.settings.sessions {
@@ -103,7 +103,7 @@ impl Column {
         }
     }
 
-    /// Returns true if the acceptor's messages are kept in files.
+    /// Returns true if the acceptor keeps messages in files.
     pub(crate) fn has_files(&self) -> bool {
         self.session(Role::Acceptor).store.durability != Durability::Memory
     }
@@ -134,7 +134,7 @@ impl Column {
         })
     }
 
-    /// The same in words, a line for each side.
+    /// Returns the described settings as text, one line for each side.
     pub(crate) fn words(&self) -> String {
         let side = |role: Role| {
             let session = self.session(role);
@@ -161,7 +161,8 @@ impl Column {
     }
 }
 
-/// The text with blank lines in place of the table `[page]`, so that errors name the right line.
+/// Returns the text with blank lines instead of the table `[page]`, so that errors have the right
+/// line.
 fn without_page(text: &str) -> String {
     let mut is_in_page = false;
     let lines = text.lines().map(|line| {

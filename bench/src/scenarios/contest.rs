@@ -1,18 +1,19 @@
-//! Contestants take turns, A B C, A B C, so that the machine's changes meet all of them. A round in
-//! which the floor itself was disturbed is played again.
+//! Contestants alternate (A B C, A B C), so that changes of the machine affect all of them. A round
+//! with a disturbed floor is repeated.
 
 use super::report::RoundCount;
 use super::summary::{median, quantile};
 
-/// One that is measured.
+/// A measured side.
 pub(crate) trait Contestant {
-    /// Its name in tables.
+    /// Returns the name in tables.
     fn name(&self) -> &str;
 
-    /// Returns true if the others go on without it when it fails: so it is with other engines.
+    /// Returns true if the others continue without this contestant when it fails, as for other
+    /// engines.
     fn is_optional(&self) -> bool;
 
-    /// Measures one slice; `warm_up` is true for the first, which is thrown away.
+    /// Measures one slice; `warm_up` is true for the first, which is discarded.
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String>;
 }
 
@@ -21,9 +22,9 @@ pub(crate) trait Contestant {
 pub(crate) struct Slice {
     /// Each round trip, in the order of sending, in nanoseconds.
     pub(crate) ns: Vec<u64>,
-    /// How much later than it was due each was sent; empty where there is no pace.
+    /// Delay of each sending after its due time; empty without a pace.
     pub(crate) late_ns: Vec<u64>,
-    /// CPU time of what is measured.
+    /// CPU time of the measured side.
     pub(crate) cpu_ns: u64,
 }
 
@@ -38,29 +39,29 @@ impl Slice {
 /// All slices of a run.
 #[derive(Debug, Default)]
 pub(crate) struct Rounds {
-    /// By contestant, then by round; empty for one that fell out.
+    /// Slices by contestant and round; empty for a failed contestant.
     pub(crate) slices: Vec<Vec<Slice>>,
-    /// Rounds that were played again.
+    /// Number of repeated rounds.
     pub(crate) repeated: usize,
-    /// Rounds whose floor is disturbed still.
+    /// Number of rounds whose floor is still disturbed.
     pub(crate) disturbed: usize,
-    /// The contestants that fell out, with their reasons.
+    /// Failed contestants, with their reasons.
     pub(crate) lost: Vec<String>,
 }
 
-/// Which round is to be played.
+/// The round to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
-    /// The one before the first, which is thrown away.
+    /// The discarded round before the first.
     WarmUp,
     /// Counted from 1.
     Nth(usize),
-    /// One whose floor was disturbed, counted from 1.
+    /// A repeated round, counted from 1.
     Again(usize),
 }
 
 impl Round {
-    /// Returns the progress for the user.
+    /// Returns the progress as text.
     pub(crate) fn words(self, of: usize) -> String {
         match self {
             Self::WarmUp => "warm-up".to_owned(),
@@ -70,15 +71,15 @@ impl Round {
     }
 }
 
-/// Rounds that count, and how many of them were played again.
+/// Valid rounds, and the number of repeated ones.
 #[derive(Debug)]
 pub(crate) struct Repeated<R> {
     pub(crate) rounds: Vec<R>,
     pub(crate) count: RoundCount,
 }
 
-/// Plays rounds in which all take turns; those with a disturbed floor again, at most as often as
-/// there are rounds. `floor_p99` is the floor's 99th percentile in a round.
+/// Runs rounds in which all alternate. Rounds with a disturbed floor are repeated, at most as often
+/// as there are rounds. `floor_p99` returns the floor's 99th percentile in a round.
 pub(crate) fn repeat<R>(
     rounds: usize,
     mut play: impl FnMut(Round) -> Result<R, String>,
@@ -98,7 +99,7 @@ pub(crate) fn repeat<R>(
     Ok(Repeated { rounds: all, count })
 }
 
-/// Plays `rounds` rounds; contestant 0 is the floor. `tell` is told who is next.
+/// Runs `rounds` rounds; contestant 0 is the floor. `tell` receives the progress.
 pub(crate) fn play(
     contestants: &mut [Box<dyn Contestant>],
     rounds: usize,
@@ -145,7 +146,7 @@ fn round(
 
 /// Returns the rounds with a disturbed floor, the worst first. The floor's p99 lies above the upper
 /// quartile by more than one and a half times the distance of the quartiles (Tukey's fence). The
-/// p99 lies a quarter above the median besides.
+/// p99 is also at least a quarter above the median.
 fn disturbed(p99: &[f64]) -> Vec<usize> {
     let [low, high] = [0.25, 0.75].map(|part| quantile(p99, part));
     let fence = (high + 1.5 * (high - low)).max(1.25 * median(p99));

@@ -19,7 +19,7 @@ pub(super) struct Runs {
     pub(super) micro: BTreeMap<String, serde_json::Value>,
 }
 
-/// The runs of a directory, or the one of a file, in the order of scenarios and configurations.
+/// Reads the runs of a directory or of one file, in the order of scenarios and configurations.
 pub(super) fn read(path: &Path) -> Result<Runs, String> {
     let said = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
     let mut files = vec![path.to_owned()];
@@ -57,7 +57,7 @@ pub(super) fn read(path: &Path) -> Result<Runs, String> {
     Ok(runs)
 }
 
-/// Where a run stands among the scenarios, and its configuration among those of the page.
+/// Returns a run's position among the scenarios, and its configuration's position on the page.
 fn place(run: &Report) -> (usize, usize, String) {
     let page = PAGES.iter().position(|page| page.scenario == run.scenario);
     let column = page.and_then(|page| {

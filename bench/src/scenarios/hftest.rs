@@ -1,5 +1,5 @@
-//! `hftest` (S2b): orders that are made ahead and then sent at once, each answered by a random
-//! number of reports. The engine of both sides measures encoding and decoding.
+//! `hftest` (S2b): preloaded orders are sent at once, each answered by a random number of reports.
+//! The engine of both sides measures encoding and decoding.
 
 mod book;
 mod both;
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     };
     match done {
         Ok(true) => ExitCode::SUCCESS,
-        // The faults are already on the screen.
+        // The faults are already printed.
         Ok(false) => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("transfix bench hftest{name}: {error}");

@@ -1,4 +1,4 @@
-//! `transfix bench compare`: what moved between two runs, and what is noise.
+//! `transfix bench compare`: changes between two runs, separated from noise.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +28,7 @@ pub(crate) struct CompareArgs {
     after: PathBuf,
 }
 
-/// Says what moved.
+/// Prints the changes.
 pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     let done = read(&args.before).and_then(|before| {
         let after = read(&args.after)?;
@@ -54,14 +54,14 @@ pub(crate) fn compare(args: &CompareArgs) -> ExitCode {
     }
 }
 
-/// A run of a scenario, with all of its ratios.
+/// A run of a scenario, with all its ratios.
 #[derive(Debug)]
 struct Run {
-    /// Its scenario, and its configuration if it has some.
+    /// Its scenario, and its configuration if any.
     name: String,
     settings: Value,
     machine: Value,
-    /// How the program was built; older ones don't say it.
+    /// The build of the program; `None` in older files.
     built: Option<Value>,
     figures: Vec<Figure>,
 }
@@ -70,16 +70,16 @@ struct Run {
 #[derive(Debug)]
 struct Figure {
     what: String,
-    /// As it was measured, with its unit.
+    /// The measured value with its unit.
     shown: String,
     ratio: Estimate,
-    /// More of it is better.
+    /// True if more is better.
     is_rate: bool,
-    /// Rounds of which the ratio is the median.
+    /// Number of rounds of which the ratio is the median.
     rounds: u64,
 }
 
-/// All runs of a directory.
+/// Returns all runs of a directory.
 fn all(runs: &Runs) -> Vec<Run> {
     let run = |name: String, of: &Value, figures: Option<Vec<Figure>>| {
         let (machine, built) = machine(&of["machine"]);
@@ -98,7 +98,7 @@ fn all(runs: &Runs) -> Vec<Run> {
             figures.insert(0, Figure { what, shown, ratio, is_rate: true, rounds });
         }
         let one = run(scenario.clone(), of, Some(figures));
-        // Not all of them have a table of settings.
+        // Some runs have no table of settings.
         let settings = json!([one.settings, of["messages"], of["launches"]]);
         all.push(Run { settings, ..one });
     }
@@ -107,7 +107,7 @@ fn all(runs: &Runs) -> Vec<Run> {
     all
 }
 
-/// A machine, and how the program was built that ran on it.
+/// Returns a machine, and the build of the program that ran there.
 fn machine(of: &Value) -> (Value, Option<Value>) {
     let mut machine = of.clone();
     let built = machine.as_object_mut().and_then(|fields| fields.remove("built"));
@@ -132,7 +132,7 @@ fn round_trip(run: &Report) -> Run {
     Run { name, settings: run.settings.clone(), machine, built, figures }
 }
 
-/// A row of S2a, S2b or S4b.
+/// Returns a row of S2a, S2b or S4b.
 fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     let [who, what] = [["framework", "runtime"], ["operation", "method"]]
         .map(|names| names.iter().find_map(|name| row[*name].as_str()));
@@ -147,7 +147,7 @@ fn codec(row: &Value, rounds: u64) -> Option<Figure> {
     })
 }
 
-/// The half trips of all rows and modes.
+/// Returns the half trips of all rows and modes.
 fn router(run: &Value) -> Option<Vec<Figure>> {
     let modes = run["modes"].as_array()?;
     let mut figures = Vec::new();
@@ -181,7 +181,7 @@ fn router(run: &Value) -> Option<Vec<Figure>> {
     Some(figures)
 }
 
-/// Orders a second and p99 at full speed, of all sides and numbers of sessions.
+/// Returns orders per second and p99 at full speed, of all sides and numbers of sessions.
 fn throughput(run: &Value) -> Option<Vec<Figure>> {
     let mut figures = Vec::new();
     for run in run["runs"].as_array()? {
@@ -266,7 +266,7 @@ fn row(name: &str, old: &Figure, new: &Figure) -> Vec<String> {
     ]
 }
 
-/// Fewer rounds say nothing of their differences.
+/// Minimum number of rounds for a comparison.
 const ROUNDS_MIN: u64 = 5;
 const FEW: &str = "too few rounds";
 
@@ -278,7 +278,7 @@ fn verdict(was: Estimate, is: Estimate, is_rate: bool) -> String {
         (is_more, _) if is_more == is_rate => "faster",
         _ => "slower",
     };
-    // A router that held no rate before has no percentage of it.
+    // Without a previous rate there is no percentage.
     if percent.is_finite() {
         format!("{words} by {:.0} %", percent.abs())
     } else {
@@ -305,7 +305,7 @@ mod tests {
         assert_eq!(verdict(estimate(0.0, 0.0, 0.0), was, true), "faster");
     }
 
-    /// Files of two runs, the second with other ratios.
+    /// Returns the files of two runs, the second with other ratios.
     fn runs(ratio: f64) -> Runs {
         let estimate = json!({ "median": ratio, "low": ratio - 0.1, "high": ratio + 0.1 });
         let rounds = json!({ "kept": 5, "repeated": 0, "disturbed": 0 });
@@ -348,7 +348,7 @@ mod tests {
         let was = with(json!({ "cpus": 2, "built": "optimized" }));
         for (is, expected) in [
             (json!({ "cpus": 2, "built": "optimized" }), vec![]),
-            // By a program that did not say it.
+            // From a program without build information.
             (json!({ "cpus": 2, "built": "" }), vec![]),
             (json!({ "cpus": 4, "built": "optimized" }), vec!["S3: the machines differ"]),
             (

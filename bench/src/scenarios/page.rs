@@ -1,18 +1,17 @@
-//! The published pages that measure round trips: what is sent, what comes back, at which pace, in
-//! which configurations.
+//! The published pages that measure round trips: their messages, pace and configurations.
 
 use std::path::Path;
 
 use super::column::Column;
 
-/// One page.
+/// A published page.
 #[derive(Debug)]
 pub(crate) struct Page {
-    /// Its name on the command line.
+    /// Name on the command line.
     pub(crate) name: &'static str,
-    /// Its number among the scenarios.
+    /// Number of the scenario.
     pub(crate) scenario: &'static str,
-    /// The heading of tables and pictures.
+    /// The heading of tables and charts.
     pub(crate) title: &'static str,
     /// The other side's answer to an order.
     pub(crate) answer: Answer,
@@ -20,11 +19,11 @@ pub(crate) struct Page {
     pub(crate) client_id: bool,
     /// Orders to measure.
     pub(crate) messages: usize,
-    /// Orders in front of them that are not measured.
+    /// Orders before the measured ones.
     pub(crate) warm_up: usize,
-    /// Orders a second; without a pace each follows the answer to the one before.
+    /// Orders per second; without a pace each order follows the previous answer.
     pub(crate) rate: Option<u64>,
-    /// Slices of a run, engine and floor in turn.
+    /// Slices of a run; engine and floor alternate.
     pub(crate) slices: usize,
     columns: &'static [(&'static str, &'static str)],
 }
@@ -32,9 +31,9 @@ pub(crate) struct Page {
 /// The acceptor's answer to an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// Reports it by an ExecutionReport(8).
+    /// An ExecutionReport(8).
     Report,
-    /// Sends it back.
+    /// The same message.
     Echo,
 }
 
@@ -106,16 +105,16 @@ pub(crate) static ROUND_TRIP: Page = Page {
     columns: columns!("round-trip": "balanced", "optimized"),
 };
 
-/// All of them.
+/// All pages.
 pub(crate) static PAGES: [&Page; 3] = [&LATENCY, &ECHO, &ROUND_TRIP];
 
 impl Page {
-    /// The columns that the page has, in its order.
+    /// Returns the page's columns, in its order.
     pub(crate) fn columns(&self) -> impl Iterator<Item = Result<Column, String>> + '_ {
         self.columns.iter().map(|(name, text)| Column::parse(name, text))
     }
 
-    /// The columns that the user names: those of the page, `all`, or files of their own.
+    /// Returns the named columns: those of the page, `all`, or files of the user.
     pub(crate) fn named(&self, names: &[String]) -> Result<Vec<Column>, String> {
         let mut columns = Vec::new();
         for name in names {
@@ -128,7 +127,7 @@ impl Page {
         Ok(columns)
     }
 
-    /// A column by its name, which the page's own spelling gives as well, or by its file.
+    /// Returns a column by its name, by the page's spelling of the name, or by its file.
     pub(crate) fn column(&self, name: &str) -> Result<Column, String> {
         let canonical = name.to_lowercase().replace(['.', '_'], "-");
         if let Some((name, text)) = self.columns.iter().find(|(known, _)| *known == canonical) {

@@ -1,7 +1,7 @@
-//! Pictures as SVG: the distribution of times as percentile curves, one a series; costs as lines.
+//! Charts as SVG: percentile curves of times, one per series; costs as lines.
 //!
-//! Invariant: all percentile curves end at the same one, the worst that the shortest series can
-//! tell.
+//! Invariant: all percentile curves end at the same percentile, the highest one that the shortest
+//! series supports.
 
 use std::path::Path;
 
@@ -12,16 +12,16 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 use super::report::{Figures, Machine, us};
 
-/// Percentiles that are marked, with their names.
+/// Marked percentiles, with their names.
 const MARKS: [(f64, &str); 3] = [(0.50, "p50"), (0.95, "p95"), (0.99, "p99")];
 
-/// Draws latency (µs) over percentile; the axis stretches towards the worst, as in .hgrm plots.
+/// Draws latency (µs) over percentile. The axis stretches towards the worst, as in .hgrm plots.
 pub(crate) fn draw(path: &Path, title: &str, series: &[(&str, &[u64])]) -> Result<(), String> {
     let root = SVGBackend::new(path, (960, 640)).into_drawing_area();
     draw_in(root, [title, &about()], series).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Draws lines over an axis with logarithmic steps, their height from 0 on.
+/// Draws lines over a logarithmic x axis; the y axis starts at 0.
 pub(crate) fn lines(
     path: &Path,
     title: &str,
@@ -33,7 +33,7 @@ pub(crate) fn lines(
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// The day and the machine.
+/// Returns the day and the machine.
 fn about() -> String {
     let machine = Machine::this();
     let day = transfix::clock::now().utc.to_string();
@@ -51,7 +51,7 @@ fn about() -> String {
 /// Height of a line of the legend, in pixels.
 const LEGEND_LINE: i32 = 18;
 
-/// The colours of the curves, in turn.
+/// The colors of the curves, in turn.
 const COLORS: [RGBColor; 6] =
     [BLUE, RED, full(0, 128, 0), full(200, 120, 0), MAGENTA, full(90, 90, 90)];
 
@@ -67,7 +67,7 @@ fn draw_in(
     let x_max = (shortest as f64).log10();
     let curves: Vec<_> = series.iter().map(|(_, values)| curve(values, x_max)).collect();
     let shown = || curves.iter().flatten().map(|(_, us)| *us);
-    // Whole decades, or a narrow range would have no label.
+    // Whole decades, because a narrow range would have no label.
     let decade = |us: f64, round: fn(f64) -> f64| 10_f64.powf(round(us.max(0.001).log10()));
     let highest = decade(shown().fold(0.0, f64::max) * 1.01, f64::ceil);
     let y = decade(shown().fold(f64::MAX, f64::min), f64::floor)..highest;
@@ -152,7 +152,7 @@ fn lines_in(
     Ok(())
 }
 
-/// The series in words: how many, and the figures that are marked.
+/// Returns the legend of a series: its count, and the marked figures.
 fn label(name: &str, values: &[u64]) -> String {
     let f = Figures::of(values, 0);
     let [p50, p95, p99, max] = [f.p50_ns, f.p95_ns, f.p99_ns, f.max_ns].map(us);
@@ -163,12 +163,12 @@ const fn full(r: u8, g: u8, b: u8) -> RGBColor {
     RGBColor(r, g, b)
 }
 
-/// Where a share of the round trips stands on the axis.
+/// Returns the position of a percentile on the axis.
 fn place(share: f64) -> f64 {
     -(1.0 - share).log10()
 }
 
-/// The axis from 0 % to the worst, with a label at 0 %, 50 %, 90 %, 95 %, 99 %, 99.9 % …
+/// The axis from 0 % to the worst, with labels at 0 %, 50 %, 90 %, 95 %, 99 %, 99.9 % …
 #[derive(Clone)]
 struct Percentiles(f64);
 
@@ -194,20 +194,20 @@ impl Ranged for Percentiles {
 impl ValueFormatter<f64> for Percentiles {
     fn format_ext(&self, x: &f64) -> String {
         let percent = 100.0 - 100.0 / 10_f64.powf(*x);
-        // As many digits as tell it from the next.
+        // Enough digits to differ from the next label.
         let digits = (x.round() as usize).saturating_sub(2);
         format!("{percent:.digits$} %")
     }
 }
 
-/// Points of one series up to `x_max`: at most a few hundred, dense towards the worst.
+/// Returns points of one series up to `x_max`: a few hundred at most, dense towards the worst.
 fn curve(values: &[u64], x_max: f64) -> Vec<(f64, f64)> {
     let mut sorted = values.to_vec();
     sorted.sort_unstable();
     let n = sorted.len();
     let mut points: Vec<(f64, f64)> = Vec::new();
     for step in 0..=400 {
-        // The share that is slower falls in even steps of its logarithm.
+        // The slower share decreases in even logarithmic steps.
         let x = x_max * f64::from(step) / 400.0;
         let rank = ((1.0 - 10_f64.powf(-x)) * n as f64) as usize;
         if let Some(ns) = sorted.get(rank.min(n.saturating_sub(1))) {
@@ -217,7 +217,7 @@ fn curve(values: &[u64], x_max: f64) -> Vec<(f64, f64)> {
     points
 }
 
-/// The point of the curve nearest to `x`, if it goes so far.
+/// Returns the point of the curve nearest to `x`, if the curve extends that far.
 fn at(curve: &[(f64, f64)], x: f64) -> Option<(f64, f64)> {
     let end = curve.last()?.0;
     let near = |point: &&(f64, f64)| ((point.0 - x).abs() * 1e9) as u64;
@@ -236,7 +236,7 @@ mod tests {
             let points = curve(values, x_max);
             assert_eq!(points.first().map(|(x, _)| *x), Some(0.0));
             assert!((points.last().unwrap().0 - x_max).abs() < 1e-9);
-            // p50 of the series stands at the mark.
+            // p50 of the series is at its mark.
             let (_, us) = at(&points, place(0.5)).unwrap();
             let middle = values[values.len() / 2] as f64 / 1000.0;
             assert!((us / middle - 1.0).abs() < 0.03, "{us} is not {middle}");

@@ -1,8 +1,8 @@
-//! A side of a benchmark on another host, which is told there what it would be told here.
+//! A side of a benchmark on another host, controlled like a local one.
 //!
-//! The serving program starts parts of one scenario: each for one connection, with which it ends.
-//! Requests and answers are lines of JSON. It is for a network that one trusts: whoever reaches the
-//! address can start such parts, and nothing else.
+//! The serving program starts parts of one scenario, one per connection; a part ends with its
+//! connection. Requests and answers are lines of JSON. Use it only on a trusted network: anyone who
+//! reaches the address can start such parts, and nothing else.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -18,21 +18,22 @@ use serde::{Deserialize, Serialize};
 use super::child::Side;
 use super::shared::{StoreDir, print_line};
 
-/// Connections at a time.
+/// Highest number of connections.
 const PARTS_MAX: usize = 32;
-/// Bytes of a line that are read.
+/// Longest line in bytes.
 const LINE_MAX: u64 = 64 << 10;
-/// How long a part may take to answer; the slowest thing that it does is to start.
+/// Time limit for a part's answer. The slowest action is its start.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A request to a part; `P` names the part.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum Ask<P> {
-    /// CPUs of the host.
+    /// Request: the number of CPUs of the host.
     Cpus,
     Start(P),
-    /// Its next line. Not waited for longer than a start may take: whoever has asked may have gone.
+    /// Request: the part's next line. The wait is limited to the time of a start, because the
+    /// requester may be gone.
     Line,
     Say(String),
     Pause,
@@ -46,7 +47,7 @@ type Answer = Result<String, String>;
 /// A part that was started for a connection.
 pub(super) struct Started {
     side: Side,
-    /// Where it keeps its messages, as long as it lives.
+    /// Directory of its messages, removed with the part.
     _store: Option<StoreDir>,
 }
 
@@ -56,12 +57,12 @@ impl Started {
     }
 }
 
-/// CPUs of this host.
+/// Returns the number of CPUs of this host.
 pub(super) fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// Serves at an address until the process is ended. `start` starts a part, which listens at this
+/// Serves at an address until the process ends. `start` starts a part that listens at the given
 /// address of the host.
 pub(super) fn serve<P: DeserializeOwned>(
     scenario: &str,
@@ -103,7 +104,7 @@ fn serve_one<P: DeserializeOwned>(
     let ip = stream.local_addr().map_err(text)?.ip();
     let mut lines = BufReader::new(stream);
     let mut started: Option<Started> = None;
-    // Behind the first line, the others may be measured for as long as they want.
+    // After the first line, the other side may measure for any time.
     lines.get_ref().set_read_timeout(Some(PATIENCE)).map_err(text)?;
     while let Some(ask) = next::<Ask<P>>(&mut lines)? {
         let answer = obey(ask, &mut started, |part| start(part, SocketAddr::new(ip, 0)));
@@ -140,7 +141,7 @@ fn obey<P>(
     }
 }
 
-/// The next line; `None` at the end.
+/// Returns the next line; `None` at the end.
 fn next<T: DeserializeOwned>(lines: &mut BufReader<TcpStream>) -> Result<Option<T>, String> {
     let mut line = String::new();
     match lines.by_ref().take(LINE_MAX).read_line(&mut line) {
@@ -155,7 +156,7 @@ fn write(stream: &mut TcpStream, line: &impl Serialize) -> Result<(), String> {
     stream.write_all(line.as_bytes()).map_err(|error| error.to_string())
 }
 
-/// Where somebody serves, from the side of who asks.
+/// A connection to a serving host.
 pub(super) struct Remote(RefCell<BufReader<TcpStream>>);
 
 impl Remote {
@@ -167,7 +168,7 @@ impl Remote {
         Ok(Self(RefCell::new(BufReader::new(stream))))
     }
 
-    /// CPUs of that host.
+    /// Returns the number of CPUs of that host.
     pub(super) fn cpus(&self) -> Result<usize, String> {
         self.number(Ask::Cpus)
     }
@@ -191,7 +192,7 @@ pub(super) enum Tested {
 }
 
 impl Tested {
-    /// Starts it where `host` serves, or by a command here.
+    /// Starts the side on `host` if given, or by a local command.
     pub(super) fn start(
         name: &str,
         host: Option<&str>,
@@ -208,7 +209,7 @@ impl Tested {
         }
     }
 
-    /// As [`Side::first_line`], and the others.
+    /// Like [`Side::first_line`]; the other functions correspond in the same way.
     pub(super) fn first_line(&mut self) -> Answer {
         match self {
             Self::Here(side) => side.first_line(),

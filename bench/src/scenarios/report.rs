@@ -1,7 +1,7 @@
-//! Figures of a run: percentiles, ratios with their certainty, the table, the JSON object, and the
-//! files of a run.
+//! Figures of a run: percentiles, ratios with confidence intervals, the table, the JSON object, and
+//! the files.
 //!
-//! The JSON form is documented in docs/bench-json.md and stays.
+//! docs/bench-json.md documents the JSON form, which must stay compatible.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -30,7 +30,7 @@ pub(crate) struct Figures {
     pub(crate) p9999_ns: u64,
     pub(crate) max_ns: u64,
     pub(crate) mean_ns: u64,
-    /// CPU time for one round trip.
+    /// CPU time of one round trip.
     pub(crate) cpu_ns_per_message: u64,
 }
 
@@ -60,12 +60,12 @@ impl Figures {
     }
 }
 
-/// How many times the floor: medians over the rounds.
+/// Percentiles relative to the floor: medians over the rounds.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Ratio {
     pub(crate) p50: f64,
     pub(crate) p99: f64,
-    /// Where these lie with 95 % confidence.
+    /// 95 % confidence intervals of these ratios.
     #[serde(default)]
     pub(crate) p50_between: [f64; 2],
     #[serde(default)]
@@ -73,7 +73,7 @@ pub(crate) struct Ratio {
 }
 
 impl Ratio {
-    /// Returns the ratio of slices that were measured in turn.
+    /// Returns the ratio of slices that were measured alternately.
     pub(crate) fn of(slices: &[Slice], base: &[Slice]) -> Self {
         let figures = |slice: &Slice| Figures::of(&slice.ns, 0);
         let pairs: Vec<_> = slices.iter().map(figures).zip(base.iter().map(figures)).collect();
@@ -123,18 +123,18 @@ pub(crate) struct Series {
     pub(crate) name: String,
     pub(crate) kind: Kind,
     pub(crate) figures: Figures,
-    /// From the moment when each order was due: what waited behind a slow one counts as late.
+    /// Times from each order's due time: orders delayed behind a slow one count as late.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) from_due: Option<Figures>,
-    /// To the floor.
+    /// Ratio to the floor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) ratio: Option<Ratio>,
-    /// The ratio of another engine to ours, asked in the same way.
+    /// Ratio of another engine to ours with the same client.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) to_ours: Option<Ratio>,
     /// The spread of the medians of the slices.
     pub(crate) spread: Spread,
-    /// Values with three digits, and how often each was seen: in files alone.
+    /// Values with three digits and their counts; written only to files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) seen: Vec<(u64, u64)>,
 }
@@ -154,7 +154,7 @@ impl Series {
             kind,
             figures: Figures::of(&values, slices.iter().map(|slice| slice.cpu_ns).sum()),
             from_due: (!from_due.is_empty()).then(|| Figures::of(&from_due, 0)),
-            // The floor is not asked by the common client.
+            // The common client does not run the floor.
             ratio: matches!(kind, Kind::Engine | Kind::Peer).then(|| Ratio::of(slices, floor)),
             to_ours: None,
             spread: Spread::of(&medians),
@@ -175,16 +175,16 @@ fn histogram(values: &[u64]) -> Option<Histogram<u64>> {
     Some(histogram)
 }
 
-/// The machine on which a run took place.
+/// The machine of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Machine {
     pub(crate) cpus: usize,
     pub(crate) cpu_model: String,
     pub(crate) kernel: String,
-    /// How the kernel chooses the speed of CPU 0.
+    /// The frequency governor of CPU 0.
     #[serde(default)]
     pub(crate) governor: String,
-    /// How the program was built that ran on it.
+    /// The build of the program.
     #[serde(default)]
     pub(crate) built: String,
 }
@@ -219,15 +219,15 @@ impl Machine {
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct RoundCount {
     pub(crate) kept: usize,
-    /// Played again, since the floor was disturbed.
+    /// Rounds repeated because the floor was disturbed.
     pub(crate) repeated: usize,
-    /// Whose floor is disturbed still.
+    /// Rounds whose floor is still disturbed.
     #[serde(default)]
     pub(crate) disturbed: usize,
 }
 
 impl RoundCount {
-    /// A sentence.
+    /// Returns a sentence.
     pub(crate) fn words(self) -> String {
         let Self { kept, repeated, disturbed } = self;
         let again = match repeated {
@@ -242,7 +242,7 @@ impl RoundCount {
         format!("{kept} rounds in which all took turns; {again}{still}.")
     }
 
-    /// Those of several runs together.
+    /// Returns the counts of several runs together.
     pub(crate) const fn with(self, other: Self) -> Self {
         Self {
             kept: self.kept + other.kept,
@@ -257,7 +257,7 @@ impl RoundCount {
 pub(crate) struct Report {
     pub(crate) scenario: String,
     pub(crate) configuration: String,
-    /// The day and time, in UTC.
+    /// Day and time, in UTC.
     #[serde(default)]
     pub(crate) recorded: String,
     /// The version of this program.
@@ -270,25 +270,25 @@ pub(crate) struct Report {
     pub(crate) ratio: Ratio,
     #[serde(default)]
     pub(crate) rounds: RoundCount,
-    /// All that was measured, the floor first.
+    /// All series, the floor first.
     #[serde(default)]
     pub(crate) series: Vec<Series>,
     /// Notes about other engines.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) notes: Vec<String>,
-    /// The requested runs that are missing, with their reasons.
+    /// Requested runs that are missing, with their reasons.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_run: Vec<String>,
     pub(crate) machine: Machine,
     pub(crate) settings: serde_json::Value,
 }
 
-/// Microseconds with one decimal, as the published pages print them.
+/// Formats microseconds with one decimal, as the published pages do.
 pub(crate) fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1000.0)
 }
 
-/// The table of several runs; the ratios are to the floor of the same run.
+/// Returns the table of several runs; ratios are to the floor of the same run.
 pub(crate) fn table<'a>(reports: impl IntoIterator<Item = &'a Report>) -> Table {
     let mut table = Table::new();
     table.load_style(TABLE);
@@ -354,7 +354,7 @@ fn row(name: String, figures: &Figures, ratios: [Option<Ratio>; 2]) -> Vec<Strin
 }
 
 impl Report {
-    /// Returns the ratios and their certainty: a sentence for each row.
+    /// Returns the ratios with their confidence: a sentence for each row.
     pub(crate) fn sentences(&self) -> Vec<String> {
         let mut sentences = Vec::new();
         for series in &self.series {
@@ -375,14 +375,14 @@ impl Report {
         sentences
     }
 
-    /// The same without what only files hold.
+    /// Returns the report without the values that only files contain.
     pub(crate) fn in_short(&self) -> Self {
         let mut report = self.clone();
         report.series.iter_mut().for_each(|series| series.seen = Vec::new());
         report
     }
 
-    /// Writes the run into a directory: `NAME.json`, and an .hgrm for each series.
+    /// Writes the run into a directory: `NAME.json`, and one .hgrm file per series.
     pub(crate) fn save(&self, dir: &Path, name: &str) -> Result<(), String> {
         let write = |file: String, text: String| {
             let path = dir.join(file);
@@ -396,7 +396,7 @@ impl Report {
     }
 }
 
-/// A name that any file system takes.
+/// Returns a name that is valid in any file system.
 pub(crate) fn file_name(name: &str) -> String {
     let kept = name.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' });
     let mut name: String = kept.collect();
@@ -406,7 +406,7 @@ pub(crate) fn file_name(name: &str) -> String {
     name.trim_matches('-').to_owned()
 }
 
-/// The text that HdrHistogram writes, and its plotter reads; values in microseconds.
+/// Returns the text format of HdrHistogram and its plotter; values in microseconds.
 fn hgrm(seen: &[(u64, u64)]) -> String {
     let total: u64 = seen.iter().map(|(_, count)| count).sum();
     let mut text = "       Value     Percentile TotalCount 1/(1-Percentile)\n\n".to_owned();
@@ -437,7 +437,7 @@ fn hgrm(seen: &[(u64, u64)]) -> String {
     text
 }
 
-/// Writes raw values, one round trip a line, in the order of sending: `series,i,ns`.
+/// Writes raw values, one round trip per line, in the order of sending: `series,i,ns`.
 pub(crate) fn write_csv(path: &Path, series: &[(&str, &[u64])]) -> std::io::Result<()> {
     let mut file = std::io::BufWriter::new(std::fs::File::create(path)?);
     writeln!(file, "series,i,ns")?;

@@ -1,8 +1,8 @@
-//! Scenario S3: a router between many sessions that send and some that receive, each message to one
-//! of these at random.
+//! Scenario S3: a router that passes each message of many senders to one of several receivers at
+//! random.
 //!
-//! Two processes: the one that sends and receives, over plain sockets, and the router, which is
-//! this engine or the floor. They take turns, row by row of the page's table.
+//! Two processes: the sender and receiver with plain sockets, and the router, which is this engine
+//! or the floor. They alternate, row by row of the page's table.
 
 mod client;
 mod figures;
@@ -91,7 +91,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Where an acceptor serves, if not here.
+    /// Returns the address of a serving acceptor on another host, if any.
     fn host(&self) -> Option<&str> {
         self.role.map(|_| &*self.address)
     }
@@ -116,7 +116,7 @@ enum Part {
 pub(crate) struct Row {
     senders: usize,
     receivers: usize,
-    /// Messages of each sender in a second.
+    /// Messages per second of each sender.
     rate: u64,
 }
 
@@ -158,7 +158,7 @@ const ROWS: [Row; 12] = [
     Row::of(70, 10_000, 20),
 ];
 
-/// CPUs of the process that sends, and of the router, where there are two.
+/// CPUs of the sending process and of the router, if there are two.
 const CPUS: [usize; 2] = [0, 1];
 
 pub(crate) fn run(args: &Args) -> ExitCode {
@@ -190,7 +190,7 @@ fn column(name: &str) -> Result<Column, String> {
     }
 }
 
-/// Plays a part in a process that [`run_all`] has started.
+/// Runs a part in a process that [`run_all`] has started.
 fn play(args: &Args, part: Part) -> Result<(), String> {
     let [senders, receivers] = args.sessions[..] else { return Err("no sessions".to_owned()) };
     let pin = |n: usize| match has_two_cpus() {
@@ -249,7 +249,7 @@ fn run_all(args: &Args) -> Result<bool, String> {
     Ok(report.holds())
 }
 
-/// The floor and the routers, which all log on their sessions.
+/// Starts the floor and the routers, and logs on all their sessions.
 fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<Vec<Pair>, String> {
     let pair = |name: &str, config| Pair::start(name, host, &Routing { config, sessions });
     let floor = pair("the floor", None);
@@ -257,18 +257,18 @@ fn start(names: &[String], host: Option<&str>, sessions: [usize; 2]) -> Result<V
     std::iter::once(floor).chain(routers).collect()
 }
 
-/// The measurements: the rows, the highest rates, and the failures with their reasons.
+/// The measurements: rows, highest rates, and failures with their reasons.
 type Measured = (Vec<Shown>, Highest, Vec<String>);
 
-/// Measures all rows. One that fails takes nothing from the others: for the next one all processes
-/// are started anew.
+/// Measures all rows. If a row fails, the others are kept, and all processes restart for the next
+/// one.
 fn measure_all(
     args: &Args,
     rows: &[Row],
     sessions: [usize; 2],
     (names, columns): (&[String], &[Column]),
 ) -> Result<Measured, String> {
-    /// Starts that may fail one after the other, before nothing more is tried.
+    /// Consecutive failed starts before giving up.
     const STARTS: usize = 2;
     let bar = bar("router", rows.len() * args.slices as usize);
     let (mut shown, mut rates, mut not_run) = (Vec::new(), Highest::default(), Vec::new());

@@ -1,4 +1,4 @@
-//! The order and the report of scenario S1, which others share, and the two applications.
+//! The order and the report of scenario S1, shared with other scenarios, and the two applications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -20,17 +20,17 @@ pub(crate) enum ReportForm {
     Page,
 }
 
-/// Fields of order `i` (from 0) as the published page gives them.
+/// Fields of order `i` (from 0) as on the published page.
 pub(crate) struct Order {
     template: Option<Template>,
     client: bool,
 }
 
-/// ClientID(109) of the orders that have one.
+/// ClientID(109) of orders that have one.
 pub(crate) const CLIENT: &str = "CLIENT-1";
 
 impl Order {
-    /// An order, prepared or not, with ClientID(109) or without.
+    /// Creates an order, prepared or not, with or without ClientID(109).
     pub(crate) fn new(prepared: bool, client: bool) -> Self {
         let template = prepared.then(|| {
             Template::new("D", |t| {
@@ -80,12 +80,12 @@ impl Order {
     }
 }
 
-/// The initiator: notes when each report arrives.
+/// The initiator: records the arrival of each report.
 pub(crate) struct Sender {
     pub(crate) arrivals: Arc<Arrivals>,
 }
 
-/// When each report was in its callback; shared with the thread that paces.
+/// Arrival times of the reports in their callbacks; shared with the pacing thread.
 pub(crate) struct Arrivals {
     pub(crate) count: AtomicUsize,
     pub(crate) at_ns: Vec<AtomicU64>,
@@ -114,7 +114,7 @@ impl Application for Sender {
     }
 }
 
-/// The acceptor: reads the order's fields and reports it.
+/// The acceptor: reads the order's fields and sends a report.
 pub(crate) struct Receiver {
     pub(crate) form: ReportForm,
     pub(crate) ids: u64,
@@ -123,12 +123,12 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    /// Answers in that form, prepared or not.
+    /// Creates an acceptor with this report form, prepared or not.
     pub(crate) fn new(prepared: bool, form: ReportForm) -> Self {
         Self::with_client(prepared, form, false)
     }
 
-    /// The same; `client` says whether reports carry the ClientID(109) of their orders.
+    /// Creates an acceptor; `client` is true if reports carry the ClientID(109) of their orders.
     pub(crate) fn with_client(prepared: bool, form: ReportForm, client: bool) -> Self {
         let template = (prepared && form == ReportForm::Valid).then(|| {
             Template::new("8", |t| {
@@ -179,10 +179,10 @@ impl Receiver {
     }
 }
 
-/// The fields that the published page makes the acceptor read.
+/// The fields that the acceptor reads on the published page.
 struct Read<'a> {
     id: &'a [u8],
-    /// Empty where the scenario has none.
+    /// Empty if the scenario has no ClientID(109).
     client: &'a [u8],
     symbol: &'a [u8],
     side: u8,
@@ -221,7 +221,7 @@ impl Application for Receiver {
     }
 }
 
-/// Whole frames as long as those of the scenario, for the floor to carry.
+/// Returns whole frames of the scenario's lengths, for the floor.
 pub(crate) fn sample_frames(form: ReportForm, client: bool) -> (Vec<u8>, Vec<u8>) {
     let now = Timestamp::parse(b"20261121-12:00:00.123").unwrap_or_default();
     let frame = |msg_type: &[u8], ids: &[u8], fill: &dyn Fn(&mut Body<'_>)| {

@@ -1,4 +1,4 @@
-//! The parts that the scenarios share: options, lines, directories, and the progress bar of a run.
+//! Parts that the scenarios share: options, lines, directories, and the progress bar.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 use transfix::clock::monotonic_ns;
 
-/// Tables: lines around the head and below, none between rows.
+/// Table style: lines around the header and below the table, none between rows.
 pub(super) const TABLE: TableStyle = presets::UTF8_HORIZONTAL_ONLY.row_separator(LineStyle::none());
 
 /// Which side a host plays.
@@ -18,12 +18,12 @@ pub(super) enum HostSide {
     Initiator,
 }
 
-/// A number of things, of which there is one at least.
+/// Parses a number of at least one.
 pub(super) fn at_least_one(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|n| *n > 0).ok_or_else(|| "a number above 0".to_owned())
 }
 
-/// Where the programs of the peers are: the directory that the user names, which must be there, or
+/// Returns the directory of the peers' programs: the user's directory, which must exist, or
 /// `target/peers` for a program in `target/dist`.
 pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
     if let Some(dir) = named {
@@ -35,12 +35,12 @@ pub(super) fn peers_in(named: Option<&Path>) -> Result<PathBuf, String> {
     target.map(|target| target.join("peers")).ok_or_else(|| "name the directory".to_owned())
 }
 
-/// Prints a line, at once.
+/// Prints a line at once.
 pub(super) fn print_line(line: &str) -> Result<(), String> {
     writeln!(std::io::stdout(), "{line}").map_err(|error| error.to_string())
 }
 
-/// Writes `NAME.json` into a directory; what it has written.
+/// Writes `NAME.json` into a directory. Returns the text of the file.
 pub(super) fn save_json(dir: &Path, name: &str, run: &impl Serialize) -> Result<String, String> {
     std::fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     let json = serde_json::to_string(run).map_err(|error| error.to_string())?;
@@ -49,7 +49,7 @@ pub(super) fn save_json(dir: &Path, name: &str, run: &impl Serialize) -> Result<
     Ok(json)
 }
 
-/// A store of the benchmark, removed at its end.
+/// A store of the benchmark, removed on drop.
 pub(super) struct StoreDir(pub(super) PathBuf);
 
 impl StoreDir {
@@ -63,12 +63,12 @@ impl StoreDir {
 
 impl Drop for StoreDir {
     fn drop(&mut self) {
-        // Files left behind lie in the directory for temporary files.
+        // Files that cannot be removed stay in the directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 
-/// A bar on standard error, if that is a terminal.
+/// Returns a progress bar on standard error, if that is a terminal.
 pub(super) fn bar(title: &str, steps: usize) -> ProgressBar {
     let bar = ProgressBar::new(steps as u64);
     if let Ok(style) = ProgressStyle::with_template("{prefix} {bar:30} {elapsed} {msg}") {

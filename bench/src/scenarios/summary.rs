@@ -1,9 +1,9 @@
-//! The summary of many slices: medians, and their certainty.
+//! The summary of many slices: medians and their confidence.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The value below which that part of the values lies; between two of them in proportion.
+/// Returns the quantile below which `part` of the values lies, with interpolation.
 pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
@@ -13,12 +13,12 @@ pub(crate) fn quantile(values: &[f64], part: f64) -> f64 {
     sorted[below] + (sorted[above] - sorted[below]) * place.fract()
 }
 
-/// The middle value.
+/// Returns the median.
 pub(crate) fn median(values: &[f64]) -> f64 {
     quantile(values, 0.5)
 }
 
-/// The median of a ratio over the rounds, and where it lies with 95 % confidence.
+/// The median of a ratio over the rounds, with its 95 % confidence interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Estimate {
     pub(crate) median: f64,
@@ -26,12 +26,12 @@ pub(crate) struct Estimate {
     pub(crate) high: f64,
 }
 
-/// How often the rounds are drawn anew.
+/// Number of resampled sets.
 const DRAWS: usize = 2_000;
 
 impl Estimate {
-    /// Draws as many rounds as there are, with repetition, again and again; 95 % of the medians of
-    /// these lie between `low` and `high` (percentile bootstrap).
+    /// Computes the interval by percentile bootstrap: resamples the rounds with repetition. 95 % of
+    /// the medians lie between `low` and `high`.
     pub(crate) fn of(values: &[f64]) -> Self {
         if values.is_empty() {
             return Self { median: f64::NAN, low: f64::NAN, high: f64::NAN };
@@ -55,24 +55,24 @@ impl Estimate {
         }
     }
 
-    /// As the file of a run has it.
+    /// Reads an estimate from the file of a run.
     pub(crate) fn read(value: &Value) -> Option<Self> {
         Self::deserialize(value).ok()
     }
 
-    /// The same of a ratio that the throughput's file has under this name.
+    /// Reads the ratio with this name from the throughput's file.
     pub(crate) fn read_between(ratio: &Value, name: &str) -> Option<Self> {
         let [low, high] = [0, 1].map(|n| ratio[format!("{name}_between")][n].as_f64());
         Some(Self { median: ratio[name].as_f64()?, low: low?, high: high? })
     }
 
-    /// `1.21 × (95 % between 1.18 and 1.25)`.
+    /// Returns `1.21 × (95 % between 1.18 and 1.25)`.
     pub(crate) fn words(self) -> String {
         format!("{:.2} × (95 % between {:.2} and {:.2})", self.median, self.low, self.high)
     }
 }
 
-/// How much the medians of the slices differ, as the pages print it.
+/// The spread of the medians of the slices, as the pages print it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Spread {
     pub(crate) mean_ns: f64,
@@ -89,7 +89,7 @@ impl Spread {
         Self { mean_ns: mean, deviation_ns }
     }
 
-    /// `14.32 ± 0.05 µs, CV 0.3 %`.
+    /// Returns `14.32 ± 0.05 µs, CV 0.3 %`.
     pub(crate) fn words(self) -> String {
         let us = |ns: f64| ns / 1000.0;
         let cv = 100.0 * self.deviation_ns / self.mean_ns;

@@ -99,15 +99,15 @@ enum Part {
 }
 
 impl Args {
-    /// Where an acceptor serves, if not here.
+    /// Returns the address of a serving acceptor on another host, if any.
     fn host(&self) -> Option<&str> {
         self.role.map(|_| &*self.address)
     }
 }
 
-/// CPUs of the sender and of the side under test, where there are two.
+/// CPUs of the sender and of the side under test, if there are two.
 const CPUS: [usize; 2] = [0, 1];
-/// Orders under way in all sessions.
+/// Limit of orders in transit over all sessions.
 const UNDER_WAY: usize = 2_048;
 /// Descriptors of a process beside those of its sessions.
 const OTHER_FILES: usize = 64;
@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
     }
 }
 
-/// Plays a part in a process that [`run_all`] has started.
+/// Runs a part in a process that [`run_all`] has started.
 fn play(args: &Args, part: Part) -> Result<(), String> {
     let sessions = args.sessions.first().copied().unwrap_or(1);
     let has_two = std::thread::available_parallelism().is_ok_and(|cpus| cpus.get() > 1);
@@ -154,7 +154,7 @@ fn play(args: &Args, part: Part) -> Result<(), String> {
     }
 }
 
-/// This program in another part, which listens at an address or connects to it.
+/// Returns the command for this program in another part, with its listening or target address.
 fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -165,7 +165,8 @@ fn command(part: &str, sessions: usize, address: &str) -> Result<Command, String
 
 fn run_all(args: &Args) -> Result<(), String> {
     let peers = args.peers.as_ref().map(|dir| peers_in(dir.as_deref())).transpose()?;
-    // They stay until the end: ext4 makes files slowly for minutes after many were deleted.
+    // The stores are removed only at the end, because ext4 creates files slowly for minutes after
+    // many deletions.
     let (mut runs, mut stores) = (Vec::new(), Vec::new());
     for &sessions in &args.sessions {
         runs.push(run_with(args, sessions, peers.as_deref(), &mut stores)?);
@@ -194,7 +195,7 @@ fn run_all(args: &Args) -> Result<(), String> {
     print_line(&format!("Picture of the cost by the number of sessions: {out}/throughput.svg"))
 }
 
-/// All sides with so many sessions.
+/// Measures all sides with this many sessions.
 fn run_with(
     args: &Args,
     sessions: usize,
@@ -237,7 +238,7 @@ fn run_with(
     Ok(run)
 }
 
-/// One slice of each side, the floor first. Another engine that fails falls out.
+/// Measures one slice of each side, the floor first. Another engine that fails is left out.
 fn round(
     sides: &mut Vec<Side>,
     [full, paced]: [Task; 2],
@@ -262,7 +263,7 @@ fn round(
     Ok(all)
 }
 
-/// Makes room for a descriptor for each session, as far as this process may.
+/// Raises the limit of descriptors to one per session, as far as possible.
 fn open_files(sessions: usize) -> Result<(), String> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
 //! The scenarios that measure round trips: S1, S4a and S5. This engine at both ends, the floor, and
-//! other engines take turns, each as a pair of processes.
+//! other engines alternate, each as a pair of processes.
 
 mod client;
 mod floor;
@@ -120,7 +120,7 @@ impl Args {
     }
 }
 
-/// Runs a scenario, and shows its figures.
+/// Runs a scenario and prints its figures.
 pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
     let say = |error: String| eprintln!("transfix bench {}: {error}", page.name);
     let columns = match args.columns(page) {
@@ -148,7 +148,7 @@ pub(crate) fn run(page: &Page, args: &Args) -> ExitCode {
     }
 }
 
-/// Checks that this can be run at all.
+/// Checks that this configuration can run.
 fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     if let Some(column) = columns.iter().find(|column| !column.has_initiator()) {
         return Err(format!("{}: no session with role initiator", column.name));
@@ -167,7 +167,7 @@ fn check(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     Ok(())
 }
 
-/// Plays a part in a process that another process has started.
+/// Runs a part in a process that another process has started.
 fn play_part(page: &Page, column: &Column, args: &Args, part: Part) -> Result<(), String> {
     let (work, address) = (&args.work(page), &*args.address);
     let wait = if column.spins() { Wait::Spin } else { Wait::Kernel };
@@ -213,7 +213,7 @@ fn cpus() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// The floor's answering side: prints its address, and serves until its input ends.
+/// Runs the floor's answering side: prints its address, and serves until its input ends.
 fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(), String> {
     let listener = TcpListener::bind(address).map_err(|e| format!("floor at {address}: {e}"))?;
     print_line(&listener.local_addr().map_err(|e| e.to_string())?.to_string())?;
@@ -226,7 +226,7 @@ fn serve(address: &str, wait: Wait, (order, answer): (usize, &[u8])) -> Result<(
     }
 }
 
-/// The answering side of a run over two hosts: engine and floor, until it is interrupted.
+/// Runs the answering side of a test over two hosts (engine and floor) until interrupted.
 fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     let column = &columns[0];
     let (work, floor) = (args.work(page), floor_address(&args.address)?);
@@ -238,7 +238,7 @@ fn answer(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     let mut engine = start("the engine", Part::Acceptor, &args.address)?;
     let (engine_at, floor_at) = (engine.first_line()?, floor.first_line()?);
     print_line(&format!("{}: engine at {engine_at}, floor at {floor_at}", column.name))?;
-    // It says no more, and ends when it is interrupted.
+    // The engine prints nothing more, and ends when interrupted.
     while engine.line().is_ok() {}
     engine.finish()
 }
@@ -275,14 +275,14 @@ fn run_all(page: &Page, columns: &[Column], args: &Args) -> Result<(), String> {
     show(page, columns, args, &runs, &not_run)
 }
 
-/// Measures one configuration; the answering side is at `remote`, if that is named.
+/// Measures one configuration. `remote` is the answering side's address on another host.
 fn measure(
     page: &Page,
     column: &Column,
     work: Work,
     (remote, peers): (Option<&str>, Option<&Path>),
 ) -> Result<Measured, String> {
-    // On another host nobody stops a thread that spins, but for a session that is logged out.
+    // On another host a spinning thread cannot be suspended; only a logout stops it.
     let work = Work { stays: remote.is_none(), ..work };
     let title = format!("{} {}", page.name, column.name);
     let bar = bar(&title, work.slices + 1);

@@ -1,5 +1,5 @@
-//! Operations in memory, measured in turns with their floor. The floor is one pass over the same
-//! bytes, before each of the others, so that a round in which the machine was disturbed is seen.
+//! Operations in memory, measured alternately with their floor. The floor is one pass over the same
+//! bytes, before each operation, so that a disturbed round is visible.
 
 use crate::measure::{Contests, Plan, Series};
 use crate::ours::Ours;
@@ -10,35 +10,35 @@ use super::report::RoundCount;
 use super::shared::{bar, print_line};
 use super::summary::{Estimate, median, quantile};
 
-/// All that is measured, ready for rounds.
+/// All operations, ready for rounds.
 pub(super) struct Turns<'a> {
     contests: Contests<'a>,
-    /// Which of them is the floor.
+    /// Index of the floor.
     floor: usize,
 }
 
 /// The measurements of one round.
 #[derive(Clone, Debug)]
 pub(super) struct Round {
-    /// The floor's time before each of the others.
+    /// The floor's time before each operation.
     floors: Vec<f64>,
-    /// The time of each in the order of the contests, the floor's its median.
+    /// The time of each operation in the order of the contests; for the floor its median.
     ns: Vec<f64>,
 }
 
 /// All rounds together.
 pub(super) struct Measured {
-    /// The floor's time, round by round.
+    /// The floor's time by round.
     pub(super) floor: Vec<f64>,
-    /// All others.
+    /// All other series.
     pub(super) series: Vec<Series>,
     pub(super) rounds: RoundCount,
-    /// The failed contestants, which are not among the others, with their reasons.
+    /// Failed contestants, which are not in `series`, with their reasons.
     pub(super) lost: Vec<String>,
 }
 
 impl<'a> Turns<'a> {
-    /// The plan has a floor.
+    /// Prepares the plan, which must have a floor.
     pub(super) fn new(
         ours: &'a mut Ours,
         peers: &'a mut Peers,
@@ -49,7 +49,7 @@ impl<'a> Turns<'a> {
         Ok(Self { contests, floor: floor.ok_or("there is no floor")? })
     }
 
-    /// Each of them has a slice.
+    /// Runs one slice of each operation.
     pub(super) fn round(&mut self) -> Round {
         let mut round = Round { floors: Vec::new(), ns: Vec::new() };
         for n in 0..self.contests.all.len() {
@@ -84,13 +84,13 @@ impl<'a> Turns<'a> {
 }
 
 impl Round {
-    /// The 99th percentile of the floor: it is disturbed if that is far above those of others.
+    /// Returns the floor's 99th percentile, which shows a disturbed round.
     pub(super) fn floor_p99(&self) -> f64 {
         quantile(&self.floors, 0.99)
     }
 }
 
-/// Measures what is planned, of ours and of all peers that know it; a bar says how far it is.
+/// Measures the plan for our codec and all peers that support an operation, with a progress bar.
 pub(super) fn measure(
     ours: &mut Ours,
     peers: &mut Peers,
@@ -111,18 +111,18 @@ pub(super) fn measure(
     Ok(turns.measured(rounds.iter(), count))
 }
 
-/// How many times the other's, round by round.
+/// Returns the ratios to `other`, by round.
 pub(super) fn ratios(ns: &[f64], other: &[f64]) -> Vec<f64> {
     ns.iter().zip(other).map(|(ns, other)| ns / other).collect()
 }
 
-/// The median of these ratios.
+/// Returns the median of these ratios.
 pub(super) fn over(ns: &[f64], other: &[f64]) -> Estimate {
     Estimate::of(&ratios(ns, other))
 }
 
-/// Prints what the rounds say of each, then the floor, the rounds, and who was not measured. A row
-/// is who did what, its time over the floor's, and of another engine over ours.
+/// Prints the result of each operation, then the floor, the rounds, and the missing engines. A row
+/// is a label, its time relative to the floor and, for another engine, relative to ours.
 pub(super) fn print(
     rows: impl Iterator<Item = (String, Estimate, Option<Estimate>)>,
     floor_ns: f64,
@@ -137,7 +137,8 @@ pub(super) fn print(
     not_run.iter().try_for_each(|line| print_line(line))
 }
 
-/// `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`, or of another engine how many times ours.
+/// Returns `WHO: 1.21 × (95 % between 1.18 and 1.25) the floor`; for another engine also the ratio
+/// to ours.
 pub(super) fn sentence(who: &str, floor: Estimate, ours: Option<(Estimate, &str)>) -> String {
     match ours {
         None => format!("{who}: {} the floor", floor.words()),

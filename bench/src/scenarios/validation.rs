@@ -1,6 +1,6 @@
-//! Scenario S4b: one message, decoded before, validated against FIX 4.2 and FIX 4.4.
+//! Scenario S4b: one decoded message, validated against FIX 4.2 and FIX 4.4.
 //!
-//! Each launch is a process of its own, as the published page has it, with peers of its own.
+//! Each launch is a separate process, as on the published page, with its own peers.
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -76,9 +76,9 @@ struct Raw {
     method: String,
     runtime: String,
     ns: Vec<f64>,
-    /// How many times the floor's time of the round.
+    /// Times relative to the floor of the round.
     over_floor: Vec<f64>,
-    /// How many times ours; empty of ours.
+    /// Times relative to ours; empty for ours.
     over_ours: Vec<f64>,
 }
 
@@ -132,9 +132,9 @@ struct Row {
     error_ns: f64,
     std_dev_ns: f64,
     median_ns: f64,
-    /// How many times the floor's time.
+    /// Time relative to the floor.
     floor_ratio: Estimate,
-    /// How many times our time, of another engine.
+    /// Time relative to ours, for another engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     ours_ratio: Option<Estimate>,
 }
@@ -202,7 +202,7 @@ impl Row {
             method,
             runtime,
             mean_ns,
-            // The normal distribution's quantile: with 75 values Student's is 4 % more.
+            // The normal distribution's quantile: with 75 values Student's is 4 % larger.
             error_ns: 3.291 * std_dev_ns / n.sqrt(),
             std_dev_ns,
             median_ns: median(&ns),

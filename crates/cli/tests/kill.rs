@@ -208,7 +208,7 @@ fn has_report(store: &Path, field: &str) -> bool {
     inbound.any(|bytes| bytes.windows(field.len()).any(|window| window == field.as_bytes()))
 }
 
-/// Lets time pass.
+/// Waits without sleeping the thread.
 struct Clock {
     never: Receiver<()>,
     _sender: Sender<()>,

@@ -33,7 +33,7 @@ fn expect(code: i32, args: &[&str]) -> Run {
     run
 }
 
-/// Small segments, so that a store has several.
+/// Small segments, so that a store has several segments.
 const SMALL: Options = Options {
     durability: transfix_store::Durability::Process,
     segment_bytes_first: 4096,

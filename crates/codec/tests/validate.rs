@@ -525,7 +525,7 @@ proptest! {
 }
 
 proptest! {
-    /// Messages of a few types in turn, with tags of other types. A used scratch gives the same
+    /// Messages of a few types alternate, with tags of other types. A used scratch gives the same
     /// result as a new one.
     #[test]
     fn what_was_learned_from_other_messages_changes_nothing(

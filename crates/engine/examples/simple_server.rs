@@ -22,7 +22,7 @@ use transfix::{
     Settings, tag,
 };
 
-/// The arguments of the command line.
+/// Arguments of the command line.
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: Vec<String>,

@@ -1,4 +1,4 @@
-//! All tests of the engine that can share a process.
+//! All engine tests that can share a process.
 
 mod conformance;
 mod dictionaries;

@@ -1,4 +1,4 @@
-//! Two linked sessions in virtual time: trade, cuts and resends, heartbeats.
+//! Two linked sessions in virtual time: trades, link failures, resends, and heartbeats.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{Receiver, Sender, channel};

@@ -1,4 +1,4 @@
-//! Defects that the simulated world found, each with the shortest exchange that shows it.
+//! Defects found by the simulated world, each with the shortest exchange that shows it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};

@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn hashes_of_the_reference_program_are_taken() {
-        // Debian's `argon2`: `printf sesame | argon2 saltsalt -id -t 1 -k 64 -p 2 -e`, and with
-        // `-i -t 3 -p 1`.
+        // Hashes from Debian's `argon2`: `printf sesame | argon2 saltsalt -id -t 1 -k 64 -p 2 -e`,
+        // and with `-i -t 3 -p 1`.
         for hash in [
             "$argon2id$v=19$m=64,t=1,p=2$c2FsdHNhbHQ$o83BTm/03R3cgwjnIrQwOQ9VyBcMwK+dHitsV0XK9p4",
             "$argon2i$v=19$m=64,t=3,p=1$c2FsdHNhbHQ$DhNBUaL/gIlX32gmc5P2/x/l9Xa6WGwvgi/qXSPD8cs",

@@ -99,9 +99,9 @@ fn wait_for(store: &mut FileStore<SimDisk>, ticket: u64) -> Result<(), StoreErro
 /// The timing of the syncs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// One at a time, after turns that the seed chooses.
+    /// One sync at a time, after turns that the seed chooses.
     Chosen,
-    /// As the threads run.
+    /// As the threads are scheduled.
     Free,
 }
 

@@ -12,7 +12,7 @@ use transfix_store::{
 };
 use transfix_testkit::temp::TempDir;
 
-/// Bytes before the message of a record.
+/// Bytes of a record before its message.
 const RECORD_HEADER: usize = 32;
 const RECORDS: u64 = 12;
 
@@ -34,7 +34,7 @@ impl Ask {
     }
 }
 
-/// A message and the bytes of its record.
+/// A message, and the bytes of its record.
 struct Kept {
     ask: Ask,
     bytes: Vec<u8>,
@@ -132,7 +132,8 @@ fn the_error_says_where_and_what_to_do() {
     let error = StoreError::Damaged { path, offset: 640, reason: Damage::Changed };
     assert_eq!(
         error.to_string(),
-        "store file store/A/00000001.seg at byte 640: this record was changed after it was written; \
+        "store file store/A/00000001.seg at byte 640: this record was changed after it was \
+         written; \
          `transfix store verify store/A` lists the losses, `transfix store repair store/A --to \
          NEW` saves the rest"
     );

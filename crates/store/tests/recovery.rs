@@ -1,4 +1,4 @@
-//! The state of a store after crashes and damage.
+//! The recovered state of a store after crashes and damage.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

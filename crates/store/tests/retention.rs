@@ -1,4 +1,4 @@
-//! The segments that a store keeps, moves and deletes: in real files, and on a disk that crashes at
+//! Segments that a store keeps, moves and deletes: in real files, and on a disk that crashes at
 //! every operation.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

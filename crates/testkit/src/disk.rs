@@ -25,7 +25,7 @@ const SECTOR: usize = 512;
 pub enum End {
     /// The operation does not happen.
     Before,
-    /// The operation writes only some of its bytes.
+    /// Only some bytes of the operation are written.
     Torn,
     /// The operation completes, and is the last one.
     After,

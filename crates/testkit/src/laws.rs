@@ -1,4 +1,4 @@
-//! Laws: one suite of tests for each trait, run against every implementation of it.
+//! Laws: one test suite for each trait, run against every implementation.
 
 mod store;
 mod stream;

@@ -52,7 +52,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// Listens at `at`.
+    /// Starts a proxy that listens at `at`.
     ///
     /// # Panics
     /// If the address is in use.

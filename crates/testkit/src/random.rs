@@ -1,6 +1,6 @@
 //! Random numbers that are the same on every machine for the same seed.
 
-/// SplitMix64: small, fast, good enough to choose test cases.
+/// SplitMix64: small, fast, and good enough to choose test cases.
 #[derive(Clone, Debug)]
 pub struct Random {
     state: u64,

@@ -88,7 +88,7 @@ enum Step {
     Close,
     /// Another connection sends this message and is closed without an answer.
     Intrude(String),
-    /// Time passes.
+    /// This much time passes.
     Wait(Duration),
     /// The application sends this message. If words are given, the message is refused with these
     /// words.

@@ -628,7 +628,7 @@ fn what_the_new_files_refuse_no_old_ticket_opens() {
     let [_, at_server] = sides.meet(&sides.client).unwrap_err();
     assert!(at_server.contains("not signed by a trusted authority"), "{at_server}");
 
-    // A certificate that is revoked.
+    // A revoked certificate.
     sides = Sides::new(Valid::Now);
     sides.firm.server.files.crl = vec![sides.firm.authority.revoke(&[])];
     sides.server = Server::with_clock(sides.firm.server.clone(), clock(&sides.now_s)).unwrap();

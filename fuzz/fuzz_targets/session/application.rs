@@ -1,4 +1,4 @@
-//! An application that answers in all ways there are, as the input wants it.
+//! An application that answers in all possible ways, as the input selects.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -10,7 +10,7 @@ use transfix::{
 };
 use transfix_codec::raw;
 
-/// The next actions of the application: bytes of the input.
+/// The next actions of the application, as bytes of the input.
 pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;
 
 pub(crate) struct Whimsical(pub(crate) Wishes);
@@ -20,7 +20,7 @@ impl Whimsical {
         self.0.lock().expect("one thread").pop_front().unwrap_or(0)
     }
 
-    /// Does something with the session, or nothing.
+    /// Performs an action on the session, or nothing.
     fn act(&self, text: &[u8], session: &mut SessionRef<'_>) {
         let id = session.id().clone();
         match self.wish() % 12 {
@@ -46,7 +46,7 @@ impl Whimsical {
     }
 }
 
-/// A value of the message, whatever it is.
+/// Returns any value of the message.
 fn any_value(message: &Message<'_>, wish: u8) -> Vec<u8> {
     let n = usize::from(wish) % message.len().max(1);
     message.fields().nth(n).map_or_else(Vec::new, |field| field.value.to_vec())
@@ -128,7 +128,7 @@ impl Application for Whimsical {
         true
     }
 
-    /// As a field: the same bytes within a data field are what that field says.
+    /// Searches for a field, because the same bytes inside a data field are only data.
     fn on_wire(&mut self, _: Direction, frame: &[u8], _: &SessionView<'_>) {
         let mut secrets = raw::fields(frame).filter(|field| field.tag == tag::PASSWORD);
         let is_hidden = secrets.all(|field| field.value.iter().all(|byte| *byte == b'*'));

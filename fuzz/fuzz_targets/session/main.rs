@@ -1,5 +1,6 @@
-//! A session of any version and role, with any switches, takes any bytes and any order of events.
-//! It never panics, keeps and writes in proportion, and does not answer garbled bytes.
+//! Feeds any bytes and any order of events to a session of any version, role and settings. The
+//! session never panics, its memory and output stay in proportion, and garbled bytes are not
+//! answered.
 #![no_main]
 
 mod application;
@@ -18,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The rest of the input, read as choices.
+/// The rest of the input, used for choices.
 pub(crate) struct Input<'b>(&'b [u8]);
 
 impl<'b> Input<'b> {
@@ -34,7 +35,7 @@ impl<'b> Input<'b> {
         taken
     }
 
-    /// Small numbers, and those at the edge.
+    /// Returns a small or an extreme number.
     pub(crate) fn number(&mut self) -> u64 {
         match self.byte() {
             255 => u64::MAX,
@@ -48,7 +49,7 @@ impl<'b> Input<'b> {
         self.byte() & 1 == 1
     }
 
-    /// Bytes of a message, where a bar stands for the delimiter.
+    /// Returns bytes of a message, with a bar for the delimiter.
     pub(crate) fn fields(&mut self) -> Vec<u8> {
         let n = usize::from(self.byte() % 64);
         self.take(n).iter().map(|&b| if b == b'|' { 1 } else { b }).collect()

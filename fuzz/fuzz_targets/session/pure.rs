@@ -1,4 +1,4 @@
-//! The session layer alone, with a driver that checks what it is told to do.
+//! Only the session layer, with a driver that checks its requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use transfix_session::{
 
 use crate::Input;
 
-/// The types of the messages made here; the last two are the application's.
+/// The types of the generated messages; the last two are application messages.
 const TYPES: [&[u8]; 10] = [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"ZZ"];
 const HELD_MESSAGES_MAX: usize = 8;
 const HELD_BYTES_MAX: usize = 2_000;
@@ -26,7 +26,7 @@ pub(crate) fn run(mut input: Input<'_>) {
     }
 }
 
-/// The driver of one session, as its crate asks for it.
+/// The driver of one session, as its crate requires.
 struct Driver {
     session: Session,
     out: Outbox,
@@ -107,7 +107,7 @@ impl Driver {
         }
     }
 
-    /// A frame whose header is right, with fields as they come.
+    /// Returns a frame with a valid header and arbitrary fields.
     fn message(&self, input: &mut Input<'_>) -> Vec<u8> {
         let id = &self.session.config().id;
         let mut out = Vec::new();
@@ -131,7 +131,7 @@ impl Driver {
         if !fields.is_empty() && !fields.ends_with(&[1]) {
             frame.raw(b"\x01");
         }
-        // Fields that no writer takes are given up.
+        // Fields that the writer refuses are dropped.
         if frame.finish().is_err() {
             out.clear();
         }
@@ -157,7 +157,7 @@ impl Driver {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, .. } => _ = inbox.drain(..skip),
-                // This world's messages come whole.
+                // Messages arrive whole in this target.
                 Frame::TooLong { end } => {
                     let head = &inbox[..inbox.len().min(1_000)];
                     let verdict = self.session.receive_too_long(self.now, head, &mut self.out);
@@ -184,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// Returns true if the session goes on.
+    /// Returns true if the session continues.
     fn receive(&mut self, frame: &[u8], held: Held) -> bool {
         let mut index = FieldIndex::default();
         let Ok(message) = Message::parse(frame, &mut index, CheckSumPolicy::Verify) else {
@@ -242,7 +242,7 @@ impl Driver {
         self.inbox.clear();
     }
 
-    /// Keeps what is to be kept, and lets the bytes go.
+    /// Stores the records of the journal, and discards the bytes.
     fn journal(&mut self) {
         for entry in self.out.entries() {
             match entry {

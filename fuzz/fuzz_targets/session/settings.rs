@@ -1,4 +1,4 @@
-//! Settings with each switch as the input wants it.
+//! Session settings chosen by the input.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use transfix::{
 
 use crate::Input;
 
-/// Any settings that the checks of a settings file let through.
+/// Returns any settings that the checks of a settings file accept.
 pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
     let choices = input.byte();
     let begin_string = BeginString::ALL[usize::from(choices) % BeginString::ALL.len()];

@@ -1,4 +1,4 @@
-//! A session with its store and application, as an engine puts it together.
+//! A session with its store and application, as an engine assembles it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -14,12 +14,12 @@ use crate::Input;
 use crate::application::{Whimsical, Wishes};
 use crate::settings;
 
-/// The types of the messages made here.
+/// The types of the generated messages.
 const TYPES: [&[u8]; 14] =
     [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"8", b"B", b"j", b"BE", b"ZZ"];
 const NOON_NS: i64 = 1_795_262_400_000_000_000;
 
-/// Dictionaries are compiled once for all runs.
+/// Compiles the dictionaries once for all runs.
 fn rules() -> &'static Rules {
     static RULES: OnceLock<Rules> = OnceLock::new();
     RULES.get_or_init(Rules::default)
@@ -43,7 +43,7 @@ struct World {
     rig: Rig,
     settings: SessionSettings,
     wishes: Wishes,
-    /// The counterparty's end.
+    /// The counterparty's end of the connection.
     far: Option<MemoryStream>,
     now: Now,
 }
@@ -119,7 +119,7 @@ impl World {
         }
     }
 
-    /// Turns until nothing is left to do; what was sent is whole messages.
+    /// Runs turns until nothing is left to do; the output consists of whole messages.
     fn turns(&mut self) {
         for _ in 0..1_000 {
             if self.far.is_none() {
@@ -135,7 +135,7 @@ impl World {
                 while let Frame::Whole(end) = frame::split(sent, Limits::default()) {
                     sent = &sent[end..];
                 }
-                // The pipe holds all that one turn sends, so that no message is cut.
+                // The pipe holds the output of one turn, so no message is cut.
                 assert!(sent.is_empty() || n == buffer.len(), "{}", sent.escape_ascii());
             }
             if !again {
@@ -160,7 +160,7 @@ impl World {
         }
     }
 
-    /// A frame whose header is mostly right, with fields as they come.
+    /// Returns a frame with a mostly valid header and arbitrary fields.
     fn message(&self, input: &mut Input<'_>) -> Vec<u8> {
         let begin_string = self.settings.begin_string;
         let msg_type = TYPES[usize::from(input.byte()) % TYPES.len()];
@@ -194,7 +194,7 @@ impl World {
             fields.push(1);
         }
         frame.raw(&fields);
-        // Fields that no writer takes are given up.
+        // Fields that the writer refuses are dropped.
         if frame.finish().is_err() {
             out.clear();
         }

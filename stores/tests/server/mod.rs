@@ -1,5 +1,5 @@
-//! Real servers, each for one test: in a directory of its own, reached by a socket in it, gone with
-//! the value.
+//! Real servers, one per test: each in its own directory with its own socket, stopped when the
+//! value is dropped.
 
 use std::fs::{self, File};
 use std::os::unix::fs::chown;
@@ -20,10 +20,10 @@ pub trait Server: Send + Sync {
     /// Cuts every connection.
     fn cut(&self);
 
-    /// The process of the server, or the first of them.
+    /// Returns the process id of the server's first process.
     fn process(&self) -> u32;
 
-    /// Stops the server where it is, or lets it go on.
+    /// Suspends or resumes the server's processes.
     fn signal(&self, signal: &str) {
         for process in family(self.process()) {
             let process = process.to_string();
@@ -32,14 +32,14 @@ pub trait Server: Send + Sync {
         }
     }
 
-    /// A session that nobody has opened yet.
+    /// Returns the name of a session that was never opened.
     fn fresh_name(&self) -> String {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         format!("FIX.4.4:VENUE->CLIENT{}", NEXT.fetch_add(1, Ordering::Relaxed))
     }
 }
 
-/// A process and its children.
+/// Returns a process and its children.
 fn family(first: u32) -> Vec<u32> {
     let mut all = vec![first];
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -47,7 +47,7 @@ fn family(first: u32) -> Vec<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // Behind the name, which may hold anything: state, parent.
+        // The state and the parent follow the name, which may contain anything.
         let behind = stat.rsplit(')').next().unwrap_or_default();
         let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
         if parent == Some(first) {
@@ -94,7 +94,7 @@ impl Postgres {
         let mut command = Command::new(self.bin.join(program));
         command.args(arguments).current_dir(self.dir.path());
         command.stdin(Stdio::null()).stdout(Stdio::null());
-        // It refuses to run as root.
+        // PostgreSQL refuses to run as root.
         if let Some((user, group)) = postgres_user() {
             command.uid(user).gid(group);
         }
@@ -129,14 +129,14 @@ impl Drop for Postgres {
     }
 }
 
-/// Debian has the server's programs apart from the path, in a directory for each version.
+/// Debian installs the server's programs outside the path, in a directory for each version.
 fn postgres_bin() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|version| version.path().join("bin")).max();
     newest.filter(|bin| bin.join("pg_ctl").exists()).unwrap_or_default()
 }
 
-/// The user and group that run the server, if the test runs as root.
+/// Returns the user and group for the server, if the test runs as root.
 fn postgres_user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| {
         let output = Command::new("id").args(arguments).output().unwrap();

@@ -1,6 +1,6 @@
-//! A browser by WebDriver: Chromium, driven by chromedriver.
+//! A browser controlled by WebDriver: Chromium with chromedriver.
 //!
-//! The protocol is JSON over HTTP, and these are the few commands of it that the test needs.
+//! The protocol is JSON over HTTP. This module has only the commands that the test needs.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 use super::pictures;
 
-/// How long the page may take until something has come about.
+/// Time limit for an expected change of the page, in milliseconds.
 const LONG_MS: u64 = 30_000;
 /// The name of an element in the protocol.
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
-/// Keys that are no characters.
+/// Keys without a character.
 pub(super) mod key {
     pub(crate) const ENTER: &str = "\u{e007}";
     pub(crate) const ESCAPE: &str = "\u{e00c}";
@@ -53,7 +53,7 @@ impl Browser {
             .http_status_as_error(false);
         let agent = config.build().into();
         let mut browser = Self { driver, agent, session: format!("http://127.0.0.1:{port}") };
-        // It runs as root in containers, where Chromium has no sandbox, and with little /dev/shm.
+        // Containers run it as root, where Chromium has no sandbox and little /dev/shm.
         let mut args = vec!["--no-sandbox", "--disable-dev-shm-usage", "--window-size=1200,900"];
         if !is_shown {
             args.push("--headless=new");
@@ -98,20 +98,20 @@ impl Browser {
         }
     }
 
-    /// Opens an address, without what was open before.
+    /// Opens an address in a fresh page.
     pub(super) fn open(&self, url: &str) -> Result<(), String> {
-        // Another address behind the # alone would load nothing.
+        // Navigating to another fragment of the same page would load nothing.
         self.ask("POST", "/url", Some(&json!({ "url": "about:blank" })))?;
         self.ask("POST", "/url", Some(&json!({ "url": url }))).map(drop)
     }
 
-    /// The value of a script that returns one.
+    /// Runs a script and returns its value.
     pub(super) fn run(&self, script: &str) -> Result<Value, String> {
         let body = json!({ "script": script, "args": [] });
         self.ask("POST", "/execute/sync", Some(&body))
     }
 
-    /// Runs a script that calls `done` with its value.
+    /// Runs an asynchronous script, which passes its value to `done`.
     pub(super) fn later(&self, script: &str) -> Result<Value, String> {
         let script = format!("const done = arguments[arguments.length - 1];\n{script}");
         self.ask("POST", "/execute/async", Some(&json!({ "script": script, "args": [] })))
@@ -139,7 +139,7 @@ impl Browser {
         Err(format!("{said}: {what}\nthe page says: {}", page.as_str().unwrap_or_default()))
     }
 
-    /// Waits until the page has this text somewhere.
+    /// Waits until the page contains this text.
     pub(super) fn text(&self, text: &str) -> Result<(), String> {
         self.until(&format!("document.body.innerText.includes({})", json!(text)))
     }
@@ -152,7 +152,7 @@ impl Browser {
         Ok(id.to_owned())
     }
 
-    /// Clicks as a person with a mouse does: what lies under something else is an error.
+    /// Clicks as a mouse user does: clicking a covered element is an error.
     pub(super) fn click(&self, css: &str) -> Result<(), String> {
         let element = self.element(css)?;
         let clicked = self.ask("POST", &format!("/element/{element}/click"), None);
@@ -175,7 +175,7 @@ impl Browser {
         self.click("[data-pressed]")
     }
 
-    /// Writes into a field, in place of what is there.
+    /// Replaces the text of a field.
     pub(super) fn write(&self, css: &str, text: &str) -> Result<(), String> {
         let element = self.element(css)?;
         self.ask("POST", &format!("/element/{element}/clear"), None)?;
@@ -183,7 +183,7 @@ impl Browser {
         self.ask("POST", &format!("/element/{element}/value"), Some(&body)).map(drop)
     }
 
-    /// Chooses in a list, as the keyboard would.
+    /// Selects a list entry, as the keyboard does.
     pub(super) fn choose(&self, css: &str, value: &str) -> Result<(), String> {
         self.element(css)?;
         let script = format!(
@@ -196,7 +196,7 @@ impl Browser {
         self.run(&script).map(drop)
     }
 
-    /// Types on the keyboard, wherever the focus is.
+    /// Types on the keyboard at the current focus.
     pub(super) fn keys(&self, keys: &str) -> Result<(), String> {
         let actions: Vec<_> = keys
             .chars()
@@ -206,13 +206,13 @@ impl Browser {
         self.ask("POST", "/actions", Some(&json!({ "actions": [source] }))).map(drop)
     }
 
-    /// A command of Chromium's own protocol.
+    /// Sends a command of Chromium's own protocol.
     fn chromium(&self, command: &str, params: &Value) -> Result<Value, String> {
         let body = json!({ "cmd": command, "params": params });
         self.ask("POST", "/goog/cdp/execute", Some(&body))
     }
 
-    /// The size of the page, and its colours: `light` or `dark`.
+    /// Sets the page size and the color scheme: `light` or `dark`.
     pub(super) fn shape(&self, width: u32, height: u32, colours: &str) -> Result<(), String> {
         let size = json!({ "width": width, "height": height, "deviceScaleFactor": 1,
             "mobile": false });
@@ -222,7 +222,7 @@ impl Browser {
         Ok(())
     }
 
-    /// Saves what is seen as `target/console/NAME.png`.
+    /// Saves a screenshot as `target/console/NAME.png`.
     pub(super) fn picture(&self, name: &str) -> Result<(), String> {
         let picture = self.ask("GET", "/screenshot", None)?;
         let picture = STANDARD.decode(picture.as_str().unwrap_or_default());
@@ -231,13 +231,13 @@ impl Browser {
         fs::write(&path, picture).map_err(|error| format!("{}: {error}", path.display()))
     }
 
-    /// Forgets who is logged in.
+    /// Deletes the login.
     pub(super) fn forget(&self) -> Result<(), String> {
         self.ask("DELETE", "/cookie", None).map(drop)
     }
 
-    /// That the browser has refused nothing, and no script has failed. Answers with a status of
-    /// refusal are no complaint.
+    /// Checks that the browser has reported no violation and no failed script. Answers with an
+    /// error status are allowed.
     pub(super) fn has_no_complaint(&self) -> Result<(), String> {
         let log = self.ask("POST", "/se/log", Some(&json!({ "type": "browser" })))?;
         let all = log.as_array().map_or(&[][..], Vec::as_slice).iter();
@@ -252,14 +252,14 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It closes the browser too.
+        // This closes the browser, too.
         let _ = self.ask("DELETE", "", None);
         let _ = self.driver.kill();
         let _ = self.driver.wait();
     }
 }
 
-/// The port that chromedriver has chosen.
+/// Returns the port that chromedriver has chosen.
 fn port(driver: &mut Child) -> Result<u16, String> {
     let output = driver.stdout.take().ok_or("chromedriver has no output")?;
     let mut lines = BufReader::new(output).lines().map_while(Result::ok);
@@ -267,7 +267,7 @@ fn port(driver: &mut Child) -> Result<u16, String> {
         let (_, port) = line.rsplit_once("started successfully on port ")?;
         port.trim_end_matches('.').parse().ok()
     });
-    // It ends with chromedriver.
+    // The thread ends with chromedriver.
     std::thread::spawn(move || lines.for_each(drop));
     port.ok_or_else(|| "chromedriver does not say its port".to_owned())
 }

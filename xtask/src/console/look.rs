@@ -1,4 +1,4 @@
-//! The pages that an operator reads: messages, orders, events, the audit; and the look of all
+//! The pages that an operator reads (messages, orders, events, audit), and the appearance of all
 //! pages.
 
 use super::Stage;
@@ -21,13 +21,13 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     }
     browser.text("7 not kept")?;
     browser.picture("messages")?;
-    // As they come.
+    // In the order of arrival.
     browser.open(&of_session(stage, "FIRM0001", "/messages"))?;
     browser.until("document.querySelectorAll('tr.message').length > 4")?;
     let newest = "document.querySelector('tr.message').textContent";
     browser.run(&format!("window.newest = {newest}"))?;
     browser.until(&format!("{newest} !== window.newest"))?;
-    // A search by each of its fields.
+    // A search by each field.
     let only = |wanted: &str| {
         let all = "[...document.querySelectorAll('tr.message')]";
         browser.until(&format!("{all}.length > 0 && {all}.every((row) => {wanted})"))
@@ -49,7 +49,7 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     browser.write("[name=text]", "for the desk")?;
     browser.press("Search")?;
     only("row.textContent.includes('NewOrderSingle(D)')")?;
-    // One message, with its group.
+    // One message with its group.
     browser.click("tr.message")?;
     browser.until(
         "document.querySelector('.one-message .tree').innerText.includes('NoPartyIDs (2)')",
@@ -57,7 +57,7 @@ pub(super) fn messages(stage: &Stage<'_>) -> Checked {
     browser.until("document.querySelector('.one-message .raw').innerText.includes('448=DESK7')")?;
     browser.picture("message")?;
     browser.press("Close")?;
-    // A session without a store says so.
+    // The page reports that this session has no store.
     browser.open(&of_session(stage, "LINE", "/messages?order=NONE"))?;
     browser.text("0 messages")?;
     GOOD
@@ -90,7 +90,7 @@ pub(super) fn events(stage: &Stage<'_>) -> Checked {
     browser.click(".tabs a:last-child")?;
     browser.until("document.querySelector('#event-session').value.includes('FIRM0004')")?;
     browser.until("document.querySelectorAll('.events li').length > 0")?;
-    // One that comes while the page is open.
+    // A message that arrives while the page is open.
     browser.run(
         "window.asked = (async () => {
            const me = await (await fetch('/api/me')).json();
@@ -101,7 +101,7 @@ pub(super) fn events(stage: &Stage<'_>) -> Checked {
     )?;
     browser.until("document.querySelector('.events li').textContent.includes('operated')")?;
     browser.until("document.querySelector('.events li').textContent.includes('what=heartbeat')")?;
-    // Below the event stands what `transfix codes` prints.
+    // Below the event is the output of `transfix codes`.
     browser.until(
         "document.querySelector('.events .remedy').textContent.startsWith('2704 Operated')",
     )?;
@@ -150,7 +150,7 @@ pub(super) fn others(stage: &Stage<'_>) -> Checked {
 pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "administrator", &of_session(stage, "FIRM0002", ""))?;
-    // The audit has something to show.
+    // Produces an audit line.
     browser.press("Send Heartbeat(0)")?;
     browser.text("Done: Send Heartbeat(0)")?;
     let base = &stage.desk.url;
@@ -171,7 +171,7 @@ pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
             for (name, url, ready) in &pages {
                 browser.open(url)?;
                 browser.until(ready)?;
-                // Rates and curves have come.
+                // Rates and curves are visible now.
                 browser.later("setTimeout(done, 1500)")?;
                 browser.picture(&format!("{name}-{width}-{colours}"))?;
                 check(stage, &format!("{name} at {width}"))?;
@@ -182,7 +182,7 @@ pub(super) fn pictures(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// That the page is no wider than the window, and that each control has a name.
+/// Checks that the page fits into the window, and that each control has a name.
 fn check(stage: &Stage<'_>, place: &str) -> Result<(), String> {
     let browser = stage.browser;
     let wide = browser.run(

@@ -1,16 +1,16 @@
-//! 2,000 sessions: whether the table stays fluent.
+//! Checks that the table stays responsive with 2,000 sessions.
 
 use serde_json::Value;
 
 use super::Stage;
 use super::operate::enter;
 
-/// The longest that the page may be busy at once, in milliseconds.
+/// Longest task of the page, in milliseconds.
 const TASK_MS_MAX: f64 = 200.0;
-/// The most rows in the page.
+/// Highest number of rows in the page.
 const ROWS_MAX: u64 = 60;
 
-/// Scrolls for ten seconds while answers come, and notes each picture and each long task.
+/// Scrolls for ten seconds while answers arrive, and records each frame and each long task.
 const SCROLL: &str = "
 const grid = document.querySelector('.grid');
 const tasks = [], frames = [];
@@ -71,7 +71,7 @@ pub(super) fn sessions(stage: &Stage<'_>) -> Result<String, String> {
     if number("polls") < 3.0 {
         return Err(format!("the server was not asked meanwhile{said}"));
     }
-    // The filter takes what is typed at once.
+    // The filter reacts to typing at once.
     browser.write("#filter", "firm1999")?;
     browser.until("document.querySelector('.count').textContent.startsWith('1 of 2,006')")?;
     browser.write("#filter", " \u{e003}")?;

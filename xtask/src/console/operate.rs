@@ -1,4 +1,4 @@
-//! The actions of an operator: the operator logs in, looks for a session, acts, and is refused.
+//! Operator actions: log-in, search for a session, actions, and refusals.
 
 use serde_json::json;
 
@@ -13,12 +13,12 @@ const GOOD: Checked = Ok(String::new());
 /// A row of the table of sessions that is seen.
 const ROWS: &str = "[...document.querySelectorAll('.grid-body .grid-row:not([hidden])')]";
 
-/// The address of a page of this session.
+/// Returns the address of a page of this session.
 pub(super) fn of_session(stage: &Stage<'_>, name: &str, rest: &str) -> String {
     format!("{}/#/session/FIX.4.4%3AVENUE-%3E{name}{rest}", stage.desk.url)
 }
 
-/// Logs in as this user, and opens the address.
+/// Logs in as this user and opens the address.
 pub(super) fn enter(stage: &Stage<'_>, user: &str, url: &str) -> Result<(), String> {
     let browser = stage.browser;
     browser.open(&stage.desk.url)?;
@@ -56,7 +56,7 @@ pub(super) fn table(stage: &Stage<'_>) -> Checked {
     let browser = stage.browser;
     enter(stage, "operator", &format!("{}/#/sessions", stage.desk.url))?;
     browser.until("document.querySelector('.count').textContent.includes('46 of 46')")?;
-    // FULL fails once it has taken what its store holds.
+    // FULL fails when its store is full.
     browser.until(&format!("{}.includes('VENUE->FULL')", first()))?;
     browser.text("⚠ store failed")?;
     browser.text("Username(553) or Password(554) is wrong")?;
@@ -83,12 +83,13 @@ pub(super) fn table(stage: &Stage<'_>) -> Checked {
     browser.click("[data-sort=id]")?;
     browser.until(&format!("{}.includes('VENUE->SECURE')", first()))?;
     browser.click("[data-sort=problem]")?;
-    // Rates come from the second answer on.
+    // Rates are shown from the second answer on.
     browser.until(&format!("{ROWS}.some((row) => /[1-9]/.test(row.children[4].textContent))"))?;
     GOOD
 }
 
-/// The text of the upper row: the one that stands highest, whatever its place in the page.
+/// Returns a script for the text of the topmost visible row, independent of the order in the
+/// document.
 fn first() -> String {
     format!(
         "{ROWS}.sort((a, b) => a.getBoundingClientRect().top - b.getBoundingClientRect().top)[0]
@@ -120,14 +121,14 @@ pub(super) fn hostile_text(stage: &Stage<'_>) -> Checked {
     browser.text("VENUE->LEFT")?;
     browser.open(&of_session(stage, "LINE", "/messages?msg_type=B"))?;
     browser.text("58=<b>bold</b>")?;
-    // The browser itself forbids to make HTML of text.
+    // The browser itself forbids turning text into HTML.
     let tried = "try { document.body.innerHTML = '<img src=x>'; return 'done'; } \
                  catch (error) { return error.name; }";
     match browser.run(tried)?.as_str() {
         Some("TypeError") => {}
         other => return Err(format!("innerHTML is not forbidden: {other:?}")),
     }
-    // It has said so in its log, which is read here.
+    // This reads the violation that the browser has logged.
     let _ = browser.has_no_complaint();
     GOOD
 }
@@ -154,7 +155,7 @@ pub(super) fn actions(stage: &Stage<'_>) -> Checked {
     browser.text("TestRequest(1)")?;
     browser.open(&of_session(stage, "FIRM0003", "/messages?text=lunch"))?;
     browser.text("58=lunch")?;
-    // An initiator goes to another destination, and back.
+    // The initiator switches to another destination and back.
     browser.open(&of_session(stage, "BROKER", ""))?;
     browser.until("document.querySelectorAll('.destinations li').length === 2")?;
     browser.click(".destinations li:first-child button")?;
@@ -202,7 +203,7 @@ pub(super) fn refused(stage: &Stage<'_>) -> Checked {
     GOOD
 }
 
-/// Which of the actions of a session are off for this user.
+/// Returns the session actions that are disabled for this user.
 fn off(browser: &Browser) -> Result<(u64, u64), String> {
     browser.until("document.querySelector('[data-action=send]')")?;
     let count = |rest: &str| {
@@ -294,7 +295,7 @@ pub(super) fn keyboard(stage: &Stage<'_>) -> Checked {
     browser.until("document.activeElement.name === 'id'")?;
     browser.keys(key::ENTER)?;
     browser.text("Done: Send TestRequest(1)")?;
-    // The dialog gives the focus back to its button.
+    // Closing the dialog returns the focus to its button.
     browser.until("document.activeElement.dataset.action === 'test_request'")?;
     browser.keys(key::ESCAPE)?;
     browser.until("location.hash === '#/sessions'")?;

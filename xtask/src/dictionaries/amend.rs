@@ -1,26 +1,26 @@
-//! Amendments: rules that the published files leave out, or give in a form that no program can use.
+//! Amendments: rules that the published files omit, or state in a form that programs cannot use.
 //!
-//! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason; one that changes
-//! nothing is an error, so that the list stays true when the sources change.
+//! Invariants: each amendment is one entry of [`AMENDMENTS`] with its reason. An amendment that
+//! changes nothing is an error, so the list stays true when the sources change.
 
 use transfix_dictionary::{Code, DataType, Draft, DraftKind, DraftMember, Field};
 
 enum Change {
-    /// The field takes values beside its codes.
+    /// The fields accept values beside their codes.
     Open(&'static [u32]),
-    /// Any value will do: the codes are no closed list.
+    /// Any value is accepted: the codes are not a closed list.
     NoCodes(&'static [u32]),
-    /// The field has these codes too.
+    /// The field also has these codes.
     AddCodes(u32, &'static [(&'static str, &'static str)]),
-    /// The fields are of this type.
+    /// The fields have this type.
     Type(&'static [u32], DataType),
     /// The component requires the field.
     Require { component: &'static str, tag: u32 },
     /// Each of the components requires its group.
     RequireGroups(&'static [&'static str]),
-    /// The file includes the extension packs up to this one, and does not say so.
+    /// The file includes the extension packs up to this one without stating so.
     Pack(u32),
-    /// The group in the component may hold the field too, right after the other member.
+    /// The group in the component may also contain the field, right after the other member.
     AddToGroup { component: &'static str, tag: u32, after: After },
 }
 
@@ -35,24 +35,24 @@ use Change::{AddCodes, AddToGroup, NoCodes, Open, Pack, Require, RequireGroups, 
 const UP_TO_50SP1: &[&str] = &["FIX40", "FIX41", "FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1"];
 
 const AMENDMENTS: &[(&[&str], Change)] = &[
-    // IOIShares, IOIQty: a quantity, or one of the codes S, M, L. The layout of the QuickFIX
-    // family has no word for the quantity.
+    // IOIShares, IOIQty: a quantity, or one of the codes S, M, L. The QuickFIX file format cannot
+    // express the quantity.
     (UP_TO_50SP1, Open(&[27])),
     // SettlType: from 5.0 on a tenor (D5, M3) beside the codes.
     (&["FIX50", "FIX50SP1"], Open(&[63])),
     // DistribPaymentMethod, PaymentMethod: numbers from 1000 on are agreed by the parties.
     (&["FIX44"], Open(&[477, 492])),
-    // 4.0 and 4.1 publish shares as int, their counterparties send 100.00: as 4.2 has it.
+    // 4.0 and 4.1 publish shares as int, but counterparties send 100.00: use the type of 4.2.
     (&["FIX40", "FIX41"], Type(&[14, 32, 38, 53, 80, 84, 110, 111, 134, 135], DataType::Qty)),
     (&["FIX41"], Type(&[151, 210], DataType::Qty)),
     // ExecInst: several instructions separated by blanks in all versions.
     (&["FIX40", "FIX41"], Type(&[18], DataType::MultipleStringValue)),
     // Symbol: published as required in Instrument; `[N/A]` where there is none.
     (&["FIX43", "FIX44"], Require { component: "Instrument", tag: 55 }),
-    // OrdRejReason: a code only the standard's own file has.
+    // OrdRejReason: a code that only the standard's own file has.
     (&["FIX44"], AddCodes(103, &[("12", "SURVEILLANCE_OPTION")])),
-    // ClearingFeeIndicator and OrigOrdModTime: members only the standard's own file has; a right
-    // message would be rejected without them.
+    // ClearingFeeIndicator and OrigOrdModTime: members that only the standard's own file has.
+    // Without them a correct message would be rejected.
     (
         &["FIX44"],
         AddToGroup {
@@ -67,8 +67,8 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
     ),
     // The newest field of the file, SelfMatchPreventionInstruction(2964), came with this pack.
     (&["FIX50SP2"], Pack(280)),
-    // The file requires these components where they must be, but has lost the flag of their
-    // groups; 5.0 SP1 and FIX Latest, before and after it, require them.
+    // The file requires these components, but has lost the required flag of their groups. 5.0 SP1
+    // and FIX Latest, before and after it, require the groups.
     (
         &["FIX50SP2"],
         RequireGroups(&[
@@ -113,14 +113,15 @@ const AMENDMENTS: &[(&[&str], Change)] = &[
             "TargetParties",
         ]),
     ),
-    // RefMsgType: names what a counterparty sent or takes, its own message types too.
+    // RefMsgType: names any message type that a counterparty sends or accepts, including its own
+    // types.
     (&["FIXT11", "FIXLatest"], NoCodes(&[372])),
     (&["FIXLatest"], NoCodes(&[1619])),
     // MsgType: the session layer's file lists its own messages only.
     (&["FIXT11"], NoCodes(&[35])),
 ];
 
-/// Brings a draft of that version in line with what the standard means.
+/// Amends a draft of this version to what the standard means.
 ///
 /// # Errors
 /// If an amendment has nothing to change.
@@ -133,7 +134,8 @@ pub(crate) fn amend(draft: &mut Draft, version: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Opens the fields of `draft` that are open in `other`, which says so where `draft` can't.
+/// Opens the fields of `draft` that are open in `other`, if the file format of `draft` cannot
+/// express this.
 pub(crate) fn open_as(draft: &mut Draft, other: &Draft) {
     let open = |tag: u32| other.fields.iter().any(|field| field.tag == tag && field.open);
     for field in draft.fields.iter_mut().filter(|field| !field.codes.is_empty()) {
@@ -142,7 +144,7 @@ pub(crate) fn open_as(draft: &mut Draft, other: &Draft) {
 }
 
 impl Change {
-    /// Makes the change; whether it changed everything it names.
+    /// Applies the amendment. Returns true if everything that it names was changed.
     fn apply(&self, draft: &mut Draft) -> bool {
         match self {
             Open(tags) => each_field(draft, tags, |f| !std::mem::replace(&mut f.open, true)),
@@ -191,7 +193,7 @@ impl std::fmt::Debug for Change {
     }
 }
 
-/// Changes each of the fields; whether all are there and all changed.
+/// Changes each of the fields. Returns true if all exist and all changed.
 fn each_field(draft: &mut Draft, tags: &[u32], change: impl Fn(&mut Field) -> bool) -> bool {
     tags.iter().all(|tag| draft.fields.iter_mut().find(|f| f.tag == *tag).is_some_and(&change))
 }

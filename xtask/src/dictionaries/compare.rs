@@ -1,15 +1,14 @@
-//! Where two dictionaries of one version disagree.
+//! Finds differences between two dictionaries of one version.
 //!
-//! Members are compared with components dissolved, as they matter on the wire: tag, place in the
-//! nesting, whether required, and in groups the order, which counts there. Names of codes are not
-//! compared.
+//! Members are compared as on the wire, with components dissolved: tag, nesting, required or not,
+//! and the order within groups. Names of codes are not compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use transfix_dictionary::{Dictionary, Field, Flat, Member, Message};
 
-/// One difference: what is compared, and what the believed and the other source say.
+/// One difference: its subject, the authoritative value, and the other value.
 pub(crate) struct Difference {
     area: Area,
     what: String,
@@ -49,7 +48,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// How many differences there are of each kind.
+/// Returns the number of differences of each kind.
 pub(crate) fn count(differences: &[Difference]) -> String {
     let mut counts = BTreeMap::new();
     for difference in differences {
@@ -60,7 +59,7 @@ pub(crate) fn count(differences: &[Difference]) -> String {
     if counts.is_empty() { "nothing".to_owned() } else { counts.join(", ") }
 }
 
-/// All differences between two dictionaries.
+/// Returns all differences between two dictionaries.
 pub(crate) fn differences(believed: &Dictionary, other: &Dictionary) -> Vec<Difference> {
     let mut found = Found { believed, other, differences: Vec::new() };
     found.fields();
@@ -159,7 +158,7 @@ impl Found<'_> {
     }
 }
 
-/// The codes that the first field has and the second hasn't.
+/// Returns the codes that only the first field has.
 fn codes_only_of<'f>(field: &'f Field, other: &Field) -> Vec<&'f str> {
     let only = field.codes.iter().filter(|code| other.code(&code.value).is_none());
     let mut only: Vec<&str> = only.map(|code| code.value.as_str()).collect();
@@ -171,12 +170,12 @@ fn said(believed: &str, other: &str) -> (String, String) {
     (believed.to_owned(), other.to_owned())
 }
 
-/// The members of a message by their place in the nesting.
+/// The members of a message by their path in the nesting.
 #[derive(Default)]
 struct Paths {
-    /// True if the member of that path is required.
+    /// True if the member of this path is required.
     required: BTreeMap<String, bool>,
-    /// The order of the entries' fields in the group of that path.
+    /// The order of the fields in an entry of the group of this path.
     orders: BTreeMap<String, Vec<u32>>,
 }
 

@@ -1,7 +1,7 @@
-//! The conditional requirements in the standard's descriptions of the fields: conditions.txt, which
-//! names the source of each rule.
+//! The conditional requirements in the standard's field descriptions. conditions.txt names the
+//! source of each rule.
 //!
-//! Invariant: each rule adds something to each version and message that it names.
+//! Invariant: each rule adds a condition to each version and message that it names.
 
 use transfix_dictionary::{Draft, DraftConditional, DraftKind, DraftMember};
 
@@ -10,20 +10,20 @@ const TEXT: &str = include_str!("conditions.txt");
 /// A field that is required under a condition.
 struct Rule {
     versions: Vec<&'static str>,
-    /// By MsgType(35); if empty, each message that may have the fields outside of groups.
+    /// The messages by MsgType(35). Empty: all messages that may have the fields outside groups.
     messages: Vec<&'static str>,
-    /// The group whose entries are meant.
+    /// The group to whose entries the rule applies.
     group: Option<&'static str>,
     field: &'static str,
     when: String,
-    /// The words of the standard.
+    /// The text of the standard.
     says: String,
 }
 
-/// The rules, in the order of the file.
+/// Returns the rules, in the order of the file.
 ///
 /// # Errors
-/// If a line is none of the three that a rule has.
+/// If a line is not one of the three lines of a rule.
 fn rules() -> Result<Vec<Rule>, String> {
     let mut rules: Vec<Rule> = Vec::new();
     for line in TEXT.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
@@ -46,10 +46,10 @@ fn rules() -> Result<Vec<Rule>, String> {
     }
 }
 
-/// Writes the rules of that version into its messages.
+/// Adds the rules of this version to its messages.
 ///
 /// # Errors
-/// If a rule names a message, group or field that is not there, or one that is required anyway.
+/// If a rule names a missing message, group or field, or a field that is required anyway.
 pub(super) fn add(draft: &mut Draft, version: &str) -> Result<(), String> {
     for rule in rules()?.iter().filter(|rule| rule.versions.contains(&version)) {
         let added = rule.add(draft)?;
@@ -61,7 +61,7 @@ pub(super) fn add(draft: &mut Draft, version: &str) -> Result<(), String> {
 }
 
 impl Rule {
-    /// Reads the first line of a rule.
+    /// Parses the first line of a rule.
     fn of(line: &'static str) -> Option<Self> {
         let [versions, messages, field] = line.split(" | ").collect::<Vec<_>>().try_into().ok()?;
         let (group, field) = match field.split_once('/') {
@@ -87,7 +87,7 @@ impl Rule {
         tags.all(|tag| levels.into_iter().any(|members| is_in(members, tag)))
     }
 
-    /// Adds the rule where it belongs; to how many messages.
+    /// Adds the rule to its messages. Returns the number of messages.
     fn add(&self, draft: &mut Draft) -> Result<usize, String> {
         let tag = tag_of(draft, self.field)?;
         let group = self.group.map(|name| tag_of(draft, name)).transpose()?;
@@ -108,7 +108,7 @@ impl Rule {
             draft.messages[at].conditions.push(DraftConditional {
                 tag,
                 group,
-                // These quotes need no escape in the file.
+                // Double quotes need no escape in the file.
                 when: self.when.replace('\'', "\""),
                 says: self.says.clone(),
                 line: 0,
@@ -123,7 +123,8 @@ fn tag_of(draft: &Draft, name: &str) -> Result<u32, String> {
     field.map(|field| field.tag).ok_or_else(|| format!("no field is called '{name}'"))
 }
 
-/// Returns true if the member is required, if it is there outside of groups; `all` are so far.
+/// Returns `Some(true)` if the member is required, or `None` if it does not exist outside groups.
+/// `all` is true while all enclosing components are required.
 fn member_of(draft: &Draft, members: &[DraftMember], tag: u32, all: bool) -> Option<bool> {
     members.iter().find_map(|member| {
         let required = all && member.required;
@@ -135,7 +136,7 @@ fn member_of(draft: &Draft, members: &[DraftMember], tag: u32, all: bool) -> Opt
     })
 }
 
-/// The members of the group's entry, if the group is there outside of others.
+/// Returns the members of an entry, if the group is not inside another group.
 fn entry_of<'d>(
     draft: &'d Draft,
     members: &'d [DraftMember],

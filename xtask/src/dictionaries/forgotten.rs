@@ -1,17 +1,17 @@
-//! Requirements that a version seems to have forgotten.
+//! Finds requirements that a version seems to have forgotten.
 //!
-//! Two signs: the version before and the one after require it, or a required component holds
-//! nothing that must be there. The list [`RIGHT`] names places that are right in spite of a sign,
-//! each with its reason.
+//! A sign is one of two: the versions before and after require the member, or a required component
+//! contains no required member. The list [`RIGHT`] names correct places in spite of a sign, each
+//! with its reason.
 //!
-//! Invariant: a sign that is not in `RIGHT` is an error, and so is an entry without a sign, so that
-//! the list stays true when sources or amendments change.
+//! Invariant: a sign outside `RIGHT` is an error, and so is an entry without a sign, so the list
+//! stays true when sources or amendments change.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use transfix_dictionary::{Dictionary, Flat, Member, MemberKind};
 
-/// Required components that hold nothing that must be there, and rightly so.
+/// Required components that correctly contain no required member.
 const RIGHT: &[(&[&str], &str, &str)] = &[
     (
         &["FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2", "FIXLatest"],
@@ -70,10 +70,10 @@ const RIGHT: &[(&[&str], &str, &str)] = &[
     ),
 ];
 
-/// Fails if a version seems to have forgotten to require something; the versions in their order.
+/// Checks the versions, given in order, for forgotten requirements.
 ///
 /// # Errors
-/// One line for each place, and for each entry of [`RIGHT`] that no place needs.
+/// One line for each place, and for each unneeded entry of [`RIGHT`].
 pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
     let mut wrong = between(versions);
     wrong.extend(hollow(versions, RIGHT));
@@ -86,8 +86,7 @@ pub(super) fn check(versions: &[(&str, &Dictionary)]) -> Result<(), String> {
     ))
 }
 
-/// Returns the members that the version before and the version after require, and this version does
-/// not.
+/// Returns the members that the versions before and after require, and this version does not.
 fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
     let versions: Vec<_> = versions.iter().filter(|(_, known)| is_of_applications(known)).collect();
     let required: Vec<_> = versions.iter().map(|(_, known)| places(known)).collect();
@@ -112,15 +111,16 @@ fn between(versions: &[(&str, &Dictionary)]) -> Vec<String> {
     wrong
 }
 
-/// FIXT 1.1 has the session layer only: it stands in no row of versions.
+/// Returns true for versions with application messages. FIXT 1.1 has only the session layer, so it
+/// is not part of the sequence.
 fn is_of_applications(dictionary: &Dictionary) -> bool {
     dictionary.message("D").is_some()
 }
 
-/// MsgType(35) and the tags of the groups around, the field's own last.
+/// MsgType(35), and the tags from the outermost group to the field itself.
 type Place = (String, Vec<u32>);
 
-/// Each place of a dictionary, and whether something is required there.
+/// Returns each place of a dictionary, with true if its member is required.
 fn places(dictionary: &Dictionary) -> BTreeMap<Place, bool> {
     fn walk(places: &mut BTreeMap<Place, bool>, members: &[Member], parent: &Place) {
         for member in Flat::of(members) {
@@ -139,7 +139,7 @@ fn places(dictionary: &Dictionary) -> BTreeMap<Place, bool> {
     places
 }
 
-/// Required components that hold nothing that must be there, but for those that are `right`.
+/// Returns required components without a required member, except those in `right`.
 fn hollow(
     versions: &[(&str, &Dictionary)],
     right: &[(&'static [&'static str], &'static str, &str)],
@@ -195,7 +195,7 @@ fn hollow_in<'d>(
 mod tests {
     use super::*;
 
-    /// A version whose NewOrderSingle(D) has a component with a group.
+    /// Returns a version whose NewOrderSingle(D) has a component with a group.
     fn version(component: char, group: char) -> Dictionary {
         let text = format!(
             "<fix major='4' minor='4'><messages><message name='NewOrderSingle' msgtype='D'>\

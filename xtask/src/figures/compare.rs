@@ -1,4 +1,4 @@
-//! The blocks of COMPARE.md: the records by engine, and where another engine is ahead.
+//! The blocks of COMPARE.md: records by engine, and figures in which another engine is ahead.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::Records;
 use super::scenarios::{NOT_MEASURABLE, measurable, without_place};
 use super::tables::{COLUMNS, PEERS, number};
 
-/// The acceptors of other engines in a run.
+/// Returns the acceptors of other engines in a run.
 fn acceptors(run: &Value) -> impl Iterator<Item = &Value> {
     let series = run["series"].as_array().into_iter().flatten();
     series.filter(|series| series["kind"] == "peer-acceptor")
@@ -40,7 +40,7 @@ pub(super) fn ahead(records: &Records) -> Option<String> {
                             .push(format!("{scenario} `{configuration}`, {field}: {name} {said}."));
                     }
                 }
-                // A tenth is what runs differ by.
+                // Differences below a tenth are noise.
                 if cpu(series)? * 10 < cpu(ours)? * 9 {
                     let us = cpu(series)? as f64 / 1e3;
                     spares.push(format!("{name} {us:.1}"));
@@ -117,7 +117,7 @@ fn throughput(record: &Value) -> Option<Vec<String>> {
                 ("paced", "cpu_ns_per_order", "CPU ns an order at the steady pace", false),
             ] {
                 let figure = |engine: &str| side(engine)[load][field].as_f64();
-                // One that was not run is ahead in nothing.
+                // An engine that was not run cannot be ahead.
                 let (Some(theirs), Some(ours)) = (figure("quickfix"), figure("transfix")) else {
                     continue;
                 };

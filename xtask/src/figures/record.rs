@@ -1,5 +1,5 @@
-//! Measures anew and records it: one small file for each benchmark, with the day, the machine, and
-//! the command that repeats it.
+//! Measures and records the results: one small file for each benchmark, with day, machine, and the
+//! command to repeat it.
 
 mod taken;
 
@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use super::{USAGE, path, read};
 use crate::{Outcome, root};
 
-/// A benchmark that prints JSON, an object a line.
+/// A benchmark that prints one JSON object per line.
 struct Scenario {
     name: &'static str,
     /// The arguments of `transfix bench`.
     args: &'static [&'static str],
-    /// More of it for a short run, in which the machine's moments show.
+    /// Additional arguments for a short run, which is noisier.
     short: &'static [&'static str],
-    /// Selects the recorded part of the output.
+    /// Extracts the recorded part of the output.
     taken: fn(&[Value]) -> Option<Value>,
 }
 
@@ -55,7 +55,7 @@ const SCENARIOS: [Scenario; 5] = [
     },
 ];
 
-/// The runs of S1, in order; those of the fastest configuration have peers.
+/// The runs of S1, in order; `true` marks the runs of the fastest configuration, which have peers.
 const LATENCY: [(&str, bool); 6] = [
     ("optimized-hard-spin", true),
     ("optimized-hard-spin", true),
@@ -65,14 +65,14 @@ const LATENCY: [(&str, bool); 6] = [
     ("balanced", false),
 ];
 
-/// The steps after a record.
+/// The steps to do after a record.
 const KEEP: &str =
     "look at the floors: where they are far from those of other runs, the machine was
 disturbed, and `git checkout bench/results` takes the old records back;
 `cargo xtask docs` writes the pages";
 
-/// Records those benchmarks, or `all`. A benchmark that fails takes nothing from the others: each
-/// result is saved as soon as it is measured.
+/// Records the named benchmarks, or `all`. Each result is saved as soon as it is measured, so a
+/// failing benchmark does not lose the others.
 pub(super) fn run(names: &[&str], short: bool) -> Outcome {
     let known: Vec<&str> =
         ["latency", "codec"].into_iter().chain(SCENARIOS.iter().map(|s| s.name)).collect();
@@ -82,7 +82,7 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
         _ => return Err(USAGE.to_owned()),
     };
     fs::create_dir_all(root().join("target/bench-out")).map_err(|error| error.to_string())?;
-    // The load of other programs: later on the benchmarks themselves would add to the load.
+    // The load of other programs is read now, because later the benchmarks add to the load.
     let load = load();
     let (mut recorded, mut failed) = (Vec::new(), Vec::new());
     for name in names {
@@ -103,7 +103,7 @@ pub(super) fn run(names: &[&str], short: bool) -> Outcome {
     }
 }
 
-/// Runs cargo from the root; what it wrote to the standard output.
+/// Runs cargo from the root. Returns its standard output.
 fn cargo(args: &[&str]) -> Result<String, String> {
     let program = std::env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
     let output = Command::new(program).args(args).current_dir(root()).output();
@@ -114,7 +114,7 @@ fn cargo(args: &[&str]) -> Result<String, String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Runs `transfix bench`; the objects that it printed.
+/// Runs `transfix bench`. Returns the printed objects.
 fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
     let program = ["run", "--quiet", "--profile", "dist", "-p", "transfix-bench", "--"];
     let printed = cargo(&[&program, args, &["--json"]].concat())?;
@@ -122,7 +122,7 @@ fn bench(args: &[&str]) -> Result<Vec<Value>, String> {
     objects.collect::<Result<_, _>>().map_err(|error| error.to_string())
 }
 
-/// A record as people read it.
+/// Returns a record in readable form.
 pub(crate) fn text(record: &Value) -> String {
     taken::text(record, 0)
 }
@@ -134,25 +134,25 @@ fn save(name: &str, record: &Value) -> Outcome {
     Ok(format!("recorded in {path}"))
 }
 
-/// The first line that a program prints.
+/// Returns the first line that a program prints.
 fn line_of(program: &str, args: &[&str]) -> Result<String, String> {
     let output = Command::new(program).args(args).output();
     let output = output.map_err(|error| format!("{program}: {error}"))?;
     Ok(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
 }
 
-/// The day, in UTC, as the system names it.
+/// Returns the day in UTC, in the system's format.
 fn today() -> Result<String, String> {
     line_of("date", &["-u", "+%Y-%m-%d"])
 }
 
-/// How many programs wanted a CPU in the last minute, before the benchmark began.
+/// Returns the load average of the last minute, before the benchmark.
 fn load() -> String {
     let load = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     load.split(' ').next().unwrap_or_default().to_owned()
 }
 
-/// `machine` of a run in words.
+/// Returns `machine` of a run in words.
 fn machine(said: &Value) -> Option<String> {
     let cpu_info = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let kind = if cpu_info.contains("hypervisor") { "virtual machine" } else { "machine" };
@@ -161,7 +161,7 @@ fn machine(said: &Value) -> Option<String> {
     Some(format!("{kind} of {cpus} cores, {model}, kernel {}", kernel.join(".")))
 }
 
-/// The newest version of an engine that `cargo xtask peers build` has built.
+/// Returns the newest version of an engine that `cargo xtask peers build` has built.
 fn version(engine: &str) -> Option<String> {
     let list = fs::read_to_string(root().join("target/peers/acceptors.json")).ok()?;
     let list: Value = serde_json::from_str(&list).ok()?;
@@ -169,7 +169,7 @@ fn version(engine: &str) -> Option<String> {
     listed["version"].as_str().map(|version| format!("{engine} {version}"))
 }
 
-/// Runs a scenario, and keeps what its tables show.
+/// Runs a scenario, and records the figures of its tables.
 fn scenario(name: &str, short: bool, load: &str) -> Outcome {
     let scenario = SCENARIOS.iter().find(|scenario| scenario.name == name).ok_or(USAGE)?;
     let mut args = scenario.args.to_vec();
@@ -216,8 +216,8 @@ fn latency(short: bool, load: &str) -> Outcome {
     save("latency", &record)
 }
 
-/// Runs the operations of the codec, those on the messages of S2b too. The results of other
-/// commands stay as they are.
+/// Runs the codec operations, including those on the messages of S2b. Results of other commands are
+/// kept.
 fn codec(load: &str) -> Outcome {
     let text = cargo(&["bench", "--quiet", "-p", "transfix-bench", "--bench", "codec"])?;
     let mut saved = Vec::new();

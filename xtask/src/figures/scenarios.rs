@@ -1,10 +1,10 @@
-//! The blocks of the scenarios that `transfix bench` runs: records as tables of Markdown.
+//! The blocks of the scenarios of `transfix bench`: records as Markdown tables.
 
 use serde_json::Value;
 
 use super::tables::{number, recorded, repeated, us};
 
-/// `1.27 (1.23–1.53)`: how many times, and where that lies with 95 % confidence.
+/// Returns a ratio with its 95 % confidence interval: `1.27 (1.23–1.53)`.
 pub(super) fn ratio(ratio: &Value, field: &str) -> Option<String> {
     let between = &ratio[format!("{field}_between")];
     let (low, high) = (between[0].as_f64()?, between[1].as_f64()?);
@@ -90,7 +90,7 @@ fn trip(series: &Value) -> Option<String> {
     Some(format!("| {name} | {} |\n", cells.join(" | ")))
 }
 
-/// The rows of S3.
+/// Returns the rows of S3.
 pub(super) fn router(record: &Value) -> Option<String> {
     let runs = &record["runs"];
     let mut text = recorded(record)? + &repeated(record)?;
@@ -143,7 +143,7 @@ pub(super) fn router(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The least and the most of a figure over the runs.
+/// Returns the minimum and maximum of a figure over the runs.
 fn range(
     runs: &[Value],
     figure: impl Fn(&Value) -> Option<f64>,
@@ -159,7 +159,7 @@ fn range(
     })
 }
 
-/// The runs of S2b.
+/// Returns the runs of S2b.
 pub(super) fn hftest(record: &Value) -> Option<String> {
     let runs = record["runs"].as_array()?;
     let first = runs.first()?;
@@ -193,7 +193,7 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     let memory = |side: &str| range(runs, |run| run[side]["memory_mib"].as_f64(), 0);
     let (client, server) = (memory("client")?, memory("server")?);
     text += &format!("| memory at most, MiB | {client} | {server} | | 16 GB asked for | |");
-    // Older programs had no rounds.
+    // Records of older programs have no rounds.
     for run in runs.iter().filter(|run| run["all"].is_object()) {
         text += "\n";
         text += &hftest_rounds(run)?;
@@ -201,7 +201,7 @@ pub(super) fn hftest(record: &Value) -> Option<String> {
     Some(text)
 }
 
-/// Formats the ratios of a run's rounds of S2b, with their certainty.
+/// Formats the ratios of a run's rounds of S2b, with their confidence.
 fn hftest_rounds(run: &Value) -> Option<String> {
     let (all, rounds) = (&run["all"], &run["rounds"]);
     let ratio = |ratio: &Value| {
@@ -234,7 +234,7 @@ fn hftest_rounds(run: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The sides of the throughput: key, name.
+/// The sides of the throughput: key and name.
 const SIDES: [(&str, &str); 5] = [
     ("floor", "floor"),
     ("transfix-file", "**Transfix, file store**"),
@@ -243,7 +243,7 @@ const SIDES: [(&str, &str); 5] = [
     ("quickfix-memory", "QuickFIX C++, memory store"),
 ];
 
-/// A table of the throughput: a row a side, a column a number of sessions.
+/// Returns a table of the throughput: one row per side, one column per number of sessions.
 fn by_sessions(
     runs: &[Value],
     what: &str,
@@ -266,7 +266,7 @@ fn orders_per_s(side: &Value) -> Option<String> {
     number(&Value::from((side["full"]["orders_per_s"].as_f64()? / 1e3).round() as u64 * 1_000))
 }
 
-/// All of the throughput.
+/// Returns all of the throughput.
 pub(super) fn throughput(record: &Value) -> Option<String> {
     let runs = record["runs"]["runs"].as_array()?;
     let mut text = recorded(record)? + &repeated(record)?;
@@ -300,7 +300,7 @@ pub(super) fn throughput(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// A reason without its note on the output of the run, which no page shows.
+/// Returns a reason without its reference to the run's output, which no page shows.
 pub(super) fn without_place(reason: &str) -> &str {
     reason.strip_suffix("; its error is above").unwrap_or(reason)
 }

@@ -1,8 +1,8 @@
-//! The blocks: records as tables of Markdown.
+//! The blocks: records as Markdown tables.
 
 use serde_json::Value;
 
-/// The peers of the round trip: key, words of the long table, words of the short one.
+/// The peers of the round trip: key, text of the long table, text of the short table.
 pub(super) const PEERS: [(&str, &str, &str); 4] = [
     ("quickfix-cpp-polling-validation-on", "QuickFIX C++, polling, validation", "spinning too"),
     ("quickfix-cpp-polling-validation-off", "QuickFIX C++, polling, no validation", ""),
@@ -20,19 +20,19 @@ pub(super) const COLUMNS: [(&str, &str); 6] = [
     ("p99.9", "p999_ns"),
 ];
 
-/// Where and when it was recorded.
+/// Returns the machine and the day of a record.
 pub(super) fn recorded(record: &Value) -> Option<String> {
     let text = |key: &str| record[key].as_str();
     Some(format!("Recorded {}: {}; {}.\n", text("recorded")?, text("machine")?, text("software")?))
 }
 
-/// How it is repeated, and how busy the machine was.
+/// Returns the command that repeats a record, and the load of the machine.
 pub(super) fn repeated(record: &Value) -> Option<String> {
     let (command, load) = (record["command"].as_str()?, record["load_before"].as_str()?);
     Some(format!("`{command}`; load of the machine before: {load}.\n"))
 }
 
-/// Microseconds with one decimal.
+/// Returns microseconds with one decimal.
 pub(super) fn us(figures: &Value, field: &str) -> Option<String> {
     Some(format!("{:.1}", figures[field].as_u64()? as f64 / 1000.0))
 }
@@ -41,7 +41,8 @@ fn ratio(figures: &Value, floor: &Value, field: &str) -> Option<f64> {
     Some(figures[field].as_u64()? as f64 / floor[field].as_u64()?.max(1) as f64)
 }
 
-/// As the program shows it: nothing on top of a socket is faster than the socket.
+/// Formats a ratio as the program does. A ratio below 1 is noise, because nothing on top of a
+/// socket is faster than the socket.
 fn shown_ratio(ratio: f64) -> String {
     if ratio < 1.0 { "noise".to_owned() } else { format!("{ratio:.2}") }
 }
@@ -108,7 +109,7 @@ pub(super) fn latency(record: &Value) -> Option<String> {
     Some(text)
 }
 
-/// The middle one of the runs that have peers.
+/// Returns the median run with peers.
 pub(super) fn latency_in_short(record: &Value) -> Option<String> {
     let runs = record["runs"].as_array()?;
     let with_peers = |run: &&Value| run["peers"].as_object().is_some_and(|peers| !peers.is_empty());
@@ -130,7 +131,7 @@ pub(super) fn latency_in_short(record: &Value) -> Option<String> {
     Some(text + "\n" + recorded(record)?.trim_end())
 }
 
-/// `1,273`, or `7.5`.
+/// Formats a number as `1,273` or `7.5`.
 pub(super) fn number(value: &Value) -> Option<String> {
     let Some(whole) = value.as_u64() else { return Some(format!("{:.1}", value.as_f64()?)) };
     let digits = whole.to_string();
@@ -144,7 +145,7 @@ pub(super) fn number(value: &Value) -> Option<String> {
     Some(text)
 }
 
-/// How many times faster, as `1/18.8`.
+/// Returns the speed-up as `1/18.8`.
 fn times(ours: &Value, peer: &Value) -> Option<String> {
     let ratio = peer.as_f64()? / ours.as_f64()?;
     Some(if ratio < 20.0 { format!("1/{ratio:.1}") } else { format!("1/{ratio:.0}") })
@@ -157,7 +158,7 @@ const CODECS: [(&str, &str); 4] = [
     ("ironfix", "ironfix"),
 ];
 
-/// All operations of the codec.
+/// Returns all operations of the codec.
 pub(super) fn codec(record: &Value) -> Option<String> {
     let rows = record["rows"].as_array()?;
     let named = |name: &str| rows.iter().find(|row| row["operation"] == name);
@@ -178,7 +179,7 @@ pub(super) fn codec(record: &Value) -> Option<String> {
                 None => String::new(),
             });
         }
-        // Variants of one operation are compared with what the peers do there.
+        // Variants of one operation are compared with the peers' version of that operation.
         let base = match row["operation"].as_str()? {
             "decode-avx2" | "decode-sse2" => named("decode")?,
             "typed-encode" => named("build-encode")?,
@@ -195,7 +196,7 @@ pub(super) fn codec(record: &Value) -> Option<String> {
     Some(text.trim_end().to_owned())
 }
 
-/// The codec's operations on the messages of S2b, with the ratio to each peer.
+/// Returns the codec's operations on the messages of S2b, with the ratio to each peer.
 pub(super) fn hftest_codec(record: &Value) -> Option<String> {
     let peers = CODECS.map(|(_, name)| name).join(" | ");
     let mut text = recorded(record)? + &repeated(record)?;
@@ -220,7 +221,7 @@ pub(super) fn turn(count: u64) -> String {
     format!("All validation on: {count} instructions (with AVX2, as callgrind has no AVX-512).")
 }
 
-/// Where the instructions of a turn are spent, by function.
+/// Returns the distribution of a turn's instructions over functions.
 pub(super) fn profile(record: &Value) -> Option<String> {
     let rows = record["functions"].as_array()?;
     let lines = record["lines"].as_u64()?;

@@ -2,7 +2,8 @@
 //! honest counterparties share.
 //!
 //! Checks after each attack: a health probe and an operator are answered, over HTTP and over FIX.
-//! The sessions of the shared address log on without a wait. Guesses keep no memory.
+//! The sessions of the shared address log on without a wait. Password guesses leave no memory
+//! allocated.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
@@ -13,13 +14,13 @@ use super::line::{Line, PATIENCE};
 use super::server::{PASSWORD, SESSIONS};
 use super::{Attack, Field, On, Outcome, on};
 
-/// Where the attackers of the administration are, beside the machine's own address.
+/// Address of the attackers of the administration, beside the machine's own address.
 const ELSEWHERE: [u8; 4] = [127, 0, 0, 3];
 const HERE: [u8; 4] = [127, 0, 0, 1];
-/// More memory than this is not what one check of a password takes, in KiB.
+/// Upper bound for the memory of one password check, in KiB.
 const GUESSING_KIB: u64 = 24 << 10;
 
-/// A connection from this address of the machine.
+/// Connects from this address of the machine.
 fn connect_from(from: [u8; 4], to: &str) -> Outcome<TcpStream> {
     let failed = |error: std::io::Error| format!("{to}: {error}");
     let address: SocketAddr = to.parse().map_err(|_| format!("{to} is no address"))?;
@@ -32,7 +33,7 @@ fn connect_from(from: [u8; 4], to: &str) -> Outcome<TcpStream> {
     Ok(socket)
 }
 
-/// The status of an answer; 0 if there is none.
+/// Returns the status of an answer, or 0 without an answer.
 fn status(socket: &mut TcpStream) -> u16 {
     let mut bytes = Vec::new();
     // A connection that is cut has no answer.
@@ -49,7 +50,7 @@ fn asks(from: [u8; 4], to: &str, head: &str, body: &str) -> Outcome<u16> {
         "{head} HTTP/1.1\r\nHost: {to}\r\nConnection: close\r\nContent-Type: application/json\r\n\
          Content-Length: {length}\r\n\r\n{body}"
     );
-    // It may be refused before all of it is written.
+    // The server may refuse the request before all bytes are written.
     let _ = socket.write_all(request.as_bytes());
     Ok(status(&mut socket))
 }
@@ -59,7 +60,8 @@ fn login(name: &str, password: &str) -> String {
 }
 
 impl Field<'_> {
-    /// A health probe and operators are served, from elsewhere and from the machine itself.
+    /// Checks that a health probe and operators are served, from another address and from the
+    /// machine itself.
     fn is_administered(&self) -> Outcome<()> {
         for from in [ELSEWHERE, HERE, [127, 0, 0, 9]] {
             for path in ["GET /health/live", "GET /health/ready"] {
@@ -87,7 +89,7 @@ impl Field<'_> {
         line.hears("SessionsListData").map(drop)
     }
 
-    /// This user comes in from there.
+    /// Checks that this user can log in from there.
     fn logs_in(&self, name: &str, from: [u8; 4]) -> Outcome<()> {
         match asks(from, self.admin, "POST /api/login", &login(name, PASSWORD))? {
             200 => Ok(()),
@@ -96,7 +98,7 @@ impl Field<'_> {
     }
 }
 
-/// Many connections that say this, from two addresses.
+/// Opens many connections from two addresses, which send these bytes.
 fn crowd(name: &str, says: impl Fn(usize) -> Vec<u8> + Sync + 'static) -> Attack {
     let expects = "probes and operators are answered meanwhile";
     on(On::Plain, &format!("administration/{name}"), expects, move |field| {
@@ -104,7 +106,7 @@ fn crowd(name: &str, says: impl Fn(usize) -> Vec<u8> + Sync + 'static) -> Attack
         for n in 0..400 {
             let from = if n % 2 == 0 { ELSEWHERE } else { HERE };
             let mut socket = connect_from(from, field.admin)?;
-            // It may have made room for another one already.
+            // The server may have closed this connection to make room.
             let _ = socket.set_nonblocking(true);
             let _ = socket.write_all(&says(n));
             held.push(socket);
@@ -167,7 +169,7 @@ fn http() -> Vec<Attack> {
     ]
 }
 
-/// Guesses of passwords, which others must not pay for.
+/// Returns password guesses, which must not affect others.
 fn guesses() -> Vec<Attack> {
     vec![
         on(On::Plain, "guessing/another-user-behind-the-address", "others log in", |field| {
@@ -207,7 +209,7 @@ fn guesses() -> Vec<Attack> {
             let before = field.memory_kib()?;
             for round in 0..2 {
                 let mut lines = Vec::new();
-                // Few addresses: each may have lines of its own in the log.
+                // Few addresses, because each may have its own log lines.
                 for n in 0..100 {
                     let socket = connect_from([127, 0, 2, n % 3], field.plain)?;
                     let mut line = Line::over(socket, "HASHED")?;
@@ -279,7 +281,7 @@ fn fix() -> Vec<Attack> {
     ]
 }
 
-/// Honest counterparties behind the address of a stranger.
+/// Honest counterparties behind a stranger's address.
 fn shared() -> Vec<Attack> {
     vec![on(On::Plain, "shared-address/unknown-names", "its sessions log on at once", |field| {
         for n in 0..40 {

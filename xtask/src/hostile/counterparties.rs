@@ -1,4 +1,4 @@
-//! The attacks of a counterparty that has logged on and lies.
+//! Attacks of a hostile counterparty that has logged on.
 
 use std::thread;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use super::Outcome;
 use super::line::{framed, utc};
 use super::{Attack, Field, On, attack, on};
 
-/// One message behind a logon, and what must be heard of it: MsgType(35) and some field of the
-/// answer. With `!` the connection ends behind it; `.` is nothing at all. Else the session goes on.
-/// A message with a number of its own says it: a SequenceReset(4) that is rejected uses none.
+/// One message after a logon, and the expected reaction: MsgType(35) and some field of the answer.
+/// `!`: the connection ends afterwards. `.`: no answer. Otherwise the session continues. A message
+/// with an explicit number includes it, because a rejected SequenceReset(4) consumes none.
 const ONE: &[(&str, &str, &str, &str)] = &[
     ("number-zero", "0", "34=0|", "!"),
     ("number-negative", "0", "34=-1|", "!"),
@@ -101,7 +101,7 @@ const ONE: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// A type that is far longer than any.
+/// A type far longer than any valid one.
 const LONG_TYPE: &str = "\
     X23456789X123456789X123456789X123456789X123456789X123456789X123456789X123456789\
     X23456789X123456789X123456789X123456789X123456789X123456789X123456789X123456789\
@@ -138,7 +138,7 @@ fn one(field: &Field, (msg_type, fields): (&str, &str), expected: &str) -> Outco
         "." => line.lives(),
         answer => {
             let said = line.hears(&format!("|{answer}"))?;
-            // These reasons end the session by the standard.
+            // By the standard, these reasons end the session.
             match ["|373=9|", "|373=10|"].iter().any(|reason| said.contains(reason)) {
                 true => line.is_shut().map(drop),
                 false if answer == "35=2|" => Ok(()),
@@ -216,7 +216,7 @@ fn bulks() -> Vec<Attack> {
     ]
 }
 
-/// Numbers that go to and fro.
+/// Attacks that move sequence numbers back and forth.
 fn numbers() -> Vec<Attack> {
     let lives = "all of it dealt with, and the session goes on";
     vec![
@@ -257,14 +257,14 @@ fn numbers() -> Vec<Attack> {
                 bytes.extend(line.message("2", "7=1|16=0|"));
             }
             line.turn_deaf();
-            // The server stops reading when it has too much to write, and then this ends too.
+            // A server with too much to write stops reading; then this write ends too.
             line.raw(&bytes);
             field.probe()
         }),
     ]
 }
 
-/// How it goes.
+/// Attacks by the way a connection ends.
 fn ends() -> Vec<Attack> {
     vec![
         attack("counterparty/goes-in-the-middle-of-a-message", "it can come back", |field| {
@@ -319,7 +319,7 @@ fn ends() -> Vec<Attack> {
             line.hears("|35=1|")?;
             line.is_shut().map(drop)
         }),
-        // `openssl s_client` does not close one half.
+        // `openssl s_client` cannot close one direction.
         on(On::Plain, "counterparty/half-closed", "closed", |field| {
             let mut line = field.liar()?;
             line.end();

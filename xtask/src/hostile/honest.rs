@@ -1,4 +1,4 @@
-//! The honest counterparty, which trades while others attack: each order is answered, in order.
+//! The honest counterparty, which trades during the attacks: each order is answered, in order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 use super::line::Line;
 use super::{Machine, Outcome, stay};
 
-/// An order each so often.
+/// Interval between two orders.
 const PACE: Duration = Duration::from_millis(4);
 
-/// A trade that goes on until it is stopped.
+/// A trade that continues until stopped.
 pub(super) struct Honest {
     stop: Arc<AtomicBool>,
     slice: Arc<AtomicUsize>,
@@ -27,7 +27,7 @@ impl Honest {
         let (address, (sender, logged_on)) = (address.to_owned(), channel());
         let thread = thread::spawn(move || {
             stay(Machine::OfHonest)?;
-            // It trades by itself, without the way of bytes through another program.
+            // The trade uses its own socket, without another program in between.
             let mut line = Line::plain(&address, "HONEST")?;
             line.log_on("141=Y|")?;
             let _ = sender.send(());
@@ -36,22 +36,22 @@ impl Honest {
         let honest = Self { stop, slice, thread };
         match logged_on.recv() {
             Ok(()) => Ok(honest),
-            // The thread has ended, and says why.
+            // The thread has ended and reports the reason.
             Err(_) => honest.stop().and(Err("honest: no logon".to_owned())),
         }
     }
 
-    /// Orders from now on belong to this slice of the run.
+    /// Assigns later orders to this slice of the run.
     pub(super) fn slice(&self, slice: usize) {
         self.slice.store(slice, Ordering::Relaxed);
     }
 
-    /// Returns true if it still trades.
+    /// Returns true if the trade is still running.
     pub(super) fn goes_on(&self) -> bool {
         !self.thread.is_finished()
     }
 
-    /// Ends the trade. Returns how long each answer has taken, with its slice.
+    /// Ends the trade. Returns the time of each answer, with its slice.
     pub(super) fn stop(self) -> Outcome<Vec<(usize, Duration)>> {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().map_err(|_| "the honest client has panicked".to_owned())?
@@ -68,7 +68,7 @@ fn trade(
     while !stop.load(Ordering::Relaxed) {
         let (at, begin) = (slice.load(Ordering::Relaxed), Instant::now());
         id += 1;
-        // Each second order takes what the one before has left.
+        // Every second order fills the rest of the previous one.
         let side = 1 + (id + 1) % 2;
         let order = format!("11=h{id}|55=EU|54={side}|60=20260101-00:00:00|38=1|40=2|44=30|");
         line.say("D", &order);

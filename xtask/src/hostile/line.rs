@@ -1,6 +1,6 @@
-//! A connection of an enemy, plain or through TLS.
+//! An attacker's connection, plain or over TLS.
 //!
-//! TLS is spoken by `openssl s_client`, so that the other side is nobody of ours.
+//! `openssl s_client` provides TLS, so the peer is independent of our code.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::Outcome;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 /// One connection.
 pub(super) struct Line {
@@ -21,12 +21,12 @@ pub(super) struct Line {
     socket: Option<TcpStream>,
     child: Option<Child>,
     pieces: Receiver<Vec<u8>>,
-    /// True if nothing more is read.
+    /// True if the connection no longer reads.
     is_deaf: Arc<AtomicBool>,
     /// Received bytes that no step has taken yet.
     heard: Vec<u8>,
     is_closed: bool,
-    /// SenderCompID(49) of what it says.
+    /// SenderCompID(49) of its messages.
     pub(super) name: String,
     pub(super) next_num_out: u64,
 }
@@ -37,7 +37,7 @@ impl Line {
         Self::over(TcpStream::connect(address).map_err(failed)?, name)
     }
 
-    /// Over a connection that is there.
+    /// Wraps an established connection.
     pub(super) fn over(socket: TcpStream, name: &str) -> Outcome<Self> {
         let failed = |error: std::io::Error| format!("{name}: {error}");
         socket.set_nodelay(true).map_err(failed)?;
@@ -72,7 +72,7 @@ impl Line {
         let (sender, pieces) = channel();
         let is_deaf = Arc::<AtomicBool>::default();
         let of_reader = Arc::clone(&is_deaf);
-        // It ends with the connection.
+        // The thread ends with the connection.
         thread::spawn(move || {
             let mut buffer = vec![0; 64 << 10];
             while let Ok(n @ 1..) = reader.read(&mut buffer) {
@@ -97,33 +97,33 @@ impl Line {
         }
     }
 
-    /// Sends any bytes. Bytes are lost if the connection is closed or nobody reads.
+    /// Sends any bytes. Bytes are lost if the connection is closed or not read.
     pub(super) fn raw(&mut self, bytes: &[u8]) -> bool {
         let Some(writer) = &mut self.writer else { return false };
         writer.write_all(bytes).and_then(|()| writer.flush()).is_ok()
     }
 
-    /// Reads nothing more, but for what has just come.
+    /// Stops reading, except for bytes that have just arrived.
     pub(super) fn turn_deaf(&self) {
         self.is_deaf.store(true, Ordering::Relaxed);
     }
 
-    /// Sends nothing more.
+    /// Shuts down sending.
     pub(super) fn end(&mut self) {
         self.writer = None;
         if let Some(socket) = &self.socket {
-            // It may be closed already.
+            // The connection may be closed already.
             let _ = socket.shutdown(Shutdown::Write);
         }
     }
 
-    /// Sends a message with the next number, and what of `fields` the header has itself.
+    /// Sends a message with the next number. Header fields in `fields` replace the defaults.
     pub(super) fn say(&mut self, msg_type: &str, fields: &str) -> bool {
         let bytes = self.message(msg_type, fields);
         self.raw(&bytes)
     }
 
-    /// The message that [`Line::say`] sends.
+    /// Returns the message that [`Line::say`] sends.
     pub(super) fn message(&mut self, msg_type: &str, fields: &str) -> Vec<u8> {
         let has = |tag: &str| fields.split('|').any(|field| field.starts_with(tag));
         let mut header = format!("35={msg_type}|");
@@ -149,7 +149,7 @@ impl Line {
         self.hears("35=A|").map(drop)
     }
 
-    /// Takes what comes until there is this text in it. Returns all of it.
+    /// Reads until this text arrives. Returns everything read.
     pub(super) fn hears(&mut self, wanted: &str) -> Outcome<String> {
         let until = Instant::now() + PATIENCE;
         let wanted_bytes = wanted.replace('|', "\x01").into_bytes();
@@ -166,7 +166,7 @@ impl Line {
         }
     }
 
-    /// Waits until it has closed. Returns what it has said before.
+    /// Waits until the server closes. Returns the bytes received before.
     pub(super) fn is_shut(&mut self) -> Outcome<String> {
         let until = Instant::now() + PATIENCE;
         while self.take(until.saturating_duration_since(Instant::now())) {}
@@ -176,7 +176,7 @@ impl Line {
         }
     }
 
-    /// Waits until it has closed, without a word.
+    /// Waits until the server closes without sending anything.
     pub(super) fn is_shut_silently(&mut self) -> Outcome<()> {
         match &*self.is_shut()? {
             "" => Ok(()),
@@ -184,14 +184,14 @@ impl Line {
         }
     }
 
-    /// The session answers a TestRequest(1), so it lives.
+    /// Checks that the session answers a TestRequest(1).
     pub(super) fn lives(&mut self) -> Outcome<()> {
         let id = format!("112=alive{}|", self.next_num_out);
         self.say("1", &id);
         self.hears(&format!("|{id}")).map(drop)
     }
 
-    /// Takes one piece; returns whether there was one.
+    /// Reads one piece. Returns false if none arrived.
     fn take(&mut self, wait: Duration) -> bool {
         match self.pieces.recv_timeout(wait) {
             Ok(piece) => self.heard.extend_from_slice(&piece),
@@ -218,24 +218,24 @@ impl Drop for Line {
     }
 }
 
-/// A whole message of what stands between BodyLength(9) and CheckSum(10).
+/// Returns a whole message around the text between BodyLength(9) and CheckSum(10).
 pub(super) fn framed(begin_string: &str, body: &str) -> Vec<u8> {
     let body = body.replace('|', "\x01");
     with_sum(format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes())
 }
 
-/// These bytes, with the CheckSum(10) of them behind.
+/// Returns these bytes followed by their CheckSum(10).
 pub(super) fn with_sum(mut bytes: Vec<u8>) -> Vec<u8> {
     let sum = bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>() % 256;
     bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
     bytes
 }
 
-/// SendingTime(52) of this moment.
+/// Returns the current time as SendingTime(52).
 pub(super) fn utc() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let (days, second) = (since.as_secs() / 86_400, since.as_secs() % 86_400);
-    // Howard Hinnant's days to civil dates.
+    // Howard Hinnant's algorithm from days to civil dates.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
@@ -247,7 +247,7 @@ pub(super) fn utc() -> String {
     format!("{year:04}{month:02}{day:02}-{h:02}:{m:02}:{s:02}.{:03}", since.subsec_millis())
 }
 
-/// Returns true if the last of it is the end of a message.
+/// Returns true if the bytes end with a whole message.
 fn is_whole(heard: &[u8]) -> bool {
     heard
         .strip_suffix(b"\x01")
@@ -255,12 +255,12 @@ fn is_whole(heard: &[u8]) -> bool {
 }
 
 fn shown(bytes: &[u8]) -> String {
-    // The first message has a delimiter before its first field too, as it were.
+    // A leading delimiter lets searches treat the first field like the others.
     let text = String::from_utf8_lossy(bytes).replace('\x01', "|");
     if text.is_empty() { text } else { format!("|{text}") }
 }
 
-/// The end of a text that may be long.
+/// Returns the end of a possibly long text.
 fn tail(text: &str) -> String {
     let start = text.len().saturating_sub(300);
     let start = (start..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(start);

@@ -1,4 +1,4 @@
-//! The server under attack: `transfix serve`, as its users run it.
+//! The server under attack: `transfix serve`, as users run it.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write as _};
@@ -10,39 +10,39 @@ use std::time::Duration;
 
 use super::Outcome;
 
-/// The sessions: BeginString(8) and VENUE are the same for all.
+/// The counterparties. BeginString(8) and VENUE are the same for all.
 pub(super) const SESSIONS: [&str; 5] = ["HONEST", "LIAR", "PROBE", "LOCKED", "HASHED"];
 /// The password of all users, and of the session HASHED.
 pub(super) const PASSWORD: &str = "correct horse battery";
-/// People who administer it.
+/// Users of the administration.
 const USERS: [&str; 4] = ["anna", "bert", "carl", "dora"];
 
-/// The process, and where it listens.
+/// The process and its addresses.
 pub(super) struct Server {
     child: Child,
     pub(super) place: Place,
 }
 
-/// Where a server is found.
+/// The addresses of a server.
 #[derive(Clone, Default)]
 pub(super) struct Place {
     pub(super) plain: String,
     pub(super) tls: String,
-    /// Where its administration listens, over HTTP and over FIX.
+    /// Addresses of the administration, over HTTP and over FIX.
     pub(super) admin: String,
     pub(super) fix_admin: String,
-    /// That of an operator.
+    /// Token of an operator.
     pub(super) token: String,
-    /// The number of the process.
+    /// Process id.
     pub(super) process: u32,
-    /// The file of its log.
+    /// Path of the log file.
     pub(super) log: PathBuf,
 }
 
-/// The system's figures for the process.
+/// Resource usage, as reported by the system.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Usage {
-    /// Without files that are mapped: stores grow with what they keep.
+    /// Memory without mapped files, because stores grow with their contents.
     pub(super) memory_kib: u64,
     pub(super) descriptors: usize,
     pub(super) threads: u64,
@@ -60,7 +60,7 @@ impl Server {
             role = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"VENUE\"\n\
             logon_timeout_ms = 1000\nlogout_timeout_ms = 1000\n";
         settings += &format!("store_dir = \"{}\"\n", dir.join("store").display());
-        // Sessions at one address share a listener: the two of them need two.
+        // Sessions at one address share a listener, so plain and TLS need two addresses.
         for (host, mark, tls) in [("127.0.0.1", "", ""), ("127.0.0.2", "T", TLS)] {
             for name in SESSIONS {
                 settings += &format!(
@@ -89,12 +89,12 @@ impl Server {
         let (sender, lines) = channel();
         thread::spawn(move || {
             let lines = BufReader::new(stdout).lines().map_while(Result::ok);
-            // The thread reads later output too, so that the server never waits for its reader.
+            // The thread keeps reading later output, so the server never waits for its reader.
             lines.for_each(|line| drop(sender.send(line)));
         });
         let place = Place { token, log, process: child.id(), ..Place::default() };
         let mut server = Self { child, place };
-        // It says last where it is administered over FIX.
+        // The last line has the address of the administration over FIX.
         while server.place.fix_admin.is_empty() {
             let line = lines.recv_timeout(Duration::from_secs(20));
             let line = line.map_err(|_| format!("it does not listen: {}", server.last_lines()))?;
@@ -105,7 +105,7 @@ impl Server {
                 address.clone_into(&mut server.place.fix_admin);
             }
             let Some(said) = line.strip_prefix("listening at ") else { continue };
-            // Behind an address with TLS stands that it has it.
+            // The text after an address marks TLS.
             let address = said.split(' ').next().unwrap_or_default();
             let Place { plain, tls, .. } = &mut server.place;
             address.clone_into(if address.starts_with("127.0.0.2") { tls } else { plain });
@@ -140,7 +140,7 @@ impl Server {
     }
 }
 
-/// A file that somebody writes.
+/// Returns the text of a file that another process writes.
 pub(super) fn text_of(file: &Path) -> String {
     let text = fs::read(file).unwrap_or_default();
     String::from_utf8_lossy(&text).into_owned()
@@ -169,7 +169,7 @@ impl Drop for Server {
     }
 }
 
-/// Makes the file of users. Returns the token of an operator.
+/// Creates the file of users. Returns an operator's token.
 fn users(program: &Path, dir: &Path) -> Outcome<String> {
     let file = dir.join("users.toml");
     for name in USERS {
@@ -181,7 +181,7 @@ fn users(program: &Path, dir: &Path) -> Outcome<String> {
     Ok(said(Command::new(program).args(add).arg(&file))?.trim().to_owned())
 }
 
-/// The key of a session whose password is known by its hash.
+/// Returns the settings key with the hash of a session's password.
 fn hash(program: &Path) -> Outcome<String> {
     let hash = said(Command::new(program).arg("password"))?;
     let hash = hash.lines().find(|line| line.starts_with("$argon2")).ok_or("no hash")?;
@@ -193,7 +193,7 @@ fn said(command: &mut Command) -> Outcome<String> {
     let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().map_err(|error| error.to_string())?;
     if let Some(mut stdin) = child.stdin.take() {
-        // One that asks for nothing may have ended.
+        // A program that asks for nothing may have ended.
         let _ = writeln!(stdin, "{PASSWORD}");
     }
     let output = child.wait_with_output().map_err(|error| error.to_string())?;
@@ -205,7 +205,7 @@ fn said(command: &mut Command) -> Outcome<String> {
 
 const TLS: &str = "tls = { certificate = \"DIR/own.pem\", key = \"DIR/own.key\" }\n";
 
-/// A certificate that its owner has signed.
+/// Creates a self-signed certificate.
 fn certificate(dir: &Path) -> Outcome<()> {
     let made = Command::new("openssl")
         .args(["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"])

@@ -1,8 +1,8 @@
-//! `cargo xtask instructions hostile`: what bytes that are made to cost much may cost at most.
+//! `cargo xtask instructions hostile`: limits the cost of hostile input.
 //!
-//! Invariant: no counterparty, and no long file of settings, can make the work grow faster than its
-//! bytes. Each shape is taken in
-//! two sizes; it fails if a byte costs more than its bound, or more in the larger size.
+//! Invariant: no counterparty and no long settings file can make the work grow faster than its
+//! bytes. Each shape runs in two sizes. A shape fails if a byte exceeds its limit, or costs more in
+//! the larger size.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -10,10 +10,10 @@ use std::path::Path;
 use super::collected;
 use crate::Outcome;
 
-/// How much longer the larger input of a shape is.
+/// Size of the larger input relative to the smaller one.
 const LARGER: u64 = 4;
-/// The limit for the cost of a byte of the larger input, in percent of its cost in the smaller
-/// input. Work that grows with the square of the bytes has 400.
+/// Limit for the cost per byte of the larger input, in percent of the smaller input. Quadratic work
+/// would have 400.
 const GROWTH_PERCENT: u64 = 150;
 
 /// Input for `count hostile NAME BYTES`.
@@ -21,7 +21,7 @@ struct Shape {
     name: &'static str,
     /// Size of the smaller input, in bytes.
     bytes: u64,
-    /// Instructions that one byte may cost: about twice what it does cost.
+    /// Limit of instructions per byte: about twice the measured cost.
     limit: u64,
 }
 
@@ -51,7 +51,7 @@ const SHAPES: [Shape; 16] = [
 /// Counts all shapes.
 ///
 /// # Errors
-/// Those that cost too much, or a failure to count.
+/// Returns the shapes above their limits, or a failure to count.
 pub(super) fn run(program: &Path) -> Outcome {
     let mut table =
         format!("{:<20} {:>10} {:>10} {:>7}\n", "instructions", "a byte", "larger", "limit");
@@ -71,19 +71,19 @@ pub(super) fn run(program: &Path) -> Outcome {
     ))
 }
 
-/// Instructions for each byte, rounded up.
+/// Returns the instructions per byte, rounded up.
 fn count(program: &Path, name: &str, bytes: u64) -> Result<u64, String> {
     let only = ["--collect-atstart=no", "--toggle-collect=*hostile*measured*"];
     let all = collected(program, &only, &["hostile", name, &bytes.to_string()])?;
     Ok(all.div_ceil(bytes))
 }
 
-/// Returns the fault in the costs of a byte in both sizes, if there is one.
+/// Returns the fault of the costs per byte in both sizes, if any.
 fn complaint(name: &str, (small, large): (u64, u64), limit: u64) -> Option<String> {
     if small.max(large) > limit {
         return Some(format!("{name}: a byte costs more than {limit} instructions"));
     }
-    // Rounding of a few instructions is no growth.
+    // A difference of a few instructions is rounding.
     (large > (small * GROWTH_PERCENT / 100).max(small + 2))
         .then(|| format!("{name}: a byte costs more the more there are"))
 }

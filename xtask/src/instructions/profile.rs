@@ -1,8 +1,8 @@
-//! `cargo xtask instructions profile`: the places where a turn spends its instructions, and those
-//! that miss a cache. The tables are by compiled function, and by source file.
+//! `cargo xtask instructions profile`: the distribution of a turn's instructions and cache misses,
+//! by compiled function and by source file.
 //!
-//! Callgrind simulates the first caches as it finds them in the machine. A turn that comes right
-//! behind another one finds them warm, and misses little.
+//! Callgrind simulates the machine's first-level caches. A turn right after another one finds warm
+//! caches and misses little.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,28 +15,28 @@ use super::TURNS;
 use crate::{Outcome, root};
 
 const RECORD: &str = "bench/results/turn.json";
-/// Bytes of a line of the caches.
+/// Bytes of a cache line.
 const LINE: u64 = 64;
-/// Functions and files with fewer instructions a turn are summed up.
+/// Functions and files with fewer instructions per turn are summed up.
 const SHOWN_MIN: f64 = 100.0;
 
-/// The costs of one function or file: instructions, reads and writes of data, misses of the first
-/// caches.
+/// The costs of one function or file: instructions, data reads and writes, first-level code misses,
+/// first-level data misses.
 type Costs = [i64; 4];
 
-/// The counts of a run of callgrind.
+/// The counts of a callgrind run.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     by_function: BTreeMap<String, Costs>,
     by_file: BTreeMap<String, Costs>,
-    /// How often each instruction was executed, by its program or library and its address.
+    /// Executions of each instruction, by program or library and address.
     by_place: BTreeMap<(String, u64), i64>,
 }
 
-/// Counts, and prints both tables, or records that of functions.
+/// Counts, and prints both tables, or records the table of functions.
 ///
 /// # Errors
-/// If valgrind fails, or says what cannot be understood.
+/// If valgrind fails, or its output cannot be parsed.
 pub(super) fn run(program: &Path, records: bool) -> Outcome {
     let (many, few) = (counted(program, 2 * TURNS)?, counted(program, TURNS)?);
     let lines = many.lines(2 * TURNS);
@@ -65,7 +65,7 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
         .output()
         .map_err(|error| format!("valgrind: {error}"))?;
     let text = fs::read_to_string(&path);
-    // The file belongs to this run alone, and goes even if the run fails.
+    // The file belongs to this run and is removed even if the run fails.
     let _ = fs::remove_file(&path);
     let text = text.map_err(|error| {
         format!("{}: {error}\n{}", path.display(), String::from_utf8_lossy(&output.stderr))
@@ -73,8 +73,8 @@ fn counted(program: &Path, turns: u64) -> Result<Counted, String> {
     parse(&text, &root().display().to_string())
 }
 
-/// The costs of each function and file without those of what it calls. `root` is cut off in front
-/// of files.
+/// Returns the costs of each function and file, without called functions. `root` is removed from
+/// file names.
 fn parse(text: &str, root: &str) -> Result<Counted, String> {
     let mut counted = Counted::default();
     let (mut places, mut function, mut file) = (Vec::new(), String::new(), String::new());
@@ -94,7 +94,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
         } else if line.starts_with("calls=") {
             is_of_call = true;
         } else if line.starts_with(|first: char| first.is_ascii_digit()) {
-            // This line has the cost of the called function, which its own entry counts.
+            // This line has the cost of the called function, which has its own entry.
             if std::mem::take(&mut is_of_call) {
                 continue;
             }
@@ -102,7 +102,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             let address = words.next().and_then(|word| word.strip_prefix("0x"));
             let address = address.and_then(|digits| u64::from_str_radix(digits, 16).ok());
             let address = address.ok_or_else(|| format!("no address: {line}"))?;
-            // Behind the line of the source.
+            // The numbers follow the source line.
             let numbers: Vec<i64> = words.skip(1).map_while(|number| number.parse().ok()).collect();
             let executed = counted.by_place.entry((object.clone(), address)).or_default();
             *executed += places[0].iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
@@ -110,7 +110,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
             {
                 let costs = all.entry(key.clone()).or_default();
                 for (cost, places) in costs.iter_mut().zip(&places) {
-                    // Zeros at the end are left out.
+                    // Trailing zeros are omitted.
                     *cost += places.iter().filter_map(|place| numbers.get(*place)).sum::<i64>();
                 }
             }
@@ -123,7 +123,7 @@ fn parse(text: &str, root: &str) -> Result<Counted, String> {
 }
 
 impl Counted {
-    /// How many lines of the code cache hold an instruction that was executed in each of so many
+    /// Returns the number of code cache lines with an instruction that runs in each of `turns`
     /// turns.
     fn lines(&self, turns: u64) -> usize {
         let usual = self.by_place.iter().filter(|(_, times)| times.unsigned_abs() >= turns);
@@ -131,7 +131,7 @@ impl Counted {
     }
 }
 
-/// Which numbers of a line are summed for each of the [`Costs`].
+/// Returns the columns that are summed for each of the [`Costs`].
 fn places_of(events: &str) -> Result<Vec<Vec<usize>>, String> {
     let events: Vec<&str> = events.split(' ').collect();
     let place = |name: &&str| events.iter().position(|event| event == name);
@@ -141,7 +141,7 @@ fn places_of(events: &str) -> Result<Vec<Vec<usize>>, String> {
     places.ok_or_else(|| format!("callgrind counts other events: {}", events.join(" ")))
 }
 
-/// A name without what tells apart functions of one name.
+/// Returns a function name without its hash.
 fn without_hash(name: &str) -> &str {
     match name.rsplit_once("::h") {
         Some((rest, hash)) if hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()) => {
@@ -151,7 +151,7 @@ fn without_hash(name: &str) -> &str {
     }
 }
 
-/// A file of the project by its path, all others by what they belong to.
+/// Returns the path of a project file, or the library of any other file.
 fn part_of(file: &str, root: &str) -> String {
     if let Some(own) = file.strip_prefix(root) {
         return own.trim_start_matches('/').to_owned();
@@ -164,7 +164,7 @@ fn part_of(file: &str, root: &str) -> String {
     }
 }
 
-/// The costs of one turn, the largest first.
+/// Returns the costs of one turn, largest first.
 fn rows(many: &BTreeMap<String, Costs>, few: &BTreeMap<String, Costs>) -> Vec<Value> {
     let none = Costs::default();
     let each = many.iter().map(|(name, many)| {
@@ -180,7 +180,7 @@ fn rows(many: &BTreeMap<String, Costs>, few: &BTreeMap<String, Costs>) -> Vec<Va
     let (rest, total) = (sum(&others), sum(&[&shown[..], &others[..]].concat()));
     shown.push((format!("{} others", others.len()), rest));
     shown.push(("all".to_owned(), total));
-    // Where memory lies is another matter each time: a function that misses nothing may have less.
+    // Memory addresses vary: a function without misses may show a negative difference.
     let rounded = |number: f64| ((number * 100.0).round() / 100.0).max(0.0);
     let row = |(name, [instructions, data, code_misses, data_misses]): (String, [f64; 4])| {
         json!({

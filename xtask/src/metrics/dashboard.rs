@@ -1,4 +1,4 @@
-//! The dashboard as a file: its panels, and what each of them asks Prometheus for.
+//! The dashboard file: its panels and their queries.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::read;
 
 const DASHBOARD: &str = "packaging/grafana/transfix.json";
-/// The values that replace Grafana's variables.
+/// Values for Grafana's variables.
 const VARIABLES: [(&str, &str); 5] = [
     ("$__rate_interval", "30s"),
     ("$job", ".*"),
@@ -22,7 +22,7 @@ pub(super) struct Panel {
     pub(super) expression: String,
 }
 
-/// All that the dashboard asks for, its variables too.
+/// Returns all queries of the dashboard, including those of its variables.
 pub(super) fn panels() -> Result<Vec<Panel>, String> {
     found(&read(DASHBOARD)?).map_err(|why| format!("{DASHBOARD}: {why}"))
 }
@@ -64,7 +64,7 @@ fn array(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], |all| all)
 }
 
-/// With values in place of all variables.
+/// Returns the expression with all variables replaced.
 fn with_values(expression: &str) -> Result<String, String> {
     let all = VARIABLES.iter();
     let filled = all.fold(expression.to_owned(), |text, (name, value)| text.replace(name, value));
@@ -74,7 +74,7 @@ fn with_values(expression: &str) -> Result<String, String> {
     }
 }
 
-/// The names of our metrics that stand in this text.
+/// Returns the names of our metrics in this text.
 pub(super) fn metrics_of(text: &str) -> BTreeSet<String> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     let is_text =

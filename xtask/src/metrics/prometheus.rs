@@ -1,4 +1,4 @@
-//! A Prometheus that scrapes the venue each second, and what it says when it is asked.
+//! A Prometheus that scrapes the venue every second, and its answers.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use crate::served::{Dir, encoded, get, until};
 
 type Outcome<T> = Result<T, String>;
 
-/// The process, which is killed when it is dropped.
+/// The process. Dropping this value kills the process.
 pub(super) struct Prometheus {
     child: Child,
     address: String,
@@ -20,7 +20,7 @@ pub(super) struct Prometheus {
 }
 
 impl Prometheus {
-    /// Starts it, with these rules.
+    /// Starts Prometheus with these rules.
     pub(super) fn start(dir: &Dir, target: &str, token: &str, rules: &Path) -> Outcome<Self> {
         let token = dir.write("token", token)?;
         let settings = format!(
@@ -31,7 +31,7 @@ impl Prometheus {
              static_configs: [{{ targets: [\"{target}\"] }}]\n",
         );
         let settings = dir.write("prometheus.yml", &settings)?;
-        // It does not tell which port the system has chosen for port 0.
+        // Prometheus does not report the port that the system chooses for port 0.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let address = free.map_err(|error| error.to_string())?.to_string();
         let log = dir.path().join("prometheus.log");
@@ -59,7 +59,7 @@ impl Prometheus {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Warnings and errors of its log.
+    /// Returns warnings and errors of its log.
     pub(super) fn complaints(&self) -> String {
         let is_one = |line: &&str| line.contains("level=warn") || line.contains("level=error");
         self.log().lines().filter(is_one).map(|line| format!("{line}\n")).collect()
@@ -75,7 +75,7 @@ impl Prometheus {
         }
     }
 
-    /// The series that the expression has now.
+    /// Returns the current series of the expression.
     fn series(&self, expression: &str) -> Outcome<Vec<Value>> {
         let data = self.ask(&format!("/api/v1/query?query={}", encoded(expression)));
         let data = data.map_err(|why| format!("{expression}: {why}"))?;
@@ -85,7 +85,7 @@ impl Prometheus {
         }
     }
 
-    /// The expression has a result.
+    /// Checks that the expression has a result.
     pub(super) fn answers(&self, expression: &str) -> Outcome<()> {
         match self.series(expression)?.is_empty() {
             true => Err(format!("{expression} has no result")),
@@ -93,12 +93,12 @@ impl Prometheus {
         }
     }
 
-    /// The expression has a result, sooner or later.
+    /// Waits until the expression has a result.
     pub(super) fn sees(&self, expression: &str) -> Outcome<()> {
         until(|| self.answers(expression))
     }
 
-    /// The expression has no result.
+    /// Checks that the expression has no result.
     pub(super) fn has_none(&self, expression: &str) -> Outcome<()> {
         let series = self.series(expression)?;
         match series.is_empty() {
@@ -107,7 +107,7 @@ impl Prometheus {
         }
     }
 
-    /// It has evaluated each rule, and none has failed.
+    /// Checks that each rule was evaluated, and none failed.
     pub(super) fn evaluates_all(&self) -> Outcome<()> {
         until(|| {
             let data = self.ask("/api/v1/rules")?;
@@ -124,8 +124,8 @@ impl Prometheus {
         })
     }
 
-    /// It has taken this text as OpenMetrics: each line, each type and each unit. Returns how many
-    /// metrics there are.
+    /// Checks that Prometheus has accepted this text as OpenMetrics: each line, type and unit.
+    /// Returns the number of metrics.
     pub(super) fn has_taken(&self, text: &str) -> Outcome<usize> {
         let lines = text.lines().filter(|line| !line.starts_with('#')).count();
         self.sees(&format!("scrape_samples_scraped == {lines}"))?;
@@ -156,7 +156,7 @@ impl Drop for Prometheus {
     }
 }
 
-/// Type, help and unit of each metric in the text.
+/// Returns type, help and unit of each metric in the text.
 fn described(text: &str) -> BTreeMap<String, [String; 3]> {
     let mut all: BTreeMap<String, [String; 3]> = BTreeMap::new();
     for line in text.lines() {

@@ -1,7 +1,7 @@
-//! The container file: an image is built by it, on base images that are made here, and run.
+//! The container file: builds the image on base images that are created here, and runs it.
 //!
-//! Nothing is fetched but Debian's packages and the crates that this machine has already. The
-//! images lie in a storage of their own, under target/package.
+//! Only Debian packages are fetched; the crates are already on this machine. The images have their
+//! own storage in target/package.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -20,10 +20,10 @@ const PACKAGES: &str = "ca-certificates,cmake,g++,gcc,libc6-dev,make,perl";
 const BASE: &str = "localhost/transfix-build";
 const IMAGE: &str = "localhost/transfix";
 const CONTAINER: &str = "transfix-test";
-/// The user of the image.
+/// User id in the image.
 const USER: u32 = 65_532;
 
-/// Where images lie, and how they are asked for.
+/// The image storage, and the buildah options for it.
 struct Buildah {
     storage: PathBuf,
 }
@@ -45,8 +45,8 @@ impl Buildah {
         self.done(&["inspect", "--type", "image", image]).is_ok()
     }
 
-    /// The image with Rust and a C compiler, made once. The toolchain is that of this machine,
-    /// which is mounted while it is used.
+    /// Creates the image with Rust and a C compiler, once. The toolchain of this machine is mounted
+    /// while in use.
     fn make_base(&self, to: &Path) -> Result<(), String> {
         if self.has(BASE) {
             return Ok(());
@@ -81,7 +81,7 @@ impl Buildah {
         done(build.current_dir(root()))
     }
 
-    /// Returns the image's description of itself.
+    /// Returns the image's configuration.
     fn config(&self) -> Result<Value, String> {
         let output = self.command(&["inspect", "--type", "image", IMAGE]).output();
         let output = output.map_err(|error| format!("buildah: {error}"))?;
@@ -90,7 +90,7 @@ impl Buildah {
         Ok(all["Docker"]["config"].clone())
     }
 
-    /// A command in the container, as its user.
+    /// Returns a command inside the container, as its user.
     fn inside(&self, settings: &Path, args: &[String]) -> Command {
         let volume = format!("{}:/etc/transfix:ro", settings.display());
         let mut run = self.command(&["run", "--isolation", "chroot", "--volume", &volume]);
@@ -104,7 +104,7 @@ pub(super) fn has_buildah() -> bool {
     Command::new("buildah").arg("--version").output().is_ok()
 }
 
-/// Builds the image and runs it, if buildah is here. Returns what was seen.
+/// Builds the image and runs it, if buildah is installed. Returns a summary.
 pub(super) fn test(program: &Path, to: &Path) -> Result<String, String> {
     if !has_buildah() {
         return Ok(
@@ -121,11 +121,11 @@ pub(super) fn test(program: &Path, to: &Path) -> Result<String, String> {
     seen
 }
 
-/// The container's process, which ends with this.
+/// The container's process. Dropping this value ends the process.
 struct Running(Child);
 
 impl Running {
-    /// The program itself, which stands below what starts it.
+    /// Returns the process id of the program itself, below its launcher.
     fn program(&self) -> Result<Pid, String> {
         let mut all = vec![self.0.id()];
         while let Some(pid) = all.pop() {

@@ -1,7 +1,7 @@
-//! Acceptors of other engines, one contract for all of them: `bench/peers/README.md` has it.
+//! Acceptors of other engines, with one contract for all in `bench/peers/README.md`.
 //!
-//! `target/peers/acceptors.json` says how each is started and what it can do, so that a benchmark
-//! knows no engine by name. One that cannot be built is listed there with the reason.
+//! `target/peers/acceptors.json` has the start command and the features of each, so benchmarks know
+//! no engine by name. Acceptors that cannot be built are listed with the reason.
 
 mod build;
 mod prove;
@@ -16,12 +16,12 @@ pub(super) use build::quickfixj_peer;
 
 use super::{Outcome, target};
 
-/// An engine's entry, for engines that could be built and for others.
+/// An engine's manifest entry, also for engines that could not be built.
 struct Engine {
     name: &'static str,
     version: String,
     stores: &'static [&'static str],
-    /// The stores whose messages it can send again.
+    /// Stores whose messages the engine can resend.
     resends: &'static [&'static str],
     validation: &'static [bool],
     modes: &'static [&'static str],
@@ -30,7 +30,8 @@ struct Engine {
     note: &'static str,
 }
 
-/// Builds the acceptors into `folder`, and writes the manifest; one line for each that is missing.
+/// Builds the acceptors into `folder` and writes the manifest. Returns one line for each missing
+/// acceptor.
 pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
     let (mut manifest, mut missing) = (Vec::new(), Vec::new());
     for (engine, command) in build::all(folder) {
@@ -60,7 +61,7 @@ pub(super) fn build(folder: &Path) -> Outcome<Vec<String>> {
     Ok(missing)
 }
 
-/// Proves what the manifest says, of the lines that contain `only`.
+/// Proves the manifest's claims in lines that contain `only`.
 pub(super) fn prove(only: &str) -> Outcome<()> {
     let folder = target().join("peers");
     let path = folder.join("acceptors.json");

@@ -1,8 +1,7 @@
-//! Builds the codecs that only the codec benchmark knows: QuickFIX/J, hffix, fixpp, and some of the
+//! Builds the codecs that only the codec benchmark uses: QuickFIX/J, hffix, fixpp, and some of the
 //! Rust registry.
 //!
-//! They are not needed for anything else: one that cannot be built is said to be missing, and the
-//! benchmark says so too.
+//! They are optional: a codec that cannot be built is reported as missing, also by the benchmark.
 
 use std::env;
 use std::fs;
@@ -11,7 +10,7 @@ use std::process::Command;
 
 use super::{Outcome, root, run, target};
 
-/// Builds them into `folder`; one line for each that is missing.
+/// Builds the codecs into `folder`. Returns one line for each missing codec.
 pub(super) fn build(folder: &Path) -> Vec<String> {
     let missing =
         |name: &str, error: &String, needs: &str| format!("missing: {name}: {error}; {needs}");
@@ -29,13 +28,13 @@ pub(super) fn build(folder: &Path) -> Vec<String> {
     java.into_iter().chain(sources).chain(rust).collect()
 }
 
-/// A codec in C++ that no package has: its sources are fetched at one commit.
+/// A C++ codec without a package: its sources are fetched at one commit.
 struct Source {
     name: &'static str,
     url: &'static str,
     commit: &'static str,
     version: &'static str,
-    /// Names sources that are there already.
+    /// Environment variable with the path of existing sources.
     variable: &'static str,
 }
 
@@ -70,7 +69,7 @@ impl Source {
         run(make.arg(self.name))
     }
 
-    /// Fetches the commit, unless that was done before.
+    /// Fetches the commit once.
     fn fetch(&self) -> Outcome<PathBuf> {
         let folder = target().join("sources").join(self.name).join(self.commit);
         if !folder.exists() {

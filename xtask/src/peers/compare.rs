@@ -1,4 +1,4 @@
-//! The rules between the messages that one side sent and those that the other side got.
+//! Compares the messages that one side sent with those that the other side received.
 //!
 //! **Invariant:** a failure names the message, the tag and both values.
 
@@ -9,8 +9,8 @@ use super::message::Message;
 /// `SendingTime(52)`, `PossResend(97)`, `OrigSendingTime(122)`.
 const CHANGED_BY_RESEND: [u32; 6] = [9, 10, 43, 52, 97, 122];
 
-/// Each message that the application sent was delivered to the other one once, in order and with
-/// the same fields. Returns the count.
+/// Checks that each application message was delivered once, in order and with the same fields.
+/// Returns the count.
 pub(super) fn delivered(sent: &[Message], delivered: &[Message]) -> Outcome<usize> {
     for (index, (sent, got)) in sent.iter().zip(delivered).enumerate() {
         same(sent, got)
@@ -23,7 +23,7 @@ pub(super) fn delivered(sent: &[Message], delivered: &[Message]) -> Outcome<usiz
 }
 
 /// Checks that the read messages are the written ones, byte by byte and in order. Bytes may be
-/// missing only at a cut, which shows as a `Logon(A)` that follows. Returns the count.
+/// missing only at a cut, after which a `Logon(A)` follows. Returns the count.
 pub(super) fn wire(written: &[Message], read: &[Message]) -> Outcome<usize> {
     let mut written = written.iter();
     for (index, got) in read.iter().enumerate() {
@@ -43,8 +43,8 @@ pub(super) fn wire(written: &[Message], read: &[Message]) -> Outcome<usize> {
     Ok(read.len())
 }
 
-/// The answer to a `ResendRequest(2)` from 1 on: each number below `next` comes once, as the
-/// message that was sent or inside a gap fill. Returns the count of messages.
+/// Checks the answer to a `ResendRequest(2)` from 1 on. Each number below `next` appears once, as
+/// the sent message or inside a gap fill. Returns the count of messages.
 pub(super) fn resent(sent: &[Message], answer: &[Message], next: u64) -> Outcome<usize> {
     let mut expected = 1;
     let mut count = 0;
@@ -71,11 +71,11 @@ pub(super) fn resent(sent: &[Message], answer: &[Message], next: u64) -> Outcome
     Ok(count)
 }
 
-/// One message as it was sent and as it was delivered, possibly by a resend.
+/// Compares one message as sent and as delivered, possibly by a resend.
 fn same(sent: &Message, got: &Message) -> Outcome<()> {
     let outcome = if got.is_poss_dup() {
         same_fields(sent, got, &CHANGED_BY_RESEND).and_then(|()| {
-            // It got its number without a connection, and went out when it was asked for.
+            // The message got its number without a connection, and was sent on request.
             let first = if sent.is_poss_dup() { 122 } else { 52 };
             match (sent.value(first), got.value(122)) {
                 (sent, got) if sent == got => Ok(()),
@@ -90,7 +90,7 @@ fn same(sent: &Message, got: &Message) -> Outcome<()> {
 
 fn same_fields(sent: &Message, got: &Message, ignored: &[u32]) -> Outcome<()> {
     let (sent_fields, got_fields) = (sent.sorted_without(ignored), got.sorted_without(ignored));
-    // The wrong message rather than a wrong field: say so before its other fields.
+    // Reports a wrong message before a wrong field.
     if sent.value(34) != got.value(34) {
         return Err(difference("tag 34", sent.value(34), got.value(34)));
     }

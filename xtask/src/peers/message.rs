@@ -11,7 +11,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// Splits the text; `None` if a field has no tag.
+    /// Parses the text; returns `None` if a field has no tag.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let mut fields = Vec::new();
         for field in text.strip_suffix('|').unwrap_or(text).split('|') {
@@ -21,12 +21,12 @@ impl Message {
         Some(Self { fields })
     }
 
-    /// The first value of a tag.
+    /// Returns the first value of a tag.
     pub(super) fn value(&self, tag: u32) -> Option<&str> {
         self.fields.iter().find(|field| field.0 == tag).map(|field| field.1.as_str())
     }
 
-    /// The first value of a tag as a number.
+    /// Returns the first value of a tag as a number.
     pub(super) fn number(&self, tag: u32) -> Option<u64> {
         self.value(tag)?.parse().ok()
     }
@@ -46,8 +46,8 @@ impl Message {
         self.is(35, "4") && self.is(123, "Y")
     }
 
-    /// The fields without those of `ignored`, in the order of their tags. Fields of one tag keep
-    /// their order, so that a group's entries do not change places.
+    /// Returns the fields without those of `ignored`, sorted by tag. Fields of one tag keep their
+    /// order, so the entries of a group keep theirs.
     pub(super) fn sorted_without(&self, ignored: &[u32]) -> Vec<(u32, &str)> {
         let mut fields: Vec<(u32, &str)> = self
             .fields

@@ -1,8 +1,8 @@
-//! `cargo xtask peers migrate`: settings of QuickFIX that were migrated trade with QuickFIX itself.
+//! `cargo xtask peers migrate`: migrated QuickFIX settings trade with QuickFIX itself.
 //!
-//! A pair below `bench/peers/migrate` has two files. Transfix runs one file, migrated by `transfix
-//! migrate`; the other engine runs its own file unchanged. Then the other way round. **Invariant:**
-//! a migration that is not sound fails.
+//! A pair below `bench/peers/migrate` has two files. Transfix runs one file, migrated by
+//! `transfix migrate`; the other engine runs its own file unchanged. Then the roles are swapped.
+//! **Invariant:** an invalid migration fails.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,10 +11,10 @@ use std::process::Command;
 use super::process::Peer;
 use super::{Outcome, acceptors, build_quickfix, compare, our_binary, play, root, say, target};
 
-/// Orders of the initiator, each of which is answered.
+/// Orders of the initiator. Each order is answered.
 const ORDERS: usize = 100;
 
-/// Plays all pairs in both roles; goes on after a failure, and fails at the end.
+/// Plays all pairs in both roles; continues after a failure, and fails at the end.
 pub(super) fn prove() -> Outcome<()> {
     let ours = our_binary()?;
     let cpp = build_quickfix()?.join("qf_peer").display().to_string();
@@ -80,8 +80,8 @@ impl Pair<'_> {
     }
 }
 
-/// Writes the settings of an engine in this role into `session.cfg` of the folder: those below
-/// `bench/peers/migrate`, with these lines more in their defaults.
+/// Writes the settings of an engine in this role into `session.cfg` of the folder: those of
+/// `bench/peers/migrate`, with additional default lines.
 pub(super) fn sample(
     name: &str,
     role: &str,
@@ -101,7 +101,7 @@ pub(super) fn sample(
     Ok(cfg)
 }
 
-/// Orders and their reports, and the logout. Returns how many messages were compared.
+/// Exchanges orders, reports and the logout. Returns the number of compared messages.
 pub(super) fn trade(mut acceptor: Peer, mut initiator: Peer) -> Outcome<usize> {
     for peer in [&mut initiator, &mut acceptor] {
         peer.wait("logon", |peer| peer.logons > 0)?;

@@ -11,10 +11,10 @@ use super::compare;
 use super::process::Peer;
 use super::{Outcome, message::Message};
 
-/// How often another port is tried when the acceptor finds its port taken.
+/// Number of other ports to try if the acceptor's port is taken.
 const PORTS_MAX: usize = 5;
 
-/// One play: who against whom, in which version.
+/// One play: both engines, and the version.
 pub(super) struct Case<'a> {
     pub(super) begin_string: &'static str,
     pub(super) appl_ver: &'static str,
@@ -26,7 +26,7 @@ pub(super) struct Case<'a> {
 }
 
 impl Case<'_> {
-    /// Plays the session; returns how many messages were compared.
+    /// Plays the session. Returns the number of compared messages.
     pub(super) fn play(&self) -> Outcome<usize> {
         fresh(&self.folder)?;
         let mut pair = self.start()?;
@@ -79,7 +79,7 @@ impl Case<'_> {
     }
 }
 
-/// Starts an `acceptor` at a free port, and once it is ready an `initiator`.
+/// Starts an `acceptor` at a free port, and then an `initiator`.
 pub(super) fn at_free_port(
     start: impl Fn(&'static str, u16) -> Outcome<Peer>,
 ) -> Outcome<(Peer, Peer)> {
@@ -87,7 +87,7 @@ pub(super) fn at_free_port(
     for _ in 0..PORTS_MAX {
         let port = free_port()?;
         let mut acceptor = start("acceptor", port)?;
-        // It ends at once if another process has taken the port in between.
+        // The acceptor ends at once if another process has taken the port meanwhile.
         match acceptor.wait("ready", |peer| peer.ready) {
             Ok(()) => return Ok((acceptor, start("initiator", port)?)),
             Err(text) => last = text,
@@ -96,7 +96,7 @@ pub(super) fn at_free_port(
     Err(last)
 }
 
-/// A folder without what an earlier run has left in it.
+/// Creates an empty folder, without files of an earlier run.
 pub(super) fn fresh(folder: &Path) -> Outcome<()> {
     if folder.exists() {
         fs::remove_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
@@ -121,7 +121,7 @@ struct Pair {
 
 type Step = fn(&mut Pair, usize) -> Outcome<usize>;
 
-/// The play. Each step returns how many messages it compared.
+/// The play. Each step returns the number of compared messages.
 const STEPS: [(&str, Step); 11] = [
     ("logon", |pair, _| pair.logged_on()),
     ("orders each way", |pair, orders| pair.orders(orders / 2)),
@@ -163,8 +163,8 @@ impl Pair {
             .try_for_each(|peer| peer.wait("logout", |peer| peer.logouts >= logouts))
     }
 
-    /// Waits until both applications have got `count` messages in all, then until nothing is
-    /// under way any more.
+    /// Waits until both applications have received `count` messages in total, and then until
+    /// nothing is in transit.
     fn settle(&mut self, count: usize) -> Outcome<()> {
         for peer in self.both() {
             let what = format!("{count} messages delivered");
@@ -178,7 +178,7 @@ impl Pair {
         Ok(())
     }
 
-    /// How many messages each side's application has got if all orders were answered.
+    /// Returns the number of messages for each application if all orders were answered.
     fn expected(&self) -> usize {
         self.initiator.delivered.len().max(self.acceptor.delivered.len())
     }
@@ -192,7 +192,8 @@ impl Pair {
         Ok(0)
     }
 
-    /// The initiator cuts while orders and answers are on their way; both send on while down.
+    /// The initiator cuts the connection while orders and answers are in transit. Both sides
+    /// continue to send while disconnected.
     fn cut(&mut self, count: usize) -> Outcome<usize> {
         let expected = self.expected() + 4 * count;
         let send = format!("send {count}");
@@ -207,8 +208,8 @@ impl Pair {
         Ok(0)
     }
 
-    /// Each side in turn jumps ahead in its numbers: without a word (`next-out`, so that the other
-    /// side must ask and gets a gap fill), or by a `sequence-reset`. An order follows.
+    /// Each side in turn skips numbers: silently (`next-out`, so the other side must request a gap
+    /// fill), or by a `sequence-reset`. An order follows.
     fn skip(&mut self, command: &str) -> Outcome<usize> {
         for _ in 0..2 {
             let expected = self.expected() + 1;
@@ -273,7 +274,7 @@ impl Pair {
         Ok(0)
     }
 
-    /// Each direction: who sent, who got, and its name.
+    /// Returns each direction: sender, receiver, and name.
     fn ways(&self) -> [(&Peer, &Peer, &'static str); 2] {
         let (initiator, acceptor) = (&self.initiator, &self.acceptor);
         [
@@ -295,7 +296,7 @@ impl Pair {
         Ok(compared)
     }
 
-    /// Returns the differences so far that `known` does not name; a failed step shows them.
+    /// Returns the differences that `known` does not name, for the report of a failed step.
     fn difference(&mut self, known: &str) -> String {
         for peer in self.both() {
             peer.catch_up();
@@ -308,7 +309,7 @@ impl Pair {
     }
 }
 
-/// Asks `from` for everything it ever sent, and checks the answer.
+/// Requests all messages of `from`, and checks the answer.
 fn resend(to: &mut Peer, from: &mut Peer) -> Outcome<usize> {
     let begin = to.read.len();
     to.ask("resend 1 0")?;
@@ -317,8 +318,8 @@ fn resend(to: &mut Peer, from: &mut Peer) -> Outcome<usize> {
     compare::resent(&from.sent, &to.read[begin..heartbeat], next)
 }
 
-/// Waits until everything that the other side has written so far has been read: the answer to a
-/// `TestRequest(1)` follows it. Returns the place of that answer in what was read.
+/// Waits until everything written by the other side has been read, up to the answer to a
+/// `TestRequest(1)`. Returns the position of that answer among the read messages.
 fn barrier(peer: &mut Peer, id: &str) -> Outcome<usize> {
     let answer = |message: &Message| message.is(35, "0") && message.is(112, id);
     let begin = peer.read.len();

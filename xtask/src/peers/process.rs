@@ -1,4 +1,4 @@
-//! One side of the session: a process that takes commands and reports events.
+//! One side of the session: a process that executes commands and reports events.
 //!
 //! **Invariant:** the process is killed when its `Peer` is dropped; every wait has a deadline.
 
@@ -15,14 +15,14 @@ use serde_json::Value;
 use super::Outcome;
 use super::message::Message;
 
-/// How long any single event may take to come. The slowest are a reconnect (1 s) and a machine
-/// that is busy with other work.
+/// Time limit for a single event. The slowest events are a reconnect (1 s) and any event on a busy
+/// machine.
 pub(super) const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Lines of a peer's output that a failure shows.
 const SHOWN: usize = 8;
 
-/// A running peer and everything it has reported.
+/// A running peer and all its reported events.
 pub(super) struct Peer {
     name: &'static str,
     child: Child,
@@ -31,28 +31,28 @@ pub(super) struct Peer {
     recent: Vec<String>,
     told: usize,
     done: usize,
-    /// True if it listens, or is about to connect.
+    /// True if the peer listens, or is about to connect.
     pub(super) ready: bool,
-    /// Logons so far.
+    /// Number of logons.
     pub(super) logons: usize,
-    /// Logouts and lost connections so far.
+    /// Number of logouts and lost connections.
     pub(super) logouts: usize,
     /// The next outbound and inbound `MsgSeqNum(34)` of the last `state`.
     pub(super) state: (u64, u64),
-    /// Messages that its application sent, numbered.
+    /// Messages that its application sent, with their numbers.
     pub(super) sent: Vec<Message>,
-    /// How many of them had been sent when the numbers were last reset.
+    /// Number of sent messages at the last reset of the numbers.
     epoch: usize,
-    /// Messages that its application got.
+    /// Messages that its application received.
     pub(super) delivered: Vec<Message>,
-    /// Messages that it wrote to the socket.
+    /// Messages that the peer wrote to the socket.
     pub(super) written: Vec<Message>,
-    /// Messages that it read from the socket.
+    /// Messages that the peer read from the socket.
     pub(super) read: Vec<Message>,
 }
 
 impl Peer {
-    /// Starts the program; its standard error goes to `<folder>/<name>.err`.
+    /// Starts the program. Its standard error goes to `<folder>/<name>.err`.
     pub(super) fn start(
         name: &'static str,
         program: &[String],
@@ -73,7 +73,7 @@ impl Peer {
         let stdin = child.stdin.take().ok_or("no standard input")?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = mpsc::channel();
-        // Ends with the process: its output is closed then.
+        // This thread ends with the process, which closes its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -114,7 +114,7 @@ impl Peer {
         self.wait(command, |peer| peer.done == peer.told)
     }
 
-    /// Reads events until `reached`; fails at the deadline, when the peer ends and when it
+    /// Reads events until `reached`. Fails at the deadline, when the peer ends, or when the peer
     /// reports an error.
     pub(super) fn wait(&mut self, what: &str, reached: impl Fn(&Self) -> bool) -> Outcome<()> {
         let deadline = now() + WAIT_MAX;
@@ -132,7 +132,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Tells it to end and reads the rest of its events.
+    /// Asks the peer to end and reads the rest of its events.
     pub(super) fn quit(&mut self) -> Outcome<()> {
         self.tell("quit")?;
         let deadline = now() + WAIT_MAX;
@@ -183,8 +183,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Adds a resent message only if it never went out before. A message that waited when its
-    /// connection was cut has got its number then.
+    /// Adds a resent message only if it was never sent before. A message that was queued when its
+    /// connection was cut gets its number then.
     fn take_sent(&mut self, message: Message) {
         if !message.is_poss_dup() {
             self.sent.push(message);
@@ -202,14 +202,14 @@ impl Peer {
         message.ok_or_else(|| self.failure("printed a message without fields"))
     }
 
-    /// Takes the events that have come already; an error is not news any more.
+    /// Processes the events that have already arrived; errors are ignored here.
     pub(super) fn catch_up(&mut self) {
         while let Ok(line) = self.lines.try_recv() {
             let _ = self.take(line);
         }
     }
 
-    /// A failure of this peer with its last words.
+    /// Returns the peer's failure with its last output.
     pub(super) fn failure(&self, what: &str) -> String {
         let mut text = format!("{}: {what}", self.name);
         for line in &self.recent {
@@ -222,13 +222,13 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// This moment.
+/// Returns the current time.
 #[expect(clippy::disallowed_methods, reason = "a deadline for another process needs real time")]
 pub(super) fn now() -> Instant {
     Instant::now()

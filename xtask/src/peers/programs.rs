@@ -1,6 +1,6 @@
-//! `cargo xtask peers programs`: the tests of the workspace whose counterparty is a program that
-//! people run, such as haproxy or openssl. `cargo test` runs the same cases with counterparties of
-//! the testkit, and ignores these.
+//! `cargo xtask peers programs`: the tests of the workspace with real programs as counterparties,
+//! such as haproxy or openssl. `cargo test` ignores these tests and runs the same cases with
+//! counterparties of the testkit.
 
 use std::env;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use std::process::Command;
 use super::{Outcome, root, run};
 use crate::served::target;
 
-/// Each program that these tests start, and the package of Debian that has it.
+/// Each program that these tests start, with its Debian package.
 const PROGRAMS: &[(&str, &str)] = &[
     ("curl", "curl"),
     ("haproxy", "haproxy"),
@@ -23,13 +23,13 @@ const PROGRAMS: &[(&str, &str)] = &[
 /// The programs that read the files of `convert --to parquet`.
 const ANALYSTS: [&str; 3] = ["duckdb==2.0.1", "pandas==3.1.1", "pyarrow==26.0.1"];
 
-/// Runs them.
+/// Runs the tests.
 ///
 /// # Errors
 /// If a program is missing, or a test fails.
 pub(super) fn test() -> Outcome<()> {
     let path = env::var_os("PATH").unwrap_or_default();
-    // Debian's haproxy is where only root looks.
+    // Debian installs haproxy in a directory that is only in root's path.
     let folders: Vec<_> = env::split_paths(&path).chain(["/usr/sbin".into()]).collect();
     let is_there = |program: &str| folders.iter().any(|folder| folder.join(program).exists());
     let missing: Vec<_> = PROGRAMS.iter().filter(|(program, _)| !is_there(program)).collect();
@@ -39,15 +39,14 @@ pub(super) fn test() -> Outcome<()> {
     }
     let folders = std::iter::once(analysts()?).chain(folders);
     let path = env::join_paths(folders).map_err(|error| format!("PATH: {error}"))?;
-    // These targets alone: what is built is what `cargo test --workspace` has built already, and
-    // Parquet.
+    // Only these targets, so that the build of `cargo test --workspace` is reused, plus Parquet.
     let arguments = "test --workspace --features transfix-cli/parquet --test all --test strangers \
                      --test tls -- --ignored";
     let mut cargo = Command::new(env!("CARGO"));
     run(cargo.args(arguments.split(' ')).current_dir(root()).env("PATH", path))
 }
 
-/// Where python3 is that has them: in an environment of its own, which is made once.
+/// Returns the python3 with these packages, from its own environment, created once.
 fn analysts() -> Outcome<PathBuf> {
     let dir = target().join("analysts");
     let frozen = Command::new(dir.join("bin/pip")).arg("freeze").output();

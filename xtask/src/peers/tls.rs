@@ -1,9 +1,9 @@
 //! `cargo xtask peers tls`: sessions over TLS with QuickFIX/J and with `openssl`, in both roles.
 //!
-//! Both sides show certificates and ask for them. Our settings for QuickFIX/J are migrated from its
-//! own, with the commands that the report names. In each role a certificate of another authority is
-//! refused by each side, and the log says why.
-//! **Invariant:** a refusal counts only if our log has its reason and no Logon(A) has come through.
+//! Both sides present and require certificates. Our settings for QuickFIX/J are migrated from its
+//! own, with the commands in the report. In each role a certificate of another authority is refused
+//! by each side, and the log says why. **Invariant:** a refusal counts only if our log has its
+//! reason and no Logon(A) has come through.
 
 mod files;
 mod openssl;
@@ -17,7 +17,7 @@ use files::Files;
 use super::process::{Peer, now};
 use super::{Outcome, acceptors, migrate, our_binary, play, say, target};
 
-/// Whose certificate is of an authority that nobody trusts.
+/// The side whose certificate belongs to an untrusted authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wrong {
     Nobody,
@@ -38,7 +38,7 @@ impl Wrong {
     }
 }
 
-/// Plays all; goes on after a failure, and fails at the end.
+/// Plays all cases; continues after a failure, and fails at the end.
 pub(super) fn prove() -> Outcome<()> {
     let ours = our_binary()?;
     let quickfixj = acceptors::quickfixj_peer(&target().join("peers"))?;
@@ -77,7 +77,7 @@ fn what(role: &str, wrong: Wrong) -> String {
     }
 }
 
-/// The results so far, as lines that are printed and kept.
+/// The results so far, printed and kept as lines.
 struct Told {
     folder: PathBuf,
     lines: Vec<String>,
@@ -133,7 +133,7 @@ impl Pair<'_> {
     fn start(&self, role: &'static str, port: u16) -> Outcome<Peer> {
         let folder = self.folder.join(role);
         let is_ours = (role == "acceptor") == self.we_accept;
-        // The stores are copied into it before the settings are written.
+        // The stores are copied into the folder before the settings are written.
         play::fresh(&folder)?;
         let is_strange = self.wrong == if is_ours { Wrong::Ours } else { Wrong::Theirs };
         let owner = match (is_strange, role) {
@@ -159,7 +159,7 @@ impl Pair<'_> {
         start_ours(self.ours, role, &toml, &folder)
     }
 
-    /// Our settings, and the files that the report's commands make.
+    /// Writes our settings, and the files that the report's commands create.
     fn migrate(&self, cfg: &Path, folder: &Path) -> Outcome<PathBuf> {
         let (toml, report) = (folder.join("session.toml"), folder.join("report"));
         let output = Command::new(self.ours)
@@ -168,7 +168,7 @@ impl Pair<'_> {
             .arg(cfg)
             .output()
             .map_err(|error| format!("{}: {error}", self.ours))?;
-        // 1: something is left to do, which is done here.
+        // Exit code 1: manual steps remain, which this test performs.
         if output.status.code() != Some(1) {
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(format!("transfix migrate: {}\n{said}", output.status));
@@ -197,7 +197,7 @@ impl Pair<'_> {
     }
 }
 
-/// Transfix by these settings; what it logs stands in `ours.log`.
+/// Starts Transfix with these settings. Its log is `ours.log`.
 fn start_ours(ours: &str, role: &'static str, toml: &Path, folder: &Path) -> Outcome<Peer> {
     let log = folder.join("ours.log");
     let settings = ["--settings", &toml.display().to_string(), "--log", &log.display().to_string()];
@@ -205,7 +205,7 @@ fn start_ours(ours: &str, role: &'static str, toml: &Path, folder: &Path) -> Out
     Peer::start(role, &[ours.to_owned(), "peer".to_owned()], &settings, folder)
 }
 
-/// Up to the end of the reason, where colours begin again.
+/// Returns the reason up to the next color code.
 fn plain(text: &str) -> &str {
     text.split('\x1b').next().unwrap_or_default().trim()
 }

@@ -4,10 +4,10 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// One session's other side.
+/// The counterparty of one session.
 pub(super) struct Client {
     socket: TcpStream,
     name: String,
@@ -21,7 +21,7 @@ impl Client {
         socket.set_nodelay(true).map_err(failed)?;
         socket.set_read_timeout(Some(PATIENCE)).map_err(failed)?;
         let mut client = Self { socket, name: name.to_owned(), next_num_out: 1 };
-        // With ResetSeqNumFlag(141): the stores may be those of an earlier run.
+        // With ResetSeqNumFlag(141), because the stores may come from an earlier run.
         client.send("A", &format!("98=0|108={heart_bt_int_s}|141=Y|"))?;
         client.hear("35=A|")?;
         Ok(client)
@@ -37,7 +37,7 @@ impl Client {
         self.socket.write_all(&bytes).map_err(|error| self.failed(&error))
     }
 
-    /// Reads until this has come.
+    /// Reads until this text arrives.
     fn hear(&mut self, wanted: &str) -> Result<(), String> {
         let wanted = wanted.replace('|', "\x01");
         let (mut heard, mut buffer) = (Vec::new(), [0; 4096]);
@@ -54,7 +54,7 @@ impl Client {
         }
     }
 
-    /// Sends a TestRequest(1). Returns how long its Heartbeat(0) took.
+    /// Sends a TestRequest(1). Returns the time until its Heartbeat(0).
     pub(super) fn ask(&mut self) -> Result<Duration, String> {
         let id = format!("112=ask{}|", self.next_num_out);
         let begin = Instant::now();
@@ -63,7 +63,7 @@ impl Client {
         Ok(begin.elapsed())
     }
 
-    /// Sends a Heartbeat(0), and takes what has come.
+    /// Sends a Heartbeat(0), and reads everything received.
     pub(super) fn beat(&mut self) -> Result<(), String> {
         self.send("0", "")?;
         self.socket.set_nonblocking(true).map_err(|error| self.failed(&error))?;
@@ -80,14 +80,14 @@ impl Client {
         read
     }
 
-    /// Answers the Logout(5) of the venue.
+    /// Answers the venue's Logout(5).
     pub(super) fn answer_logout(&mut self) -> Result<(), String> {
         self.hear("35=5|")?;
         self.send("5", "")
     }
 }
 
-/// A message of a client to the venue; `|` stands for the delimiter.
+/// Returns a message of a client to the venue; `|` is the delimiter.
 fn message(msg_type: &str, name: &str, seq: u64, fields: &str) -> Vec<u8> {
     let body = format!("35={msg_type}|49={name}|56=VENUE|34={seq}|52=20260101-00:00:00|{fields}");
     let text = format!("8=FIX.4.4|9={}|{body}", body.len()).replace('|', "\x01");

@@ -1,16 +1,16 @@
-//! The floor of a start: as many directories with as many bytes in files as stores have, made and
-//! read by one thread that does nothing else.
+//! The floor of a start: one thread creates and reads the same number of directories and file bytes
+//! as the stores have, and does nothing else.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Bytes of the first segment of a store, and of what stands in its lock file.
+/// Contents of a store's first segment, and of its lock file.
 const SEGMENT: &[u8] = &[0; 8 << 10];
 const LOCK: &[u8] = &[0; 28];
 
-/// Makes the files of so many stores below `dir`, and reads them; how long each took.
+/// Creates and reads the files of `stores` stores below `dir`. Returns the time of each.
 ///
 /// # Errors
 /// Returns the system's error.

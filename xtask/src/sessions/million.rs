@@ -1,4 +1,4 @@
-//! The cost of many messages of one session: `transfix bench throughput` plays venue and client.
+//! The cost of many messages of one session: `transfix bench throughput` runs venue and client.
 
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
@@ -6,11 +6,10 @@ use std::process::{Command, Stdio};
 
 use super::server::{Server, disk_kib};
 
-/// Length of a slice, in which 64 orders are under way.
+/// Length of a slice, with 64 orders in transit.
 const SLICE_NS: u64 = 500_000_000;
 
-/// Sends so many orders or a few more, each answered by a report that the store keeps. Returns
-/// lines of the report.
+/// Sends at least `orders` orders, each answered by a stored report. Returns lines of the report.
 pub(super) fn measure(
     program: &Path,
     dir: &Path,
@@ -49,7 +48,7 @@ pub(super) fn measure(
         ns += load["ns"].as_u64().unwrap_or(0);
     }
     let (after, cpu) = (size(&venue)?, venue.cpu()?.saturating_sub(begun));
-    // It ends with its input.
+    // The client ends with its input.
     drop(input);
     let _ = client.wait();
     venue.end();

@@ -1,4 +1,4 @@
-//! The clients that do nothing but live.
+//! The clients that only send heartbeats.
 
 use std::time::{Duration, Instant};
 
@@ -8,14 +8,14 @@ use super::client::Client;
 #[derive(Default)]
 pub(super) struct Others {
     pub(super) all: Vec<Client>,
-    /// Whose heartbeat is next.
+    /// Index of the client with the next heartbeat.
     next: usize,
     due: Option<Instant>,
     heart_bt_int_s: u64,
 }
 
 impl Others {
-    /// All but the first session.
+    /// Logs on all sessions but the first.
     pub(super) fn log_on(
         address: &str,
         sessions: usize,
@@ -26,7 +26,7 @@ impl Others {
         Ok(Self { all: all?, next: 0, due: Some(Instant::now()), heart_bt_int_s })
     }
 
-    /// Their heartbeats lie evenly between two of the same client.
+    /// Heartbeats of all clients are spread evenly over the interval.
     pub(super) fn send_due(&mut self) -> Result<(), String> {
         let Some(mut due) = self.due.filter(|_| !self.all.is_empty()) else { return Ok(()) };
         let step = Duration::from_secs(self.heart_bt_int_s) / self.all.len() as u32;

@@ -1,4 +1,4 @@
-//! A program that is measured, and what the system says of its size.
+//! A measured program, and its size as reported by the system.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -16,7 +16,7 @@ use super::client::Client;
 pub(super) struct Server {
     child: Child,
     pub(super) address: String,
-    /// From its start to the moment at which it listens.
+    /// Time from the start until the server listens.
     pub(super) start: Duration,
 }
 
@@ -27,8 +27,8 @@ impl Server {
         Self::start(command, "listening at ")
     }
 
-    /// A bare thread that waits in epoll, finds messages by their BodyLength(9), and sends back
-    /// what has come.
+    /// Starts the floor: a bare thread that waits in epoll, splits messages by BodyLength(9), and
+    /// echoes them.
     pub(super) fn floor(program: &Path) -> Result<Self, String> {
         let mut command = Command::new(program);
         command.args(["throughput", "--part", "floor", "--echo"]);
@@ -36,7 +36,7 @@ impl Server {
         Self::start(command, "")
     }
 
-    /// `told` stands before the address in the line that has it.
+    /// Starts the command. `told` precedes the address in its output.
     pub(super) fn start(mut command: Command, told: &str) -> Result<Self, String> {
         let begin = Instant::now();
         let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
@@ -51,7 +51,7 @@ impl Server {
                 break address.to_owned();
             }
         };
-        // It ends with the program.
+        // The thread ends with the program.
         thread::spawn(move || lines.for_each(drop));
         Ok(Self { child, address, start: begin.elapsed() })
     }
@@ -73,11 +73,11 @@ impl Server {
         kib.ok_or_else(|| format!("no {name}"))
     }
 
-    /// Mapped pages in memory, of segments whose path has this in it.
+    /// Returns the resident pages of mapped segments whose path contains `path`, in KiB.
     pub(super) fn mapped_kib(&self, path: &str) -> Result<u64, String> {
         let (mut kib, mut is_store) = (0, false);
         for line in self.read("smaps")?.lines() {
-            // proc(5): a mapping begins with its addresses, and ends its line with the file.
+            // proc(5): a mapping begins with its addresses, and its first line ends with the file.
             if line.split(' ').next().is_some_and(|word| word.contains('-')) {
                 let is_segment = line.ends_with(".seg") || line.ends_with(".new");
                 is_store = is_segment && line.contains(path);
@@ -97,7 +97,7 @@ impl Server {
         Ok(fs::read_dir(&path).map_err(|error| format!("{path}: {error}"))?.count())
     }
 
-    /// CPU time of all threads that live.
+    /// Returns the CPU time of all live threads.
     pub(super) fn cpu(&self) -> Result<Duration, String> {
         let mut ns = 0;
         let path = self.path("task");
@@ -109,7 +109,7 @@ impl Server {
         Ok(Duration::from_nanos(ns))
     }
 
-    /// Asks it to stop, and answers for these clients. Returns how long that took.
+    /// Stops the server while these clients answer. Returns the time.
     pub(super) fn stop(&mut self, clients: &mut [Client]) -> Result<Duration, String> {
         let begin = Instant::now();
         let pid = Pid::from_raw(self.child.id() as i32).ok_or("no process")?;
@@ -124,7 +124,7 @@ impl Server {
         }
     }
 
-    /// Ends what has no orderly end.
+    /// Kills a server without an orderly stop.
     pub(super) fn end(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -133,14 +133,14 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // After an error; one that was stopped has gone.
+        // After an error; a stopped server has already ended.
         self.end();
     }
 }
 
 /// Returns the disk space of a directory and all in it, in KiB.
 pub(super) fn disk_kib(path: &Path) -> u64 {
-    // Blocks of 512 bytes, whatever those of the file system are.
+    // Blocks are 512 bytes on every file system.
     let own = fs::symlink_metadata(path).map_or(0, |found| found.blocks() / 2);
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
     own + entries.map(|entry| disk_kib(&entry.path())).sum::<u64>()

@@ -1,4 +1,4 @@
-//! Deliberate faults: each is put into a copy of the sources, built, and must be caught.
+//! Deliberate faults: each is applied to a copy of the sources, built, and must be caught.
 //!
 //! Invariants: the project's own sources are never touched. A text that is not found exactly once
 //! is an error, so that the list stays true when the sources change.
@@ -14,7 +14,7 @@ use super::list::{FAULTS, Fault};
 use super::threads;
 use crate::{Outcome, root};
 
-/// The paths that the program's build needs.
+/// Paths that the build of the program needs.
 const COPIED: &[&str] =
     &[".cargo", "Cargo.lock", "Cargo.toml", "bench", "crates", "dictionaries", "xtask"];
 const PROFILE: &str = "faults";
@@ -23,7 +23,7 @@ fn all() -> impl Iterator<Item = &'static Fault> {
     FAULTS.iter().chain(threads::FAULTS)
 }
 
-/// Tries the fault of this name, or all.
+/// Tries the fault of this name, or all faults.
 pub(super) fn run(name: Option<&String>) -> Outcome {
     let faults: Vec<&Fault> =
         all().filter(|fault| name.is_none_or(|name| fault.name == name)).collect();
@@ -51,7 +51,7 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
                 format!("NOT CAUGHT in {} worlds", fault.worlds)
             }
         };
-        // Told at once: each takes a while to build.
+        // Printed at once, because each fault takes a while to build.
         let _ = writeln!(std::io::stderr(), "{:32} {line}", fault.name);
     }
     if missed.is_empty() {
@@ -61,7 +61,7 @@ pub(super) fn run(name: Option<&String>) -> Outcome {
     }
 }
 
-/// Builds and runs with the fault; answers after how many worlds it was caught, and by which law.
+/// Builds and runs with the fault. Returns the number of worlds until it was caught, and the law.
 fn try_one(fault: &Fault, copy: &Path, target: &Path) -> Result<Option<(u64, String)>, String> {
     let texts = fault.applied(copy)?;
     for (file, faulty, _) in &texts {
@@ -94,13 +94,13 @@ fn try_one(fault: &Fault, copy: &Path, target: &Path) -> Result<Option<(u64, Str
     })
 }
 
-/// As much of a law as fits on a line.
+/// Returns the beginning of a law that fits on a line.
 fn first(law: &str) -> String {
     law.chars().take(70).collect()
 }
 
 impl Fault {
-    /// The files that it changes: path, text with the fault, text without.
+    /// Returns the changed files: path, text with the fault, text without.
     fn applied(&self, copy: &Path) -> Result<Vec<Changed>, String> {
         let mut changed: Vec<Changed> = Vec::new();
         for (of_crate, sound, faulty) in self.changes {
@@ -129,10 +129,10 @@ impl Fault {
     }
 }
 
-/// Path of a file, its text with the fault, and without.
+/// Path of a file, its text with the fault, and its text without.
 type Changed = (PathBuf, String, String);
 
-/// All sources in a folder and those below it, tests apart.
+/// Returns all sources in a folder and below, except tests.
 fn sources_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
     let told = |error| format!("{}: {error}", dir.display());
     let mut files = Vec::new();
@@ -147,7 +147,7 @@ fn sources_below(dir: &Path) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-/// Where `sought` stands in `text`; any white space of the one is any of the other, or none.
+/// Returns the positions of `sought` in `text`. White space may differ or be missing.
 fn places(text: &str, sought: &str) -> Vec<Range<usize>> {
     let sought: Vec<&str> = sought.split_whitespace().collect();
     let Some((first, rest)) = sought.split_first() else { return Vec::new() };
@@ -170,8 +170,7 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
     fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Makes `to` what `from` is; files that are the same stay untouched, so that they are not compiled
-/// again.
+/// Makes `to` a copy of `from`. Equal files stay untouched, so that cargo does not recompile them.
 fn mirror(from: &Path, to: &Path) -> std::io::Result<()> {
     if from.is_dir() {
         fs::create_dir_all(to)?;
@@ -214,7 +213,7 @@ mod tests {
         assert!(places("a b", "").is_empty());
     }
 
-    /// Each fault still fits the sources, and its name is its own.
+    /// Each fault still fits the sources, and has a unique name.
     #[test]
     fn every_fault_can_be_applied() {
         for (n, fault) in all().enumerate() {

@@ -1,14 +1,14 @@
-//! The deliberate faults, as changes of the sources: what no law may let pass.
+//! The deliberate faults, as changes of the sources. The laws must catch all of them.
 
 /// One fault.
 pub(super) struct Fault {
     pub(super) name: &'static str,
-    /// Crate, text as it is, text with the fault. The text stands in one place of the crate, in
-    /// whichever file, however its lines are broken.
+    /// Crate, original text, and text with the fault. The original text occurs once in the crate,
+    /// with any line breaks.
     pub(super) changes: &'static [(&'static str, &'static str, &'static str)],
-    /// The kind of worlds that must catch it; empty for all kinds.
+    /// The kind of worlds that must catch the fault; empty for all kinds.
     pub(super) kind: &'static str,
-    /// Within so many worlds.
+    /// Number of worlds within which the fault must be caught.
     pub(super) worlds: u64,
 }
 
@@ -16,7 +16,7 @@ pub(super) const SESSION: &str = "session";
 pub(super) const ENGINE: &str = "engine";
 const STORE: &str = "store";
 
-/// All of them.
+/// All faults.
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "reject-keeps-the-number",

@@ -5,7 +5,7 @@ use super::list::{ENGINE, Fault, SESSION};
 
 const KIND: &str = "engines";
 
-/// All of them.
+/// All faults.
 pub(super) const FAULTS: &[Fault] = &[
     Fault {
         name: "calls-without-waking",

@@ -1,5 +1,5 @@
 //! The rules for pages of the book that make claims. Each promise names its files, its tests and
-//! its limit; each question has an answer; each alert has a row. `claims` looks for the tests.
+//! its limit; each question has an answer; each alert has a row. `claims` checks the tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use super::Violation;
 const GUARANTEES: &str = "book/src/guarantees.md";
 const QUESTIONS: &str = "book/src/questions.md";
 const ALERTS: &str = "book/src/alerts.md";
-/// Where the alerts are.
+/// The file of the alerts.
 pub(crate) const RULES: &str = "packaging/prometheus/transfix.rules.yml";
 
 /// The parts of each promise.
@@ -17,7 +17,7 @@ const PARTS: [&str; 3] = ["- **How**: ", "- **Shown by**: ", "- **Limit**: "];
 /// Lines of an answer: two, and a third for its links.
 const ANSWER_LINES: usize = 3;
 
-/// Checks the pages against all files, by their paths; `rules` are the alerts.
+/// Checks the pages, given by their paths, against all files. `rules` contains the alerts.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     files: &[String],
@@ -50,14 +50,14 @@ pub(crate) fn check(
     }
 }
 
-/// A part of a page with its heading.
+/// A section of a page with its heading.
 struct Section<'p> {
     title: &'p str,
     text: &'p str,
     line: usize,
 }
 
-/// The parts of a page below headings of the second level.
+/// Returns the sections of a page below second-level headings.
 fn sections(page: &str) -> impl Iterator<Item = Section<'_>> {
     page.match_indices("\n## ").map(move |(at, mark)| {
         let rest = &page[at + mark.len()..];
@@ -67,7 +67,8 @@ fn sections(page: &str) -> impl Iterator<Item = Section<'_>> {
     })
 }
 
-/// Each promise says how it is kept, names files that are there and a test, and says its limit.
+/// Checks that a promise explains how it is kept, names existing files and a test, and states its
+/// limit.
 fn promise(section: &Section<'_>, files: &BTreeSet<&str>, mut add: impl FnMut(String)) {
     for part in PARTS.iter().filter(|part| !section.text.contains(**part)) {
         add(format!("'{}' does not say '{}'", section.title, part.trim_matches(['-', ' '])));

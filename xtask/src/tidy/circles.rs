@@ -1,18 +1,17 @@
-//! Files of a crate that need each other in a circle: at most two may. And crates whose files and
-//! folders lie in layers: none needs one of a layer above.
+//! Dependency circles: at most two files of a crate may need each other. In layered crates no file
+//! or folder may need a higher layer.
 //!
-//! A file needs another if it names something of it, by a path from `crate` or `super`, or by a
-//! name that `lib.rs` gives on. Comments, tests, and what a file needs of the modules that it is
-//! part of do not count.
+//! A file needs another if it names an item of that file: by a path from `crate` or `super`, or by
+//! a name that `lib.rs` re-exports. Comments, tests, and references to parent modules do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// Files that may need each other.
+/// Highest number of files that may need each other.
 const FILES_MAX: usize = 2;
 
-/// Crates in layers, the highest first. A name is that of a file or folder in `src`.
+/// Layered crates, highest layer first. A name is a file or folder in `src`.
 const LAYERS: &[(&str, &[&str])] = &[(
     "engine",
     &[
@@ -30,8 +29,8 @@ const LAYERS: &[(&str, &[&str])] = &[(
     ],
 )];
 
-/// A crate that only decides, and what its files may not name: what waits, or carries out. Memory
-/// that is shared (`Arc`) waits for nobody.
+/// A crate that only decides, and names that its files must not use: waiting and input/output.
+/// Shared memory (`Arc`) does not wait and is allowed.
 const DECIDES: (&str, &[&str]) = (
     "session",
     &[
@@ -56,8 +55,8 @@ type Modules = BTreeMap<String, String>;
 /// The modules that each module needs.
 type Needs = BTreeMap<String, BTreeSet<String>>;
 
-/// Checks the crates among the files, given as paths from the root with their text. Returns the
-/// number of files in the largest circle of each crate that has one.
+/// Checks the crates among the files, given as paths with texts. Returns the number of files in the
+/// largest circle of each crate with circles.
 pub(super) fn check(
     sources: &BTreeMap<String, String>,
     violations: &mut Vec<Violation>,
@@ -96,7 +95,7 @@ pub(super) fn check(
     largest
 }
 
-/// Names of what waits, or carries out, where only decisions are.
+/// Returns uses of waiting or input/output in a crate that only decides.
 fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
     let (decides, others) = DECIDES;
     let mut violations = Vec::new();
@@ -111,7 +110,7 @@ fn beside_decisions(name: &str, modules: &Modules) -> Vec<Violation> {
     violations
 }
 
-/// Returns the modules that need a layer above their own, or lie in none.
+/// Returns the modules that need a higher layer, or belong to none.
 fn arrows_up(name: &str, needs: &Needs, layers: &[&str]) -> Vec<Violation> {
     let layer = |module: &str| {
         let folder = module.split("::").next().unwrap_or_default();
@@ -134,7 +133,7 @@ fn arrows_up(name: &str, needs: &Needs, layers: &[&str]) -> Vec<Violation> {
     violations
 }
 
-/// Crate and module of a source file, unless it holds tests.
+/// Returns crate and module of a source file, unless the file holds tests.
 fn place(file: &str) -> Option<(&str, String)> {
     let (name, path) = file.strip_prefix("crates/")?.split_once("/src/")?;
     let path = path.strip_suffix(".rs")?;
@@ -142,7 +141,7 @@ fn place(file: &str) -> Option<(&str, String)> {
     (!is_test).then(|| (name, path.replace('/', "::")))
 }
 
-/// The text without comments, and without the tests at its foot.
+/// Returns the text without comments, and without the tests at the end.
 fn code(text: &str) -> String {
     let end = text.find("#[cfg(test)]\nmod tests").unwrap_or(text.len());
     let lines = text[..end].lines().map(|line| line.split("//").next().unwrap_or_default());
@@ -179,7 +178,7 @@ fn needs(modules: &Modules) -> Needs {
     needs
 }
 
-/// All that the `use` lines of a text name, as paths.
+/// Returns all paths that the `use` lines of a text name.
 fn used(text: &str) -> Vec<String> {
     let mut all = Vec::new();
     for (at, _) in text.match_indices("use ") {
@@ -190,12 +189,12 @@ fn used(text: &str) -> Vec<String> {
     all
 }
 
-/// The paths of a text that lead into its own crate, from the root of the crate.
+/// Returns the paths of a text into its own crate, from the crate's root.
 fn paths(text: &str, module: &str) -> Vec<String> {
     let mut all = Vec::new();
     for start in ["crate::", "super::"] {
         for (at, _) in text.match_indices(start) {
-            // A path that goes up twice is taken from its first step.
+            // A path with two `super` is handled from its first step.
             let is_inner = text[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_')
                 || text[..at].ends_with("super::");
             if is_inner {
@@ -215,7 +214,7 @@ fn paths(text: &str, module: &str) -> Vec<String> {
     all
 }
 
-/// As much of the text as is one path, or a tree of paths in braces.
+/// Returns the leading part of the text that is one path, or a tree of paths in braces.
 fn tree(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {
@@ -230,7 +229,7 @@ fn tree(text: &str) -> &str {
     text
 }
 
-/// Spreads `a::{b, c::{d}}` into `a::b`, `a::c::d`.
+/// Expands `a::{b, c::{d}}` to `a::b`, `a::c::d`.
 fn spread(tree: &str, base: &str, all: &mut Vec<String>) {
     let tree = tree.trim();
     let Some((head, list)) = tree.split_once('{') else {
@@ -260,7 +259,7 @@ fn spread(tree: &str, base: &str, all: &mut Vec<String>) {
     spread(&list[begin..], &base, all);
 }
 
-/// The sets of modules each of which needs all others of its set, directly or not.
+/// Returns the sets of modules in which each module needs all others, directly or indirectly.
 fn circles(needs: &Needs) -> Vec<Vec<String>> {
     let reached: BTreeMap<&String, BTreeSet<&String>> =
         needs.keys().map(|module| (module, reach(needs, module))).collect();
@@ -279,7 +278,7 @@ fn circles(needs: &Needs) -> Vec<Vec<String>> {
     circles
 }
 
-/// All that a module needs, directly or not.
+/// Returns all modules that a module needs, directly or indirectly.
 fn reach<'n>(needs: &'n Needs, from: &String) -> BTreeSet<&'n String> {
     let mut found = BTreeSet::new();
     let mut next: Vec<&String> = needs[from].iter().collect();

@@ -1,17 +1,17 @@
-//! The rules for claims in pages: a page that names a test names one that exists, and each feature
-//! that COMPARE.md claims names the test or scenario that shows it.
+//! The rules for claims in pages: each test named in a page exists, and each feature in COMPARE.md
+//! names the test or scenario that shows the feature.
 //!
-//! A page names a test by a span of code, `crates/a/tests/b.rs::name`; a row of COMPARE.md also by
-//! a link whose text is the test's name, `[name](crates/a/tests/b.rs)`.
+//! A page names a test by a span of code, `crates/a/tests/b.rs::name`. A row of COMPARE.md may
+//! instead use a link whose text is the test's name, `[name](crates/a/tests/b.rs)`.
 
 use std::collections::BTreeMap;
 
 use super::Violation;
 
-/// The head of the tables whose rows are claims.
+/// The header of tables whose rows are claims.
 const CLAIMS: &str = "| feature | Transfix | by; the test";
 
-/// Checks all pages against the sources, both by their paths from the root of the project.
+/// Checks all pages against the sources, both given by path.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     sources: &BTreeMap<String, String>,
@@ -42,11 +42,11 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if a source has a test of this name; a file that is a test by itself has `main`.
+/// Returns true if a source has a test of this name. A file that is itself a test has `main`.
 fn has_test(source: &str, name: &str) -> bool {
     let head = format!("fn {name}(");
     source.match_indices(&head).any(|(at, _)| {
-        // Behind the last line break stands what comes before `fn` in its line.
+        // The last piece is the text before `fn` on its line.
         let above = source[..at].rsplit('\n').skip(1).map(str::trim);
         let mut attributes =
             above.take_while(|line| line.starts_with("#[") || line.starts_with("//"));
@@ -54,7 +54,7 @@ fn has_test(source: &str, name: &str) -> bool {
     })
 }
 
-/// Links to Rust files whose text is a name: the name and the file.
+/// Returns links to Rust files whose text is a name: name and file.
 fn linked(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let pieces = line.match_indices("](").filter_map(|(at, found)| {
         let (_, name) = line[..at].rsplit_once('[')?;
@@ -64,7 +64,7 @@ fn linked(line: &str) -> impl Iterator<Item = (&str, &str)> {
     pieces.filter(|(name, file)| is_name(name) && is_rust(file))
 }
 
-/// Spans of code with a file and a name: the name and the file.
+/// Returns code spans with a file and a name: name and file.
 fn spelled(line: &str) -> impl Iterator<Item = (&str, &str)> {
     let spans = line.split('`').skip(1).step_by(2);
     let pairs = spans.filter_map(|span| span.split_once(".rs::").map(|(_, name)| (name, span)));

@@ -1,8 +1,8 @@
-//! Rust source without its comments and literals, and the functions in it.
+//! Rust source without comments and literals, and its functions.
 //!
-//! This is no parser: it knows just enough of the language to count lines and find words.
+//! This is not a parser: it handles just enough syntax to count lines and find words.
 
-/// The text with comments, strings and characters replaced by blanks; lines stay lines.
+/// Returns the text with comments, strings and characters replaced by blanks; line breaks are kept.
 pub(crate) fn code_of(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let mut code = String::with_capacity(text.len());
@@ -80,7 +80,7 @@ fn raw_string_end(chars: &[char], start: usize) -> usize {
     chars.len()
 }
 
-/// The end of a character, or `at` if the quote begins a lifetime.
+/// Returns the end of a character literal, or `at` if the quote begins a lifetime.
 fn char_end(chars: &[char], at: usize) -> usize {
     match (chars.get(at + 1), chars.get(at + 2)) {
         (Some('\\'), Some(_)) => {
@@ -92,8 +92,7 @@ fn char_end(chars: &[char], at: usize) -> usize {
     }
 }
 
-/// Returns true if the character before `at` makes it part of a longer word; `b` and `c` are
-/// prefixes.
+/// Returns true if the character before `at` belongs to a longer word; `b` and `c` are prefixes.
 fn is_word(chars: &[char], at: usize) -> bool {
     let ident = |at: usize| chars[at].is_alphanumeric() || chars[at] == '_';
     match at.checked_sub(1) {
@@ -104,7 +103,7 @@ fn is_word(chars: &[char], at: usize) -> bool {
     }
 }
 
-/// A function: its name, the line it begins at and how many of its lines hold code.
+/// A function: its name, its first line, and its number of code lines.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Function<'c> {
     pub(crate) name: &'c str,
@@ -112,7 +111,7 @@ pub(crate) struct Function<'c> {
     pub(crate) code_lines: usize,
 }
 
-/// The functions with a body in code without comments and literals.
+/// Returns the functions with a body, in code without comments and literals.
 pub(crate) fn functions(code: &str) -> Vec<Function<'_>> {
     let mut functions = Vec::new();
     for (start, _) in words(code, "fn") {
@@ -131,7 +130,7 @@ pub(crate) fn functions(code: &str) -> Vec<Function<'_>> {
     functions
 }
 
-/// Where the body of the function at `start` ends; none if it has no body.
+/// Returns the end of the body of the function at `start`, or `None` without a body.
 fn body_end(code: &str, start: usize) -> Option<usize> {
     let (mut brackets, mut braces) = (0, 0);
     for (at, byte) in code.bytes().enumerate().skip(start) {
@@ -150,7 +149,7 @@ fn body_end(code: &str, start: usize) -> Option<usize> {
     None
 }
 
-/// The places (offset and line) where `word` stands as a whole word.
+/// Returns the positions (offset and line) of `word` as a whole word.
 pub(crate) fn words<'c>(
     code: &'c str,
     word: &'c str,

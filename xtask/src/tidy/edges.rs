@@ -1,6 +1,6 @@
-//! Which crate may depend on which.
+//! Allowed dependencies between crates.
 //!
-//! Invariant: the table is complete; a crate that isn't in it is a violation.
+//! Invariant: the table is complete; a crate that isn't listed is a violation.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::Violation;
 use crate::root;
 
-/// Each crate of the workspace, and the crates of the workspace that it may use in the product.
+/// Each crate of the workspace, with the workspace crates that its product code may use.
 const EDGES: &[(&str, &[&str])] = &[
     ("transfix-dictionary", &[]),
     ("transfix-codec", &["transfix-dictionary"]),
@@ -83,7 +83,7 @@ pub(crate) fn metadata() -> Result<Value, String> {
     serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
 }
 
-/// Checks the edges between the crates of the workspace; tests may use what they like.
+/// Checks the dependencies between the crates of the workspace. Tests may use any crate.
 pub(crate) fn check(metadata: &Value, violations: &mut Vec<Violation>) -> Result<(), String> {
     let packages = metadata["packages"].as_array().ok_or("cargo metadata: no packages")?;
     for package in packages {

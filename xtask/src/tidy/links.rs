@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// The pages of the book: what is not among them is not built with it.
+/// The book's folder. Only its pages are built with the book.
 const BOOK: &str = "book/src/";
 const SUMMARY: &str = "book/src/SUMMARY.md";
 
-/// Checks all pages, by their paths from the root of the project; `files` are all files there are.
+/// Checks all pages, given by path, against `files`, the list of all files.
 pub(crate) fn check(
     pages: &BTreeMap<String, String>,
     files: &[String],
@@ -50,7 +50,7 @@ pub(crate) fn check(
     }
 }
 
-/// The lines of a page that are text, counted from 1: no code, and no spans of code.
+/// Returns the text lines of a page, counted from 1, without code blocks and code spans.
 fn text_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
     let mut in_code = false;
     (1..).zip(text.lines()).filter_map(move |(n, line)| {
@@ -62,11 +62,10 @@ fn text_lines(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The links to files and headings, with their lines.
+/// Returns the links to files and headings, with their lines.
 fn links(text: &str) -> impl Iterator<Item = (usize, String)> {
     text_lines(text).flat_map(|(n, line)| {
-        // Every second piece is a span of code, but a link's own text may be one: only what a
-        // link leads to is looked at.
+        // A link's own text may be a code span, so only the target is examined.
         let targets = line.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
         let targets = targets.map(|(target, _)| target.trim().to_owned());
         let is_ours = |target: &String| !target.contains("://") && !target.starts_with("mailto:");
@@ -75,7 +74,7 @@ fn links(text: &str) -> impl Iterator<Item = (usize, String)> {
     })
 }
 
-/// The headings as links name them: lower case, blanks as `-`, without punctuation.
+/// Returns the headings as links name them: lower case, blanks as `-`, without punctuation.
 fn headings(text: &str) -> impl Iterator<Item = String> {
     text_lines(text).filter_map(|(_, line)| {
         let title = line.trim_start_matches('#');
@@ -87,7 +86,7 @@ fn headings(text: &str) -> impl Iterator<Item = String> {
     })
 }
 
-/// A path as it stands in a page, from the root of the project.
+/// Returns a path of a page, relative to the project's root.
 fn resolve(page: &str, path: &str) -> String {
     let mut parts: Vec<&str> = page.split('/').collect();
     parts.pop();

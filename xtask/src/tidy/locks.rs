@@ -1,7 +1,7 @@
-//! The lock files of the packages that are no members of the workspace.
+//! The lock files of packages outside the workspace.
 //!
-//! Invariant: a dependency that a crate of the workspace gets stands in each of them too, so that
-//! `--locked` builds there as well.
+//! Invariant: each of these lock files also has every dependency that a workspace crate has, so
+//! that `--locked` builds there.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Violation;
 
-/// Checks the lock files given, by name, against what cargo says of the workspace.
+/// Checks the given lock files, by name, against cargo's metadata of the workspace.
 pub(crate) fn check(
     locks: &BTreeMap<String, String>,
     metadata: &Value,
@@ -42,8 +42,8 @@ pub(crate) fn check(
     }
 }
 
-/// Returns the dependencies that a crate of the workspace has with every choice of features; empty
-/// for a crate that is no member.
+/// Returns a workspace crate's dependencies with all features; empty for a crate outside the
+/// workspace.
 fn needed(metadata: &Value, name: &str) -> Vec<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let packages = list(&metadata["packages"]);

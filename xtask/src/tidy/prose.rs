@@ -1,8 +1,7 @@
-//! Sentences that are hard to read: very long ones, and those that open with a word behind which
-//! the subject is still to come.
+//! Hard sentences: very long ones, and those that open with a word before their subject.
 //!
-//! Invariant: `xtask/prose.txt` has the number of each page and of each folder of sources, and a
-//! number there never rises.
+//! Invariant: `xtask/prose.txt` has the count of each page and of each folder of sources, and a
+//! count never rises.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,18 +10,18 @@ use std::path::Path;
 
 use super::Violation;
 
-/// The file with the numbers.
+/// The file with the counts.
 const RECORD: &str = "xtask/prose.txt";
-/// How many words a sentence may have.
+/// Highest number of words in a sentence.
 const WORDS_MAX: usize = 30;
 /// Words that open a sentence before its subject.
 const OPENERS: &[&str] = &["What", "Who", "Whoever", "Whether", "Of"];
 
-/// Hard sentences of each place.
+/// Counts of hard sentences by place.
 type Counts = BTreeMap<String, usize>;
 
-/// Compares all texts with the record. With the variable `TRANSFIX_WRITE_DOCS` set, lower numbers
-/// are written there first. A place that is renamed takes its line with it.
+/// Compares all texts with the record. If the variable `TRANSFIX_WRITE_DOCS` is set, lower counts
+/// are written first. A renamed place keeps its line.
 ///
 /// # Errors
 /// If the record cannot be read or written.
@@ -55,7 +54,7 @@ fn counts(pages: &BTreeMap<String, String>, sources: &BTreeMap<String, String>) 
     counts
 }
 
-/// The folder whose sources are counted as one: `src`, `tests` and the like of a crate.
+/// Returns the folder whose sources are counted together: `src`, `tests` and the like of a crate.
 fn folder(file: &str) -> &str {
     let mut slashes = file.match_indices('/').map(|(at, _)| at);
     let is_root = |at: &usize| {
@@ -65,7 +64,7 @@ fn folder(file: &str) -> &str {
     slashes.find(is_root).map_or(file, |at| &file[..at])
 }
 
-/// The record without what has become better since.
+/// Returns the record with all counts that have fallen.
 fn lowered(counts: &Counts, recorded: &Counts) -> Counts {
     let both = recorded.iter().filter_map(|(place, known)| {
         let now = counts.get(place)?;
@@ -115,7 +114,7 @@ fn written(counts: &Counts) -> String {
     text
 }
 
-/// The hard sentences of a page or of a source.
+/// Returns the hard sentences of a page or of a source.
 pub(super) fn list(file: &str, text: &str) -> Vec<String> {
     let paragraphs =
         if file.ends_with(".md") { paragraphs_of_page(text) } else { paragraphs_of_source(text) };
@@ -136,7 +135,7 @@ fn is_hard(sentence: &str) -> bool {
         || sentence.split_whitespace().filter(is_word).count() > WORDS_MAX
 }
 
-/// Sentences end with a mark before a space, or with their paragraph.
+/// Splits a paragraph into sentences, which end with a mark before a space, or with the paragraph.
 fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     let mut rest = paragraph;
     std::iter::from_fn(move || {
@@ -157,7 +156,7 @@ fn sentences(paragraph: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Paragraphs, list items and cells of tables, without code and headings.
+/// Returns paragraphs, list items and table cells, without code and headings.
 fn paragraphs_of_page(text: &str) -> Vec<String> {
     let mut paragraphs = Paragraphs::default();
     let mut fence = None;
@@ -182,7 +181,7 @@ fn paragraphs_of_page(text: &str) -> Vec<String> {
     paragraphs.all
 }
 
-/// Paragraphs of comments, without examples.
+/// Returns paragraphs of comments, without examples.
 fn paragraphs_of_source(text: &str) -> Vec<String> {
     let mut comments = String::new();
     for line in text.lines() {

@@ -1,20 +1,20 @@
-//! The rules for one file: its name, its length, its functions, its head, unsafe code, paths.
+//! The rules for one file: name, length, functions, header, unsafe code, paths.
 
 use super::Violation;
 use super::code::{code_of, functions, words};
 
-/// How many lines of code a file may have, its tests apart.
+/// Highest number of code lines in a file, without tests.
 const CODE_LINES_MAX: usize = 800;
-/// How many lines of code a function may have.
+/// Highest number of code lines in a function.
 const FUNCTION_LINES_MAX: usize = 70;
-/// How many characters a line may have.
+/// Highest number of characters in a line.
 const COLUMNS_MAX: usize = 100;
 
-/// Names that say nothing of a file's duty.
+/// Names that do not describe a file's duty.
 const EMPTY_NAMES: &[&str] =
     &["util", "utils", "helper", "helpers", "misc", "manager", "managers", "common"];
 
-/// Where unsafe code may stand: the files that begin so.
+/// Path prefixes of files that may contain unsafe code.
 const UNSAFE_HERE: &[&str] = &[
     "crates/codec/src/scan",
     "crates/store/src/map",
@@ -22,7 +22,7 @@ const UNSAFE_HERE: &[&str] = &[
     "crates/testkit/src/alloc.rs",
 ];
 
-/// The crates that promise to hold no unsafe code: the file that says so.
+/// Crates that promise to have no unsafe code, each by the file that states so.
 const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/dictionary/src/lib.rs",
     "crates/session/src/lib.rs",
@@ -36,11 +36,11 @@ const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/cli/src/main.rs",
 ];
 
-/// Words that don't belong into any file of the project, and why.
+/// Words that must not occur in any file, and the reason.
 const FORBIDDEN: &[(&str, &str)] =
     &[(concat!("/wo", "rk/"), "a path of one machine; use one from the root of the project")];
 
-/// Checks one file; `file` is its path from the root of the project.
+/// Checks one file; `file` is its path relative to the project's root.
 pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
     let mut add = |line: usize, rule: &'static str, remedy: String| {
         violations.push(Violation { file: file.to_owned(), line, rule, remedy });
@@ -95,7 +95,7 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
             );
         }
     }
-    // A crate that has no code yet needs no promise.
+    // A crate without code needs no promise.
     if UNSAFE_FORBIDDEN.contains(&file) && lines > 1 && !code.contains(FORBID) {
         add(1, "unsafe", format!("add {FORBID}"));
     }
@@ -103,7 +103,7 @@ pub(crate) fn check(file: &str, text: &str, violations: &mut Vec<Violation>) {
 
 const FORBID: &str = "#![forbid(unsafe_code)]";
 
-/// How many lines hold code, tests apart.
+/// Returns the number of code lines, without tests.
 fn code_lines(file: &str, code: &str) -> usize {
     if file.ends_with("/tests.rs") || file.contains("/tests/") {
         return 0;
@@ -116,7 +116,7 @@ fn code_lines(file: &str, code: &str) -> usize {
 mod tests {
     use super::*;
 
-    /// The rules that a file breaks, with the lines.
+    /// Returns the rules that a file breaks, with the lines.
     fn broken(file: &str, text: &str) -> Vec<(&'static str, usize)> {
         let mut violations = Vec::new();
         check(file, text, &mut violations);

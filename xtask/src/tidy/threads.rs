@@ -1,21 +1,21 @@
-//! The rule for threads: the table of ARCHITECTURE.md names exactly the threads that programs of
-//! the project start.
+//! The rule for threads: the table of ARCHITECTURE.md names exactly the threads that the project's
+//! programs start.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Violation;
 
-/// The page that has the table.
+/// The page with the table.
 const PAGE: &str = "ARCHITECTURE.md";
-/// How its rows begin.
+/// Beginning of the table's rows.
 const ROW: &str = "| `";
-/// The heading that the table stands below.
+/// The heading above the table.
 const HEADING: &str = "### Names of threads";
 /// The code that starts a thread with a name.
 const NAMED: &str = "Builder::new().name(";
 /// The code that starts a thread without a name.
 const UNNAMED: &str = "thread::spawn(";
-/// Literals that begin so are names of threads, wherever they stand.
+/// Literals with these prefixes are thread names, wherever they occur.
 const PREFIXES: &[&str] = &["tfx-", "store-", "events-", "socket-", "file-"];
 
 /// Checks all sources, by their paths, against the page.
@@ -48,14 +48,14 @@ pub(crate) fn check(
     }
 }
 
-/// Returns true if the file belongs to what users run: no tests, examples, tools and simulated
-/// worlds.
+/// Returns true if the file is part of a program for users: not of tests, examples, tools or
+/// simulated worlds.
 fn is_of_a_program(file: &str) -> bool {
     let of_crates = file.starts_with("crates/") && !file.starts_with("crates/testkit/");
     (of_crates || file.starts_with("bench/src/")) && file.contains("/src/")
 }
 
-/// The names of the table, with their lines. The part that differs from thread to thread is `…`.
+/// Returns the names in the table, with their lines. `…` is the part that differs between threads.
 fn listed(page: &str) -> impl Iterator<Item = (String, usize)> {
     let lines = (1..).zip(page.lines());
     let below = lines.skip_while(|(_, line)| !line.starts_with(HEADING)).skip(1);
@@ -67,17 +67,17 @@ fn listed(page: &str) -> impl Iterator<Item = (String, usize)> {
     })
 }
 
-/// The lines of a text that are code.
+/// Returns the code lines of a text.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     (1..).zip(text.lines()).filter(|(_, line)| !line.trim_start().starts_with("//"))
 }
 
-/// The lines that start a thread without a name.
+/// Returns the lines that start a thread without a name.
 fn unnamed(text: &str) -> impl Iterator<Item = usize> {
     lines(text).filter(|(_, line)| line.contains(UNNAMED)).map(|(n, _)| n)
 }
 
-/// The names of threads that the code has, with their lines.
+/// Returns the thread names in the code, with their lines.
 fn names(text: &str) -> Vec<(usize, String)> {
     let mut names = Vec::new();
     for (n, line) in lines(text) {
@@ -94,7 +94,7 @@ fn names(text: &str) -> Vec<(usize, String)> {
     names
 }
 
-/// With `…` for what differs from thread to thread.
+/// Returns the literal with `…` for the part that differs between threads.
 fn shape(literal: &str) -> String {
     let mut pieces = literal.split('{');
     let first = pieces.next().unwrap_or_default().to_owned();

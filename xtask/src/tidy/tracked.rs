@@ -1,4 +1,4 @@
-//! The rules for what git keeps: nothing that a build makes, nothing huge.
+//! The rules for files in git: no build output, no huge files.
 
 use std::fs;
 use std::path::Path;
@@ -6,13 +6,13 @@ use std::process::Command;
 
 use super::Violation;
 
-/// How many bytes a file in git may have.
+/// Highest number of bytes of a file in git.
 const BYTES_MAX: u64 = 2 << 20;
 
-/// Larger files that the project can't do without: published ones, as they are.
+/// Larger files that the project needs: published files, unchanged.
 const LARGE: &[&str] = &["dictionaries/FIXLatest.xml"];
 
-/// The files that git keeps, with their lengths; none where there is no repository.
+/// Returns the files in git, with their lengths; empty without a repository.
 pub(crate) fn files(root: &Path) -> Vec<(String, u64)> {
     let listed = Command::new("git").arg("-C").arg(root).args(["ls-files", "-z"]).output();
     let Ok(listed) = listed else { return Vec::new() };
@@ -22,7 +22,7 @@ pub(crate) fn files(root: &Path) -> Vec<(String, u64)> {
     names.map(|name| (name.to_owned(), length(name))).collect()
 }
 
-/// Checks each of them.
+/// Checks each file in git.
 pub(crate) fn check(files: &[(String, u64)], violations: &mut Vec<Violation>) {
     let mut add = |file: &str, rule, remedy| {
         violations.push(Violation { file: file.to_owned(), line: 1, rule, remedy });
@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn the_files_of_this_repository_are_found() {
         let files = files(&crate::root());
-        // Without git there is nothing to keep.
+        // Without git the list is empty.
         assert!(
             files.is_empty() || files.iter().any(|(name, len)| name == "Cargo.toml" && *len > 0)
         );

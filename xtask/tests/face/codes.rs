@@ -1,7 +1,7 @@
-//! The numbers of errors and reasons, and the page of the book that lists them.
+//! The numbers of errors and reasons, and the book's page that lists them.
 //!
-//! Invariant: a number is given once, and what the page says of it holds for ever: a variant that
-//! is gone leaves its number behind.
+//! Invariant: a number is assigned once and its description never changes. A removed variant leaves
+//! its number behind.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ Numbers below 100 are those of the standard: `RejectReason::as_u16` is SessionRe
 `transfix codes 373=5` one of them, or a code of any other field.
 ";
 
-/// The page's text for a number whose variant is gone.
+/// The page's text for the number of a removed variant.
 const GONE: &str = "No longer used.";
 
 /// A type with numbers.
@@ -37,11 +37,11 @@ struct Coded {
     about: String,
     /// Number, name and meaning.
     rows: Vec<(u16, String, String)>,
-    /// Variants that have the number of what they hold.
+    /// Variants that use the number of their contents.
     passed_on: Vec<String>,
 }
 
-/// The enums of all crates, and the implementations that give numbers.
+/// The enums of all crates, and the implementations that assign numbers.
 #[derive(Default)]
 struct Found {
     enums: BTreeMap<String, ItemEnum>,
@@ -70,7 +70,7 @@ impl Found {
         }
     }
 
-    /// Returns the name and the meaning of this arm's variant; arms without a type's name are of
+    /// Returns the name and the meaning of this arm's variant. Arms without a type name belong to
     /// `of`.
     fn row(&self, of: &str, arm: &Arm) -> (String, String) {
         let path = match &arm.pat {
@@ -104,7 +104,7 @@ impl Found {
                 }
             }
             Stmt::Expr(only, _) => {
-                // Others have the number of a field.
+                // Other variants have the number of a field.
                 let number = number(only)?;
                 coded.rows.push((number, name.to_owned(), coded.about.clone()));
             }
@@ -141,7 +141,7 @@ fn all() -> Vec<Coded> {
     all
 }
 
-/// The numbers that the page has now, with their types and names.
+/// Returns the numbers on the current page, with their types and names.
 fn on_the_page(page: &str) -> BTreeMap<u16, (String, String)> {
     let (mut numbers, mut of) = (BTreeMap::new(), String::new());
     for line in page.lines() {
@@ -158,7 +158,7 @@ fn on_the_page(page: &str) -> BTreeMap<u16, (String, String)> {
     numbers
 }
 
-/// The page, with the numbers that are not given any more.
+/// Returns the page, including numbers that are no longer assigned.
 fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
     for (number, (of, name)) in before {
         let coded = all.iter_mut().find(|coded| coded.name == *of);
@@ -183,7 +183,7 @@ fn page(all: &mut [Coded], before: &BTreeMap<u16, (String, String)>) -> String {
     page
 }
 
-/// A line for each number: the number, its type, its name and its meaning, tabs between them.
+/// Returns a line for each number, separated by tabs: number, type, name, meaning.
 fn list(all: &[Coded]) -> String {
     let mut list = String::new();
     for Coded { name, rows, .. } in all {
@@ -194,7 +194,7 @@ fn list(all: &[Coded]) -> String {
     list
 }
 
-/// No number is given twice, or to something else than before.
+/// Checks that no number is assigned twice or has changed its meaning.
 fn check(all: &[Coded], before: &BTreeMap<u16, (String, String)>) {
     let mut given = BTreeMap::new();
     for coded in all {

@@ -1,7 +1,8 @@
-//! All that the package `transfix` shows, a line each, and whether what it shows can be named.
+//! All public items of the package `transfix`, one per line, and a check that users can name their
+//! types.
 //!
-//! Invariants: each type that the package's own signatures name can be named by it; the list
-//! changes only by hand.
+//! Invariants: the package can name each type in its own signatures; the list changes only
+//! deliberately.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,16 +18,16 @@ use crate::tree::{Def, Tree, is_test, name_of};
 
 const LIST: &str = "crates/engine/public.txt";
 
-/// Macros that make public items, one from each part of what they are given.
+/// Macros that create public items, one for each of their arguments.
 const MAKERS: [&str; 3] = ["tags", "types", "switches"];
 
-/// The list in the making.
+/// The list under construction.
 struct Face<'t> {
     tree: &'t Tree,
     /// The public items, each with its shortest name.
     shown: BTreeMap<Def, String>,
     lines: BTreeSet<String>,
-    /// Types that a signature names, and users cannot.
+    /// Types in signatures that users cannot name.
     hidden: BTreeSet<String>,
 }
 
@@ -59,15 +60,15 @@ fn marks(attributes: &[Attribute]) -> String {
     marks.collect()
 }
 
-/// Returns true if it is there with the feature `rig` alone, for this project's own simulated
-/// worlds. They depend on the crates below.
+/// Returns true if the module exists only with the feature `rig`, for this project's own simulated
+/// worlds. These depend on the crates below.
 fn is_rig(module: &[String]) -> bool {
     let module: Vec<_> = module.iter().map(String::as_str).collect();
     matches!(module[..], ["engine", "io", ..] | ["engine", "simulated", "rig", ..])
 }
 
 impl Face<'_> {
-    /// Finds all that is shown: the names nearest to the root first.
+    /// Finds all public items, names nearest to the root first.
     fn find(&mut self) {
         let mut modules = vec![(vec!["engine".to_owned()], "transfix".to_owned())];
         while let Some((module, name)) = (!modules.is_empty()).then(|| modules.remove(0)) {
@@ -103,7 +104,7 @@ impl Face<'_> {
         }
     }
 
-    /// Adds the items that macros make.
+    /// Adds the items that macros create.
     fn made(&mut self, module: &[String], name: &str) {
         for item in &self.tree.modules[module].items {
             let Item::Macro(made) = item else { continue };
@@ -144,8 +145,8 @@ impl Face<'_> {
         self.lines.insert(text);
     }
 
-    /// Checks that users can name each type in a signature of the package itself. Types of the
-    /// crates below name others of their own crate, which is there for those who need these.
+    /// Checks that users can name each type in a signature of the package itself. Types of lower
+    /// crates name others of their own crate, which users of these types can add as a dependency.
     fn check(&mut self, module: &[String], text: &str, paths: Vec<Vec<String>>) {
         if module[0] != "engine" || is_rig(module) {
             return;
@@ -289,7 +290,7 @@ impl Face<'_> {
     }
 }
 
-/// The name of the item that a line is about, to stand together with its own.
+/// Returns the name of a line's item, for sorting it beside that item.
 fn subject(line: &str) -> &str {
     let at = line.find("transfix::").unwrap_or(0);
     line[at..].split(['(', '<', ' ', ':']).next().map_or(line, |_| &line[at..])

@@ -1,8 +1,8 @@
 //! The public interface of the package `transfix`: its public items, and the numbers of its errors
 //! and reasons.
 //!
-//! All of it is read out of the sources. A file of the project has the whole interface, so that no
-//! change of it goes unseen.
+//! The tests parse the sources. A committed file lists the whole interface, so every change is
+//! visible.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod codes;

@@ -2,7 +2,7 @@
 
 use syn::{GenericArgument, Path, PathArguments, ReturnType, Type, TypeParamBound};
 
-/// The paths that a type is made of, as they are written; `Self` and its own are left out.
+/// Returns the paths within a type, as written; `Self` and its associated paths are left out.
 pub(crate) fn mentioned(ty: &Type) -> Vec<Vec<String>> {
     let mut paths = Vec::new();
     collect(ty, &mut paths);

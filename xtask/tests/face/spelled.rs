@@ -1,8 +1,8 @@
-//! Tokens as a person writes them.
+//! Tokens in the usual source form.
 
 use quote::ToTokens;
 
-/// Replaced in this order: what stands between the tokens of `syn`, and what a person writes.
+/// Replaced in this order: the spacing of `syn`, and the usual spacing.
 const SPACES: &[(&str, &str)] = &[
     (" :: ", "::"),
     (":: ", "::"),
@@ -23,13 +23,13 @@ const SPACES: &[(&str, &str)] = &[
     (" . ", "."),
 ];
 
-/// The text of these tokens on one line.
+/// Returns the text of these tokens on one line.
 pub(crate) fn spelled(tokens: &impl ToTokens) -> String {
     let mut text = tokens.to_token_stream().to_string();
     for (found, wanted) in SPACES {
         text = text.replace(found, wanted);
     }
-    // `name (` and `> (` begin arguments, but `-> (` a tuple.
+    // `name (` and `> (` begin arguments, but `-> (` begins a tuple.
     let mut out = String::new();
     for (at, c) in text.char_indices() {
         let arguments = c == '(' && {

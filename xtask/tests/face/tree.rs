@@ -1,7 +1,7 @@
-//! The modules of the crates, and what a name means in each of them.
+//! The modules of the crates, and name resolution in them.
 //!
-//! Only what the sources of this project need is understood: no `use` of a glob, no renamed crates
-//! but in `pub use`.
+//! Only the features that this project uses are supported: no glob imports, and renamed crates only
+//! in `pub use`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,16 +21,16 @@ pub(crate) struct Def {
 #[derive(Default)]
 pub(crate) struct Module {
     pub(crate) items: Vec<Item>,
-    /// The imports of `use`: the name, the path that it stands for, and if all may use it.
+    /// The imports of `use`: name, full path, and true if public.
     pub(crate) uses: Vec<(String, Vec<String>, bool)>,
 }
 
-/// All modules of all crates; the first name of a path is that of the crate.
+/// All modules of all crates. The first name of a path is the crate.
 pub(crate) struct Tree {
     pub(crate) modules: BTreeMap<Vec<String>, Module>,
 }
 
-/// The name of the item, if it has one.
+/// Returns the name of the item, if it has one.
 pub(crate) fn name_of(item: &Item) -> Option<String> {
     let ident = match item {
         Item::Const(item) => &item.ident,
@@ -45,7 +45,7 @@ pub(crate) fn name_of(item: &Item) -> Option<String> {
     Some(ident.to_string())
 }
 
-/// Returns true if it is there for tests alone.
+/// Returns true if the item exists only for tests.
 pub(crate) fn is_test(attributes: &[Attribute]) -> bool {
     let only = |attribute: &Attribute| {
         let is_cfg = attribute.path().is_ident("cfg");
@@ -87,7 +87,7 @@ impl Tree {
         self.modules.insert(path, module);
     }
 
-    /// Returns the item of this path in this module; `None` for a path of no crate of ours.
+    /// Returns the item at this path in this module; `None` for a path into a foreign crate.
     pub(crate) fn resolve(&self, module: &[String], path: &[String]) -> Option<Def> {
         let (first, rest) = path.split_first()?;
         let start = match first.as_str() {
@@ -106,7 +106,7 @@ impl Tree {
         }
     }
 
-    /// The same from a module on, which is the item if nothing follows.
+    /// Resolves a path from a module on; the module itself if the path is empty.
     fn within(&self, module: &[String], path: &[String]) -> Option<Def> {
         match path {
             [] => {
@@ -126,31 +126,31 @@ impl Tree {
         }
     }
 
-    /// Returns the item of this name in the module: an item of it, or an import of `use`.
+    /// Returns the item of this name in the module: its own item, or an import.
     fn named(&self, module: &[String], name: &str) -> Option<Def> {
         let found = self.modules.get(module)?;
         if found.items.iter().any(|item| name_of(item).as_deref() == Some(name)) {
             return Some(Def { module: module.to_vec(), name: name.to_owned() });
         }
         let (_, path, _) = found.uses.iter().find(|(brought, ..)| brought == name)?;
-        // `use name` of a child has been found above; anything else begins outside.
+        // `use name` of a child module has been found above; any other path starts outside.
         if path.len() == 1 && path[0] == name { None } else { self.resolve(module, path) }
     }
 
-    /// The item itself.
+    /// Returns the item itself.
     pub(crate) fn item(&self, def: &Def) -> Option<&Item> {
         let module = self.modules.get(&def.module)?;
         module.items.iter().find(|item| name_of(item).as_deref() == Some(&def.name))
     }
 
-    /// The module that this is, if it is one.
+    /// Returns the module path, if this definition is a module.
     pub(crate) fn as_module(&self, def: &Def) -> Option<Vec<String>> {
         let path = [&*def.module, std::slice::from_ref(&def.name)].concat();
         self.modules.contains_key(&path).then_some(path)
     }
 }
 
-/// `a/b.rs` is the module `a::b`; `lib.rs` is the crate.
+/// Returns the module of a path: `a/b.rs` is `a::b`, and `lib.rs` is the crate.
 fn place(path: &Path) -> Vec<String> {
     let path: PathBuf = path.with_extension("");
     let parts: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -1,5 +1,5 @@
 //! The messages of hftest (S2b), FIX 4.2: the values of a NewOrderSingle(D) or ExecutionReport(8)
-//! as an application has them.
+//! in an application's form.
 
 use rust_decimal::Decimal;
 
@@ -16,7 +16,7 @@ pub(crate) struct Values {
     pub(crate) quantity: u64,
     pub(crate) price: Decimal,
     pub(crate) time_in_force: char,
-    /// The further fields of a report.
+    /// Additional fields of a report.
     pub(crate) report: Option<Report>,
 }
 
@@ -27,7 +27,7 @@ pub(crate) struct Report {
     pub(crate) left: u64,
     pub(crate) traded: u64,
     pub(crate) average: Decimal,
-    /// LastCapacity(29) of the first report of an order.
+    /// LastCapacity(29) of an order's first report.
     pub(crate) capacity: Option<char>,
 }
 
@@ -63,7 +63,7 @@ impl Report {
     }
 }
 
-/// All of them, and their values.
+/// All messages and their values.
 pub(crate) struct Messages {
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) values: Vec<Values>,
@@ -74,10 +74,10 @@ impl Messages {
         let frames = read_frames(path)?;
         let values = frames.iter().map(|f| Values::of(f)).collect::<Outcome<Vec<_>>>()?;
         for (i, (frame, values)) in frames.iter().zip(&values).enumerate() {
-            // The first message is of the millisecond 123.
+            // The first message is at millisecond 123.
             let built = codec.build_hftest(values, at_ms(123 + i as u64)).to_vec();
             let is_decoded = codec.decode_hftest(frame) && codec.decode_hftest(&built);
-            // BodyLength(9) with leading zeros, with which CheckSum(10) differs.
+            // A BodyLength(9) with leading zeros changes CheckSum(10).
             let apart: &[&[u8]] = if built.len() == frame.len() { &[] } else { &[b"9=", b"10="] };
             if !is_decoded || sorted(&built, apart) != sorted(frame, apart) {
                 let [built, frame] = [&built, frame].map(|bytes| bytes.escape_ascii().to_string());
@@ -88,7 +88,8 @@ impl Messages {
     }
 }
 
-/// The fields in an order that does not depend on the library, without those that begin so.
+/// Returns the fields sorted, without those with these prefixes, so the order of the library does
+/// not matter.
 fn sorted<'a>(frame: &'a [u8], apart: &[&[u8]]) -> Vec<&'a [u8]> {
     let is_kept = |field: &&[u8]| !apart.iter().any(|begin| field.starts_with(begin));
     let mut fields: Vec<_> = frame.split(|b| *b == 1).filter(is_kept).collect();

@@ -1,4 +1,4 @@
-//! ironfix-tagvalue: decodes into an index that is used again, without a dictionary.
+//! ironfix-tagvalue: decodes into a reusable index, without a dictionary.
 
 use std::fmt::Write;
 use std::hint::black_box;
@@ -14,7 +14,7 @@ pub(crate) struct Ironfix {
     index: FieldIndex,
     encoder: Encoder,
     encoder42: Encoder,
-    /// It has no decimals: they are printed here.
+    /// The library has no decimals, so decimals are printed here.
     text: String,
 }
 
@@ -26,7 +26,7 @@ impl Ironfix {
     }
 }
 
-/// Puts a decimal, printed into `text`.
+/// Writes a decimal, printed into `text`.
 fn put_decimal(encoder: &mut Encoder, text: &mut String, tag: u32, value: rust_decimal::Decimal) {
     text.clear();
     if write!(text, "{value}").is_ok() {
@@ -44,7 +44,7 @@ impl Codec for Ironfix {
     fn decode_read(&mut self, frame: &[u8]) -> usize {
         let mut decoder = Decoder::new(frame);
         let Ok(message) = decoder.decode_into(&mut self.index) else { return 0 };
-        // A time is read as text alone.
+        // The library reads times only as text.
         let mut there = usize::from(black_box(message.get_field_str(60)).is_some());
         for decimal in [38, 44] {
             let field = message.get_field(decimal);

@@ -1,6 +1,5 @@
-//! Codecs of the Rust registry: `rust_codecs LIBRARY FOLDER` carries out `OPERATION SET N` lines
-//! from standard input, and answers each by the nanoseconds that it took. The messages lie in the
-//! folder.
+//! Codecs of the Rust registry: `rust_codecs LIBRARY FOLDER` executes lines `OPERATION SET N` from
+//! standard input, and answers each with its nanoseconds. The messages are in the folder.
 
 mod hftest;
 mod ironfix;
@@ -20,15 +19,16 @@ type Outcome<T> = Result<T, Box<dyn std::error::Error>>;
 trait Codec {
     /// Library and version.
     const NAME: &'static str;
-    /// Frame, index, CheckSum(10); true if it is sound.
+    /// Splits, indexes and verifies CheckSum(10). Returns true if the frame is valid.
     fn decode(&mut self, frame: &[u8]) -> bool;
-    /// The same, and the number of body fields that could be read with their types.
+    /// Decodes, and returns the number of body fields that could be read with their types.
     fn decode_read(&mut self, frame: &[u8]) -> usize;
-    /// Bytes of the order built anew, with both times of that moment (ms since 1970).
+    /// Builds the order again, with both times at `at_ms` (ms since 1970). Returns the number of
+    /// bytes.
     fn build(&mut self, order: &Order, at_ms: i64) -> usize;
-    /// As `decode`, of a message of S2b in FIX 4.2.
+    /// Like `decode`, for a message of S2b in FIX 4.2.
     fn decode_hftest(&mut self, frame: &[u8]) -> bool;
-    /// The same message built anew, with both times of that moment.
+    /// Builds the same message again, with both times at `at_ms`.
     fn build_hftest(&mut self, values: &hftest::Values, at_ms: i64) -> &[u8];
 }
 
@@ -50,7 +50,7 @@ impl Messages {
             if !codec.decode(frame) || read != order.fields() {
                 return Err(format!("{read} fields of {}", frame.escape_ascii()).into());
             }
-            // Room for a BodyLength(9) of fixed width.
+            // A fixed-width BodyLength(9) may be longer.
             let built = codec.build(order, at_ms(0));
             if built < frame.len() || built > frame.len() + 5 {
                 return Err(format!("{built} bytes for {}", frame.escape_ascii()).into());
@@ -60,14 +60,14 @@ impl Messages {
     }
 }
 
-/// The messages of a file, one a line.
+/// Reads the messages of a file, one per line.
 fn read_frames(path: &Path) -> Outcome<Vec<Vec<u8>>> {
     let text = std::fs::read(path)?;
     let lines = text.split(|&b| b == b'\n').filter(|line| !line.is_empty());
     Ok(lines.map(<[u8]>::to_vec).collect())
 }
 
-/// The time steps on, so that digits change.
+/// The time advances, so that digits change.
 fn at_ms(i: u64) -> i64 {
     1_795_262_400_000 + i as i64
 }

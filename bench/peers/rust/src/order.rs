@@ -1,4 +1,4 @@
-//! An order's values as an application has them.
+//! An order's values in an application's form.
 
 use rust_decimal::Decimal;
 
@@ -65,13 +65,13 @@ impl Order {
         })
     }
 
-    /// Fields of the body.
+    /// Returns the number of body fields.
     pub(crate) fn fields(&self) -> usize {
         11 + usize::from(self.price.is_some()) + usize::from(self.text.is_some())
     }
 }
 
-/// Tags of the texts in the body.
+/// Tags of the text fields in the body.
 pub(crate) const TEXTS: [u32; 6] = [1, 11, 55, 58, 107, 167];
-/// Tags of the single characters.
+/// Tags of the single-character fields.
 pub(crate) const CHARS: [u32; 4] = [21, 40, 54, 59];

@@ -1,4 +1,4 @@
-//! rustyfix: decodes with its dictionary of the version into a message with random access.
+//! rustyfix: decodes with the version's dictionary into a message with random access.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! ironfix: one acceptor a session behind a registry. The callback queues its answer with the
-//! session, which does not wait.
+//! ironfix: one acceptor per session behind a registry. The callback queues its answer, and the
+//! session does not wait.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,13 +19,13 @@ use tokio::sync::watch;
 
 use crate::options::{Options, Outcome};
 
-/// Reports, whose number is ExecID(17) and OrderID(37).
+/// Number of reports, used in ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
 /// One session's application.
 struct Venue {
     echo: bool,
-    /// Set once the Logon(A) has been answered; an order may be read a moment before.
+    /// Set once the Logon(A) has been answered; an order may be read slightly earlier.
     connection: watch::Sender<Option<Connection>>,
 }
 
@@ -88,7 +88,7 @@ pub async fn start(options: &Options) -> Outcome<u16> {
     Ok(port)
 }
 
-/// With the default policy each message of either direction waits for a flush of the disk.
+/// With the default policy each message in either direction waits for a disk flush.
 async fn store(options: &Options, name: &str) -> Outcome<Arc<dyn MessageStore>> {
     let Some(folder) = &options.store else { return Ok(Arc::new(MemoryStore::new())) };
     let config = FileStoreConfig::try_new(folder, name)?
@@ -118,7 +118,7 @@ async fn accept(
     }
 }
 
-/// The same body; what stands in the standard header is the session's.
+/// Returns the same body; the session writes the standard header.
 fn back(order: &RawMessage<'_>, connection: &Connection) -> OutboundMessage {
     let mut back = connection.acquire(order.msg_type().clone());
     for field in order.fields() {
@@ -130,7 +130,7 @@ fn back(order: &RawMessage<'_>, connection: &Connection) -> OutboundMessage {
     back
 }
 
-/// Reads the order's fields, and makes the report that FIX 4.2 wants.
+/// Reads the order's fields, and returns the report that FIX 4.2 requires.
 fn report(order: &RawMessage<'_>, connection: &Connection) -> OutboundMessage {
     let number = REPORTS.fetch_add(1, Ordering::Relaxed) + 1;
     let field = |tag| order.get_field(tag).map(|field| field.value).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Engines of the Rust registry as acceptors of the common client: `rust_acceptors ENGINE
-//! OPTION...`. The options are in `../../README.md`.
+//! Engines of the Rust registry as acceptors for the common client:
+//! `rust_acceptors ENGINE OPTION...`. `../../README.md` describes the options.
 
 mod ironfix;
 mod options;
@@ -29,10 +29,10 @@ async fn main() -> ExitCode {
         eprintln!("rust_acceptors: {error}");
         return ExitCode::from(2);
     }
-    // The engines' tasks go on meanwhile.
+    // The engines' tasks continue meanwhile.
     let ended =
         tokio::task::spawn_blocking(|| std::io::copy(&mut std::io::stdin(), &mut std::io::sink()));
     let _ = ended.await;
-    // Logging out all sessions takes seconds, and says nothing more.
+    // Logging out all sessions would take seconds without any benefit.
     std::process::exit(0)
 }

@@ -8,7 +8,7 @@ pub type Outcome<T> = Result<T, Box<dyn Error + Send + Sync>>;
 /// The options of an acceptor.
 pub struct Options {
     pub sessions: usize,
-    /// None is memory.
+    /// `None` means memory.
     pub store: Option<PathBuf>,
     /// The dictionary, if messages are checked.
     pub dictionary: Option<PathBuf>,

@@ -1,5 +1,5 @@
-//! quickfix-tokio: a task a session. A callback must not wait for its own session, so that orders
-//! go to a second task, as the engine's example has it.
+//! quickfix-tokio: one task per session. A callback must not wait for its own session, so orders go
+//! to a second task, as in the engine's example.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -17,12 +17,12 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::options::{Options, Outcome};
 
-/// Reports, whose number is ExecID(17) and OrderID(37).
+/// Number of reports, used in ExecID(17) and OrderID(37).
 static REPORTS: AtomicU64 = AtomicU64::new(0);
 
-/// A folder a session. The engine's own factory names the files `FIX.4.body` and so on for each
-/// session. It drops the text after the last dot of `FIX.4.2-VENUE-C0`, so that all sessions of a
-/// version would write to the same files.
+/// One folder per session. The engine's own factory drops the text after the last dot of
+/// `FIX.4.2-VENUE-C0` and names all files `FIX.4.body` and so on. All sessions of a version would
+/// share these files.
 struct Files(PathBuf);
 
 impl MessageStoreFactory for Files {
@@ -31,7 +31,7 @@ impl MessageStoreFactory for Files {
     }
 }
 
-/// Hands each order on, by TargetCompID(56).
+/// Passes each order on, by TargetCompID(56).
 #[derive(Default)]
 struct Venue {
     orders: OnceLock<HashMap<String, UnboundedSender<Message>>>,
@@ -50,7 +50,7 @@ impl Application for Venue {
 }
 
 pub async fn start(options: &Options) -> Outcome<u16> {
-    // The engine has no way to let the system choose a port.
+    // The engine cannot let the system choose a port.
     let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
     let stores: Arc<dyn MessageStoreFactory> = match &options.store {
         Some(folder) => Arc::new(Files(folder.clone())),
@@ -68,7 +68,7 @@ pub async fn start(options: &Options) -> Outcome<u16> {
         orders.insert(name, sender);
     }
     let _ = venue.orders.set(orders);
-    // The engine's parts stop with the process.
+    // The engine's tasks end with the process.
     std::mem::forget(engine);
     Ok(port)
 }
@@ -108,7 +108,7 @@ fn back(order: &Message) -> Message {
     message
 }
 
-/// Reads the order's fields, and makes the report that FIX 4.2 wants.
+/// Reads the order's fields, and returns the report that FIX 4.2 requires.
 fn report(order: &Message) -> Message {
     let number = REPORTS.fetch_add(1, Ordering::Relaxed) + 1;
     let field = |tag| order.body.get_raw(tag).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! The client's book of orders: the answers to each order, and if they are right.
+//! The client's book of orders: the reports of each order, and their checks.
 //!
-//! Invariant: each report is either counted for its order, or counted as wrong with a reason.
+//! Invariant: each report is counted for its order, or counted as wrong with a reason.
 
 use serde::{Deserialize, Serialize};
 use transfix::{Message, tag};
@@ -19,54 +19,54 @@ struct Sent {
     stands: Stands,
 }
 
-/// The answers to an order so far.
+/// The state of an order by its reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stands {
-    /// Nothing.
+    /// No report has arrived.
     Open,
-    /// It is confirmed, and not filled whole.
+    /// Confirmed, but not fully filled.
     Confirmed,
-    /// All that it is to be answered.
+    /// All reports have arrived.
     Done,
 }
 
-/// How many there are.
+/// Counts of orders and reports.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
-    /// NewOrderSingle(D)s that were sent.
+    /// NewOrderSingle(D)s sent.
     pub(super) orders: u64,
-    /// ExecutionReport(8)s that have come.
+    /// ExecutionReport(8)s received.
     pub(super) reports: u64,
-    /// Orders that were confirmed.
+    /// Orders confirmed.
     pub(super) confirmed: u64,
-    /// Orders that were canceled.
+    /// Orders canceled.
     pub(super) canceled: u64,
-    /// Orders that were rejected.
+    /// Orders rejected.
     pub(super) rejected: u64,
     /// Reports of trades.
     pub(super) fills: u64,
-    /// Orders whose reports have not all come.
+    /// Orders with missing reports.
     pub(super) open: u64,
-    /// Reports that are not as they should be.
+    /// Wrong reports.
     pub(super) wrong: u64,
 }
 
 /// The orders of one client.
 #[derive(Debug, Default)]
 pub(super) struct Book {
-    /// In the order of their numbers, the first of which is [`FIRST_ID`].
+    /// Orders by number; the first number is [`FIRST_ID`].
     sent: Vec<Sent>,
     counts: Counts,
-    /// Numbers in the ExecID(17) of the last first report of an order, and of the last trade.
+    /// Numbers in ExecID(17) of the latest first report, and of the latest trade.
     last_order: u64,
     last_trade: u64,
     first_wrong: Option<String>,
 }
 
 impl Book {
-    /// An order was handed over to the engine.
+    /// Records an order that was passed to the engine.
     pub(super) fn sent(&mut self, order: &Order) {
-        // The ones between were made and never sent.
+        // Orders in between were created but never sent.
         let Order { together, price_millis, quantity, .. } = *order;
         let stands = Stands::Done;
         let never = Sent { together: 0, price_millis: 0, quantity: 0, left: 0, stands };
@@ -84,7 +84,7 @@ impl Book {
         self.counts
     }
 
-    /// A report has come.
+    /// Processes a report.
     pub(super) fn reported(&mut self, report: &Message<'_>) {
         self.counts.reports += 1;
         if let Err(why) = self.judge(report) {
@@ -92,7 +92,7 @@ impl Book {
         }
     }
 
-    /// Something has come that is not as it should be.
+    /// Counts a fault.
     pub(super) fn wrong(&mut self, why: &str) {
         self.counts.wrong += 1;
         if self.first_wrong.is_none() {
@@ -153,7 +153,7 @@ impl Book {
         Ok(())
     }
 
-    /// The order with this ClOrdID(11).
+    /// Returns the order with this ClOrdID(11).
     fn find<'a>(sent: &'a mut [Sent], id: &[u8]) -> Option<&'a mut Sent> {
         let dash = id.iter().position(|byte| *byte == b'-')?;
         let number = u32::try_from(number_of(&id[..dash], "ord")?).ok()?;
@@ -162,7 +162,7 @@ impl Book {
         (u64::from(order.together) == together).then_some(order)
     }
 
-    /// Holds the reports so far against what they should be.
+    /// Compares the reports so far with the expectation.
     pub(super) fn check(&self) -> Check {
         let expected = Expected::of_an_order();
         let Counts { orders, reports, .. } = self.counts;
@@ -176,7 +176,7 @@ impl Book {
     }
 }
 
-/// Checks that a number is the one behind the last: if not, a report was lost or came twice.
+/// Checks that a number follows the last one. Otherwise a report was lost or duplicated.
 fn follows(last: &mut u64, number: Option<u64>, what: &str) -> Result<(), String> {
     let number = number.ok_or_else(|| format!("the ExecID(17) of a {what} has no number"))?;
     match std::mem::replace(last, number) {
@@ -190,13 +190,13 @@ fn follows(last: &mut u64, number: Option<u64>, what: &str) -> Result<(), String
 pub(super) struct Check {
     #[serde(flatten)]
     pub(super) counts: Counts,
-    /// Reports that an order should have in the mean.
+    /// Expected mean of reports per order.
     pub(super) expected_per_order: f64,
-    /// One standard deviation of that.
+    /// Standard deviation of that mean.
     pub(super) deviation_per_order: f64,
-    /// Standard deviations between the count of reports and what it should be.
+    /// Distance of the report count from its expectation, in standard deviations.
     pub(super) deviations: f64,
-    /// The first thing that was not as it should be.
+    /// The first fault.
     pub(super) first_wrong: Option<String>,
 }
 
@@ -255,7 +255,7 @@ mod tests {
     use crate::scenarios::hftest::orders::Maker;
     use crate::scenarios::hftest::replies::Replies;
 
-    /// Orders that were sent, and all reports of them, as frames.
+    /// Returns a book of sent orders, and all their reports as frames.
     fn answered(count: u32) -> (Book, Vec<Vec<u8>>) {
         let (mut maker, mut replies) = (Maker::new(1), Replies::new(2, true));
         let (mut book, mut reports) = (Book::default(), Vec::new());
@@ -311,7 +311,7 @@ mod tests {
         for n in 0..reports.len() {
             let (mut book, mut fewer) = answered(60);
             fewer.remove(n);
-            // A missing last report shows only by the order that stays open.
+            // A missing last report shows only by the open order.
             assert!(!check_of(&mut book, &fewer).faults().is_empty(), "without report {n}");
             let (mut book, mut more) = answered(60);
             more.insert(n, more[n].clone());

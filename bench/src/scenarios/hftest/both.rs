@@ -1,4 +1,4 @@
-//! Both sides over loopback, each in a process of its own, without anybody at the keys.
+//! Runs both sides over loopback, each in its own process, unattended.
 
 use std::process::{Command, Stdio};
 
@@ -11,11 +11,12 @@ use super::{Args, client, say, server};
 pub(super) struct Run {
     pub(super) client: client::Figures,
     pub(super) server: server::Figures,
-    /// The faults; empty if all is well.
+    /// The faults; empty without a fault.
     pub(super) faults: Vec<String>,
 }
 
-/// Starts both, sends all, and checks what has come. `shows`: what they print.
+/// Starts both sides, sends all orders, and checks the reports. With `shows` their output is
+/// printed.
 pub(super) fn run(args: &Args, shows: bool) -> Result<Run, String> {
     let (client, server) = play(args, shows)?;
     let mut faults = client.check.faults();
@@ -41,19 +42,19 @@ pub(super) fn run(args: &Args, shows: bool) -> Result<Run, String> {
 }
 
 impl Run {
-    /// The mean of both sides, each counting as much as the other, as on the page.
+    /// Returns the mean of both sides, with equal weights as on the page.
     pub(super) fn mean(&self, of: fn(&Side) -> f64) -> f64 {
         f64::midpoint(of(&self.client.side), of(&self.server.side))
     }
 
-    /// Nanoseconds of a message, whichever side has encoded or decoded it.
+    /// Returns the nanoseconds per message over both sides.
     pub(super) fn ns(&self, of: fn(&Side) -> Timing) -> f64 {
         let sides = [&self.client.side, &self.server.side].map(of);
         let sum = |part: fn(Timing) -> f64| sides.map(part).iter().sum::<f64>();
         1e9 * sum(|timing| timing.secs) / sum(|timing| timing.msgs as f64).max(1.0)
     }
 
-    /// Microseconds of encoding and of decoding, the means of both sides.
+    /// Returns the mean microseconds of encoding, over both sides.
     pub(super) fn encode_us(&self) -> f64 {
         self.mean(|side| side.encode.us())
     }
@@ -82,8 +83,8 @@ fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), 
     command.args(["--preload", &args.orders.to_string()]);
     command.args(["--patience", &args.patience.to_string()]);
     let mut client = Process::start("the client", &mut command)?;
-    // A side may end at its key, before the rest of the line is written; one that has ended too
-    // early has no figures.
+    // A side may end at its key, before the rest of the line is written; a side that ended early
+    // has no figures.
     let _ = client.say("a\nx");
     let client_figures = figures(&mut client, shows)?;
     let _ = server.say("x");
@@ -92,7 +93,7 @@ fn play(args: &Args, shows: bool) -> Result<(client::Figures, server::Figures), 
     Ok((client_figures, server_figures))
 }
 
-/// This program as one side.
+/// Returns the command for this program as one side.
 fn role(args: &Args, role: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|why| why.to_string())?;
     let mut command = Command::new(program);
@@ -104,7 +105,7 @@ fn role(args: &Args, role: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// Shows what a side prints, if it `shows`, until its figures come.
+/// Prints the output of a side, if `shows`, until its figures arrive.
 fn figures<T: serde::de::DeserializeOwned>(side: &mut Process, shows: bool) -> Result<T, String> {
     loop {
         let line = side.line()?;

@@ -1,7 +1,6 @@
-//! The client: an initiator that makes orders, sends them, and holds what comes back against them.
+//! The client: an initiator that creates orders, sends them, and checks the reports.
 //!
-//! One thread does all: it sends some orders, lets the engine read what has come, and looks at the
-//! keys.
+//! One thread does everything: it sends some orders, lets the engine read, and polls the keys.
 
 mod session;
 
@@ -21,16 +20,16 @@ use super::orders::{ADDRESS, Maker, Order};
 use super::say;
 use session::Session;
 
-/// Orders that are sent together, with one write.
+/// Orders that are sent together, in one write.
 pub(super) const TOGETHER: usize = 64;
-/// Orders that may wait for reports: what both sides have to keep then fits into their stores, and
-/// can be sent again after a cut connection. A client that keeps up never has so many under way.
+/// Limit of orders without reports. The data of both sides then fits into their stores, and can be
+/// resent after a broken connection. A client that keeps up never reaches this limit.
 pub(super) const UNDER_WAY_MAX: u64 = 16_384;
-/// Reads between two such writes, as long as something comes.
+/// Reads between two such writes, as long as bytes arrive.
 pub(super) const READS: usize = 8;
-/// How long keys are waited for while nothing else is to be done, in milliseconds.
+/// Wait for keys when idle, in milliseconds.
 const WAIT_MS: u64 = 2;
-/// Times at which the counts on a terminal change, in nanoseconds.
+/// Interval at which the counts on a terminal change, in nanoseconds.
 const SHOWN_EVERY_NS: u64 = 200_000_000;
 
 /// Sends orders, and checks what they are answered.
@@ -78,21 +77,21 @@ pub(crate) struct Args {
     figures: bool,
 }
 
-/// The figures that the client hands to its parent process.
+/// The figures that the client passes to its parent process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
     pub(super) check: Check,
-    /// From the first order to the last report, in all rounds of sending together.
+    /// Time from the first order to the last report, over all rounds.
     pub(super) secs: f64,
     pub(super) side: Side,
 }
 
-/// Orders that are being sent, or have not all their reports.
+/// Orders that are being sent, or lack reports.
 #[derive(Clone, Copy, Debug, Default)]
 struct Round {
-    /// How many orders were asked for, until they are sent and that is told.
+    /// Number of requested orders, until all are sent and reported.
     asked: u64,
-    /// When it began; `None` once all reports are there.
+    /// Start of the round; `None` once all reports have arrived.
     begun_ns: Option<u64>,
 }
 
@@ -101,17 +100,16 @@ struct Client<'a> {
     session: Session,
     maker: Maker,
     preloaded: VecDeque<Order>,
-    /// Preloaded orders that are to be sent.
+    /// Preloaded orders to send.
     outgoing: VecDeque<Order>,
-    /// How many orders are to be made and sent one after another, and for each how many were asked
-    /// for together.
+    /// Orders to create and send one by one: their number, and the size of their batch.
     fresh: VecDeque<(u32, u32)>,
     round: Round,
     busy_ns: u64,
     shows_at_ns: u64,
 }
 
-/// Connects, and does what the keys say. Returns whether all reports are as they should be.
+/// Connects, and executes the keys. Returns true if all reports are right.
 pub(super) fn run(args: &Args) -> Result<bool, String> {
     let session = Session::start(args)?;
     let inputs = Inputs::open()?;
@@ -127,7 +125,7 @@ pub(super) fn run(args: &Args) -> Result<bool, String> {
         shows_at_ns: 0,
     };
     let done = client.play(&inputs);
-    // Ctrl-C finds a usual terminal from here on.
+    // Restores the terminal before Ctrl-C.
     drop(inputs);
     client.hide_counts();
     let written = client.end();
@@ -238,7 +236,7 @@ impl Client<'_> {
         say(&format!("{} NewOrderSingle msgs preloaded.", self.preloaded.len()))
     }
 
-    /// Sends some orders and reads what has come. Returns whether anything has happened.
+    /// Sends some orders and reads received reports. Returns true if anything happened.
     fn step(&mut self) -> Result<bool, String> {
         let mut moved = self.session.may_send() && self.send_some()?;
         for _ in 0..READS {
@@ -273,7 +271,7 @@ impl Client<'_> {
         Ok(sent > 0)
     }
 
-    /// Tells when all orders are sent, and when all reports are there.
+    /// Reports when all orders are sent, and when all reports have arrived.
     fn note_round(&mut self) -> Result<(), String> {
         if self.round.asked > 0 && self.outgoing.is_empty() && self.fresh.is_empty() {
             let (sent, left) = (std::mem::take(&mut self.round.asked), self.preloaded.len());
@@ -292,12 +290,12 @@ impl Client<'_> {
         Ok(())
     }
 
-    /// Returns true if orders are to be sent, or to be answered.
+    /// Returns true if orders are unsent or unanswered.
     const fn is_busy(&self) -> bool {
         self.round.begun_ns.is_some()
     }
 
-    /// The counts on a terminal, in a line that the next one replaces.
+    /// Shows the counts on a terminal, in a line that the next one replaces.
     fn show_counts(&mut self) {
         let now_ns = monotonic_ns();
         if now_ns >= self.shows_at_ns && self.is_busy() && stderr().is_terminal() {
@@ -332,7 +330,7 @@ impl Client<'_> {
         say(&format!("{}{}", side.lines(""), side.rest("", self.args.histogram).trim_end()))
     }
 
-    /// Logs out, and says what has become of all orders.
+    /// Logs out, and prints the outcome of all orders.
     fn end(&mut self) -> Result<bool, String> {
         let logged_out = self.session.stop();
         let figures = self.figures();
@@ -348,7 +346,7 @@ impl Client<'_> {
     }
 }
 
-/// The program continues or ends.
+/// Continue or end the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Goes {
     On,

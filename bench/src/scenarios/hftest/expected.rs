@@ -1,16 +1,16 @@
-//! How many ExecutionReport(8)s an order has, by the laws of chance: what the count of a run is
-//! held against.
+//! The expected number of ExecutionReport(8)s per order, against which a run's count is checked.
 //!
-//! An order is confirmed with one chance in three, and is then filled by trades of 1 + a random
-//! part of what remains. A quantity n takes H(n) = 1 + 1/2 + … + 1/n trades in the mean. Its
-//! variance is H(n) less the sum of the squares 1 + 1/4 + … + 1/n².
+//! An order is confirmed with probability 1/3, and is then filled by trades of 1 + a random part of
+//! the rest. A quantity n takes H(n) = 1 + 1/2 + … + 1/n trades on average. Its variance is H(n)
+//! less the sum of the squares 1 + 1/4 + … + 1/n².
 
 use super::orders::QUANTITY_MAX;
 
-/// Beyond so many standard deviations a count is wrong: one right run in 500 million is there.
+/// A count beyond this many standard deviations is wrong. One correct run in 500 million exceeds
+/// the limit.
 pub(super) const DEVIATIONS_MAX: f64 = 6.0;
 
-/// Reports of one order.
+/// Expected reports of one order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Expected {
     pub(super) mean: f64,
@@ -18,7 +18,7 @@ pub(super) struct Expected {
 }
 
 impl Expected {
-    /// For quantities that are 1 to [`QUANTITY_MAX`], each as likely as the next.
+    /// Computes the expectation for quantities from 1 to [`QUANTITY_MAX`], equally likely.
     pub(super) fn of_an_order() -> Self {
         let count = f64::from(QUANTITY_MAX);
         let (mut sum, mut squares) = (0.0, 0.0);
@@ -35,7 +35,7 @@ impl Expected {
         Self { mean: 1.0 + trades / 3.0, deviation: variance.sqrt() }
     }
 
-    /// How many standard deviations so many reports are away from what so many orders should have.
+    /// Returns the distance of `reports` from the expectation for `orders`, in standard deviations.
     pub(super) fn deviations(self, orders: u64, reports: u64) -> f64 {
         if orders == 0 {
             return if reports == 0 { 0.0 } else { f64::INFINITY };

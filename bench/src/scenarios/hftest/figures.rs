@@ -1,4 +1,4 @@
-//! The measurements of a side: its times of encoding and decoding, and its memory.
+//! The measurements of a side: times of encoding and decoding, and memory.
 
 use std::fmt::{self, Write};
 use std::path::Path;
@@ -9,7 +9,7 @@ use transfix::{Latency, LatencyHistogram, LatencyStage};
 /// Upper ends of the histogram's columns in microseconds; a last column has the rest.
 const COLUMNS_US: [u64; 8] = [1, 3, 5, 10, 20, 50, 100, 1_000];
 
-/// The parts of the time of encoding and of decoding, for the reader of the figures.
+/// Explains the parts of the encoding and decoding times.
 pub(super) const EXPLAINED: &str = "\
 Decode: of each message that came, those of the session layer too, from the read, or the message
 before it, until the application is called: framing, fields, CheckSum(10), session layer and
@@ -38,18 +38,18 @@ impl Timing {
         Self { secs: times.mean_ns() * msgs as f64 / 1e9, msgs }
     }
 
-    /// Microseconds of one message.
+    /// Returns the microseconds per message.
     pub(super) fn us(self) -> f64 {
         self.secs * 1e6 / self.msgs.max(1) as f64
     }
 
-    /// This one with the time that so many of its messages have taken elsewhere.
+    /// Adds the time per message of `other` to each message of this sum.
     fn with_each(self, other: Self) -> Self {
         Self { secs: self.secs + other.us() / 1e6 * self.msgs as f64, msgs: self.msgs }
     }
 }
 
-/// As the published page has it.
+/// In the form of the published page.
 impl fmt::Display for Timing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { secs, msgs } = *self;
@@ -62,14 +62,14 @@ impl fmt::Display for Timing {
     }
 }
 
-/// How the times of a latency point are spread.
+/// The distribution of a latency point's times.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Spread {
     pub(super) point: String,
     /// Below 1, 3, 5, 10, 20, 50, 100, 1,000 µs, and the rest.
     pub(super) counts: [u64; COLUMNS_US.len() + 1],
     pub(super) mean_ns: f64,
-    /// Half of the times are at most so long.
+    /// Median in nanoseconds.
     pub(super) p50_ns: u64,
 }
 
@@ -89,18 +89,18 @@ impl Spread {
 pub(super) struct Side {
     pub(super) encode: Timing,
     pub(super) decode: Timing,
-    /// Sums of the medians of their points in microseconds: a time without a CPU, while another
-    /// program has it, does not change them.
+    /// Sums of the medians of their points, in microseconds. Time without a CPU does not change
+    /// medians.
     pub(super) encode_p50_us: f64,
     pub(super) decode_p50_us: f64,
     pub(super) spreads: Vec<Spread>,
-    /// The most memory that the process has had, in KiB (VmHWM); 0 if the system does not tell.
+    /// Peak memory of the process, in KiB (VmHWM); 0 if unknown.
     pub(super) memory_max_kib: u64,
 }
 
 impl Side {
-    /// `fields`: how long it took to write the fields of messages, where that is not in the times
-    /// of the engine.
+    /// Computes the figures. `fields` is the time for writing fields, if the engine's times exclude
+    /// it.
     pub(super) fn of(latency: &Latency, fields: Timing) -> Self {
         use LatencyStage::{Encoded, Found, Session};
         let timing = |stage| Timing::of(latency.stage(stage));
@@ -116,7 +116,7 @@ impl Side {
         }
     }
 
-    /// The two lines of the published page, each behind `prefix`.
+    /// Returns the two lines of the published page, each after `prefix`.
     pub(super) fn lines(&self, prefix: &str) -> String {
         format!("{prefix}Encode: {}\n{prefix}Decode: {}\n", self.encode, self.decode)
     }
@@ -127,10 +127,10 @@ impl Side {
         std::fs::write(&path, self.lines("")).map_err(|why| format!("{}: {why}", path.display()))
     }
 
-    /// The histogram as a table, if that is asked for, and the memory.
+    /// Returns the histogram as a table, if requested, and the memory.
     pub(super) fn rest(&self, prefix: &str, histogram: bool) -> String {
         let mut text = String::new();
-        // Writing into a text does not fail.
+        // Writing into a String never fails.
         if histogram {
             for (name, timing) in [("Encode", self.encode), ("Decode", self.decode)] {
                 let _ = writeln!(text, "{prefix}{name}: {:.4} usecs/msg", timing.us());
@@ -173,7 +173,7 @@ mod tests {
     #[test]
     fn what_is_timed_elsewhere_counts_for_each_message() {
         let engine = Timing { secs: 2.0, msgs: 1_000 };
-        // More were prepared than were sent.
+        // More messages were prepared than sent.
         let fields = Timing { secs: 1.5, msgs: 1_500 };
         assert_eq!(engine.with_each(fields), Timing { secs: 3.0, msgs: 1_000 });
         assert_eq!(engine.with_each(Timing::default()), engine);

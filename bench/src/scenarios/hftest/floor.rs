@@ -1,5 +1,6 @@
-//! The floor: as many bytes over a bare socket. One thread sends orders as the client does, another
-//! finds them by their BodyLength(9) and writes as many reports as the server would, once a read.
+//! The floor: the same number of bytes over a bare socket. One thread sends orders as the client
+//! does. Another splits them by BodyLength(9) and writes the server's number of reports, once per
+//! read.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -19,32 +20,32 @@ use super::replies::Replies;
 /// Bytes of one read, on both sides.
 const READ_BYTES: usize = 64 << 10;
 
-/// Orders that are sent in turn.
+/// Number of different orders, sent in turn.
 const ORDERS: usize = 16;
 
 /// The bytes that the floor sends.
 pub(super) struct Floor {
-    /// Whole messages, in turn.
+    /// Whole messages, sent in turn.
     orders: Vec<Vec<u8>>,
     /// The first report of an order, and one of a trade.
     first: Vec<u8>,
     trade: Vec<u8>,
-    /// How many reports each order has.
+    /// Number of reports for each order.
     reports: Vec<u8>,
 }
 
 /// The measurements of one slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice {
-    /// From the first order to the last report.
+    /// Time from the first order to the last report.
     pub(super) secs: f64,
-    /// The 99th percentile of the times from one group of finished orders to the next.
+    /// The 99th percentile of the times between groups of finished orders.
     pub(super) p99_ns: f64,
 }
 
 impl Floor {
-    /// Makes as many orders as the client of this seed sends, and as many reports for each as its
-    /// server makes. Their bytes are those of messages in the middle of the run.
+    /// Creates the orders of a client with this seed, and its server's number of reports for each.
+    /// Their lengths are those in the middle of the run.
     pub(super) fn new(orders: u32, seed: u64) -> Result<Self, String> {
         let mut client = Header::new(b"FIX.4.2", b"49=DLD_TEX\x0156=TEX_DLD\x01");
         let mut server = Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01");
@@ -85,7 +86,7 @@ impl Floor {
         Ok(floor)
     }
 
-    /// Sends all, and waits for all reports.
+    /// Sends all orders, and waits for all reports.
     pub(super) fn slice(&self) -> Result<Slice, String> {
         self.play().map_err(|error| format!("the floor: {error}"))
     }
@@ -107,7 +108,7 @@ impl Floor {
         })
     }
 
-    /// The server, until the client has gone.
+    /// Runs the server until the client disconnects.
     fn answer(&self, mut stream: TcpStream) -> io::Result<()> {
         let (mut frames, mut reports) = (Frames::default(), self.reports.iter());
         let (mut input, mut output) = (vec![0; READ_BYTES], Vec::new());
@@ -126,11 +127,11 @@ impl Floor {
         }
     }
 
-    /// The client.
+    /// Runs the client.
     fn send(&self, mut stream: TcpStream) -> io::Result<Slice> {
         let orders = self.reports.len();
         let (mut sent, mut done) = (0, 0);
-        // The number of reports that the unfinished order has.
+        // Number of reports received for the unfinished order.
         let mut come = 0;
         let (mut frames, mut input) = (Frames::default(), vec![0; READ_BYTES]);
         let (mut output, mut left) = (Vec::new(), 0);
@@ -181,7 +182,7 @@ impl Floor {
     }
 }
 
-/// How much it was; none if nothing can be read or written now.
+/// Returns the number of bytes, or `None` if the call would block.
 fn unless_blocked(done: io::Result<usize>) -> io::Result<Option<usize>> {
     match done {
         Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(None),

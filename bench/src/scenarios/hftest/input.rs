@@ -1,6 +1,6 @@
-//! Standard input, key by key, and the signals that end the program.
+//! Standard input, key by key, and signals that end the program.
 //!
-//! Invariant: a terminal is as it was when the program ends, also by a signal or a panic.
+//! Invariant: the terminal is restored when the program ends, even by a signal or a panic.
 
 use std::io::{IsTerminal, Read, stdin};
 use std::sync::Arc;
@@ -14,30 +14,30 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Input {
     Byte(u8),
-    /// There is no more.
+    /// The input has ended.
     End,
     /// SIGINT, SIGTERM or SIGHUP.
     Signal,
 }
 
-/// Standard input, read by a thread of its own.
+/// Standard input, read by a separate thread.
 pub(super) struct Inputs {
     received: Receiver<Input>,
-    /// The channel stays open when the input has ended.
+    /// Keeps the channel open after the end of the input.
     _sender: Sender<Input>,
     signalled: Arc<AtomicBool>,
     terminal: Option<Terminal>,
 }
 
 impl Inputs {
-    /// Makes a terminal give single keys, and listens to it and to signals.
+    /// Switches a terminal to single keys, and reads keys and signals.
     pub(super) fn open() -> Result<Self, String> {
         let terminal = if stdin().is_terminal() { Some(Terminal::single_keys()?) } else { None };
         let signalled = Arc::new(AtomicBool::new(false));
         let (seen, before) = (Arc::clone(&signalled), terminal.as_ref().map(|t| t.before.clone()));
         let handler = move || {
             if seen.swap(true, Ordering::Relaxed) {
-                // The second one: the program does not end by itself.
+                // A second signal ends a program that does not end by itself.
                 before.iter().for_each(restore);
                 std::process::exit(1);
             }
@@ -64,12 +64,12 @@ impl Inputs {
         self.terminal.is_some()
     }
 
-    /// Returns true if a signal has come.
+    /// Returns true if a signal has arrived.
     pub(super) fn is_signalled(&self) -> bool {
         self.signalled.load(Ordering::Relaxed)
     }
 
-    /// Returns the next input, or `None` if none comes within `wait_ms` milliseconds. A signal is
+    /// Returns the next input, or `None` if none arrives within `wait_ms` milliseconds. A signal is
     /// returned each time.
     pub(super) fn next(&self, wait_ms: u64) -> Option<Input> {
         if self.is_signalled() {
@@ -79,7 +79,7 @@ impl Inputs {
     }
 }
 
-/// A terminal that gives single keys, and shows what this program shows alone.
+/// A terminal with single keys and without echo.
 struct Terminal {
     before: Termios,
 }
@@ -89,7 +89,7 @@ impl Terminal {
         let failed = |why| format!("the terminal: {why}");
         let before = tcgetattr(stdin()).map_err(failed)?;
         let mut single = before.clone();
-        // Ctrl-C stays a signal, and the end of a line what it was.
+        // Ctrl-C still sends a signal, and the output of line ends is unchanged.
         single.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         tcsetattr(stdin(), OptionalActions::Now, &single).map_err(failed)?;
         Ok(Self { before })
@@ -103,6 +103,6 @@ impl Drop for Terminal {
 }
 
 fn restore(before: &Termios) {
-    // A terminal that is gone needs nothing.
+    // A closed terminal needs no restoring.
     let _ = tcsetattr(stdin(), OptionalActions::Now, before);
 }

@@ -1,7 +1,7 @@
-//! The keys of the program: which command a key stands for, and the number that some ask for.
+//! The keys of the program: the command of each key, and the numbers that some keys ask for.
 //!
-//! A terminal gives single keys, and this program shows them. Without a terminal keys come as
-//! lines, such as `a`, `p 500`, or `p` and `500` in the next line.
+//! A terminal delivers single keys, which this program echoes. Otherwise keys arrive as lines, such
+//! as `a`, `p 500`, or `p` with `500` on the next line.
 
 use std::fmt::Write;
 
@@ -12,27 +12,27 @@ pub(super) enum Command {
     SendOne,
     SendMany(u32),
     SendAll,
-    /// Make so many, then send them.
+    /// Creates this many orders, then sends them.
     Batch(u32),
     Preload(u32),
     LogOut,
     Exit,
 }
 
-/// A key, what its help says, and what it does.
+/// A key, its help, and its action.
 type Row = (u8, &'static str, Answer);
 
-/// Makes a command of the number that was asked for.
+/// Creates a command from the entered number.
 type Then = fn(u32) -> Command;
 
 #[derive(Clone, Copy)]
 pub(super) enum Answer {
     Is(Command),
-    /// With what the number is for.
+    /// The purpose of the number.
     Asks(&'static str, Then),
 }
 
-/// The keys of the client, those of the published page.
+/// The client's keys, as on the published page.
 pub(super) const CLIENT: &[Row] = &[
     (b'?', "Help", Answer::Is(Command::Help)),
     (b'N', "Send n NewOrderSingle msgs", Answer::Asks("to send", Command::SendMany)),
@@ -55,7 +55,7 @@ pub(super) const SERVER: &[Row] = &[
     (b'x', "Exit", Answer::Is(Command::Exit)),
 ];
 
-/// The greatest number that is taken.
+/// The largest accepted number.
 pub(super) const NUMBER_MAX: u32 = 10_000_000;
 const BACKSPACE: [u8; 2] = [8, 127];
 const ESCAPE: u8 = 27;
@@ -67,16 +67,16 @@ const END: u8 = 4;
 pub(super) enum Heard {
     Nothing,
     Command(Command),
-    /// It is not understood.
+    /// The key is unknown.
     Wrong(String),
 }
 
 /// Reads keys.
 pub(super) struct Keys {
     rows: &'static [Row],
-    /// True if the program has to show typed keys.
+    /// True if the program must echo keys.
     is_terminal: bool,
-    /// The number that is being typed, and what it is for.
+    /// The number being typed, and its purpose.
     asked: Option<(Then, String)>,
 }
 
@@ -85,22 +85,22 @@ impl Keys {
         Self { rows, is_terminal, asked: None }
     }
 
-    /// Returns true if they come from a terminal.
+    /// Returns true if keys come from a terminal.
     pub(super) const fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
-    /// The table of keys.
+    /// Returns the table of keys.
     pub(super) fn help(&self) -> String {
         let mut text = "Key     Command\n===     =======\n".to_owned();
         for (key, what, _) in self.rows {
-            // Writing into a text does not fail.
+            // Writing into a String never fails.
             let _ = writeln!(text, "{}       {what}", char::from(*key));
         }
         text
     }
 
-    /// A key was pressed, or a byte has come; `screen` gets what is to be shown.
+    /// Processes a key or a byte; the echo goes to `screen`.
     pub(super) fn byte(&mut self, byte: u8, screen: &mut String) -> Heard {
         match self.asked.take() {
             Some((then, digits)) => self.digit(byte, then, digits, screen),
@@ -165,7 +165,7 @@ impl Keys {
 mod tests {
     use super::*;
 
-    /// Returns the results of these keys, and the text shown meanwhile.
+    /// Returns the results of these keys, and the echoed text.
     fn heard(is_terminal: bool, text: &str) -> (Vec<Heard>, String) {
         let (mut keys, mut screen) = (Keys::new(CLIENT, is_terminal), String::new());
         let all = text.bytes().map(|byte| keys.byte(byte, &mut screen));

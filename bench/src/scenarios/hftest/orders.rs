@@ -1,7 +1,7 @@
-//! The orders of the scenario: their values, and how they become fields.
+//! The orders of the scenario: their values, and their encoding.
 //!
-//! A preloaded order is its values, 24 bytes: they become fields when the order is sent, so that
-//! the time of encoding has all of it.
+//! A preloaded order is a value of 24 bytes. It is encoded when sent, so the encoding time is
+//! complete.
 
 use std::time::Duration;
 
@@ -11,11 +11,11 @@ use transfix::{Body, Decimal, Tag, Timestamp, tag};
 pub(super) const CLIENT: &str = "DLD_TEX";
 /// SenderCompID(49) of the server.
 pub(super) const SERVER: &str = "TEX_DLD";
-/// Where the server of the published page listens.
+/// The server's address on the published page.
 pub(super) const ADDRESS: &str = "127.0.0.1:11002";
 /// HeartBtInt(108) of the published page.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(10);
-/// Quantities are 1 to this one.
+/// Largest quantity; the smallest is 1.
 pub(super) const QUANTITY_MAX: u16 = 10_000;
 /// Prices are 1.000 to 500.000.
 const PRICE_MILLIS: (u32, u32) = (1_000, 500_000);
@@ -24,7 +24,7 @@ pub(super) const SYMBOL: &[u8] = b"BHP";
 /// Number in the ClOrdID(11) of the first order.
 pub(super) const FIRST_ID: u32 = 10_001;
 
-/// Numbers that look random, the same for the same seed on every machine (SplitMix64).
+/// Pseudorandom numbers, the same for a seed on every machine (SplitMix64).
 #[derive(Clone, Debug)]
 pub(super) struct Random(u64);
 
@@ -33,7 +33,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A number from 0 to `end` without it; each is as likely as the next, to 1 in 2^32.
+    /// Returns a number below `end`. The distribution is uniform to 1 in 2^32.
     pub(super) const fn below(&mut self, end: u32) -> u32 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -47,11 +47,11 @@ impl Random {
 /// The values of one NewOrderSingle(D).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Order {
-    /// When it was made: TransactTime(60).
+    /// Time of creation: TransactTime(60).
     pub(super) made: Timestamp,
     /// First number of its ClOrdID(11).
     pub(super) id: u32,
-    /// Second number of its ClOrdID(11): how many orders were made together.
+    /// Second number of its ClOrdID(11): the number of orders in its batch.
     pub(super) together: u32,
     /// Price(44) in thousandths.
     pub(super) price_millis: u32,
@@ -76,12 +76,12 @@ impl Order {
     }
 }
 
-/// Price(44) of so many thousandths.
+/// Returns the Price(44) of this many thousandths.
 pub(super) const fn price(millis: u32) -> Decimal {
     Decimal::new(millis as i64, 3)
 }
 
-/// Makes orders, each with a ClOrdID(11) of its own.
+/// Creates orders, each with a unique ClOrdID(11).
 #[derive(Debug)]
 pub(super) struct Maker {
     random: Random,
@@ -93,7 +93,7 @@ impl Maker {
         Self { random: Random::new(seed), next_id: FIRST_ID }
     }
 
-    /// The next order, one of so many that are made together.
+    /// Returns the next order of a batch of `together` orders.
     pub(super) const fn next(&mut self, together: u32, now: Timestamp) -> Order {
         let id = self.next_id;
         self.next_id += 1;
@@ -112,7 +112,7 @@ pub(super) struct Id {
 }
 
 impl Id {
-    /// `exec` and a number of 20 digits, or `ord` and two of 10.
+    /// Space for `exec` and a number of 20 digits, or `ord` and two of 10.
     const ROOM: usize = 24;
 
     pub(super) fn new(word: &str, number: u64) -> Self {
@@ -143,14 +143,14 @@ impl Id {
     }
 }
 
-/// The number behind a word: that of `exec12` is 12.
+/// Returns the number after a word: 12 for `exec12`.
 pub(super) fn number_of(id: &[u8], word: &str) -> Option<u64> {
     std::str::from_utf8(id.strip_prefix(word.as_bytes())?).ok()?.parse().ok()
 }
 
-/// LastCapacity(29), which no other part of the project needs by name.
+/// LastCapacity(29); no other part of the project needs this constant.
 pub(super) const LAST_CAPACITY: Tag = Tag(29);
-/// ReportToExch(113), likewise.
+/// ReportToExch(113); no other part of the project needs this constant.
 pub(super) const REPORT_TO_EXCH: Tag = Tag(113);
 
 #[cfg(test)]

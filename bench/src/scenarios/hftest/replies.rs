@@ -1,7 +1,7 @@
 //! The server's answers to an order.
 //!
-//! One report that confirms, cancels or rejects it, each in a third of all cases; a confirmed one
-//! is filled by trades of random sizes until nothing of it remains.
+//! The first report confirms, cancels or rejects the order, each with probability 1/3. A confirmed
+//! order is filled by trades of random sizes.
 
 use transfix::{Body, Decimal, Message, Reject, Timestamp, tag};
 
@@ -19,9 +19,9 @@ const REJECTED: u8 = b'8';
 #[derive(Debug)]
 pub(super) struct Replies {
     random: Random,
-    /// Orders that have come.
+    /// Number of received orders.
     orders: u64,
-    /// Trades that have been made.
+    /// Number of trades.
     trades: u64,
     /// LastCapacity(29).
     capacity: u8,
@@ -62,9 +62,9 @@ pub(super) struct Report<'a> {
     order_id: Id,
     exec_id: Id,
     status: u8,
-    /// The quantity of the order that is still to be filled.
+    /// The unfilled quantity of the order.
     left: u64,
-    /// LastCapacity(29): of the first report of an order alone.
+    /// LastCapacity(29), only in the first report of an order.
     capacity: Option<u8>,
 }
 
@@ -74,7 +74,7 @@ impl Report<'_> {
         self.write_made(body, self.order.made);
     }
 
-    /// The same with another TransactTime(60).
+    /// Writes the fields with another TransactTime(60).
     pub(super) fn write_made(&self, body: &mut Body<'_>, made: Timestamp) {
         let Self { order, left, .. } = self;
         body.bytes(tag::ORDER_ID, self.order_id.as_bytes())
@@ -105,17 +105,17 @@ impl Report<'_> {
 }
 
 impl Replies {
-    /// With `is_valid` all fields have values of FIX 4.2; without, LastCapacity(29) has the one of
-    /// the published page, 5, which FIX 4.2 does not know.
+    /// Creates the state. With `is_valid` all fields have values of FIX 4.2. Otherwise
+    /// LastCapacity(29) is 5 as on the published page, which FIX 4.2 does not have.
     pub(super) const fn new(seed: u64, is_valid: bool) -> Self {
         let capacity = if is_valid { b'4' } else { b'5' };
         Self { random: Random::new(seed), orders: 0, trades: 0, capacity }
     }
 
-    /// Answers an order: hands each report to `send`, until one fails.
+    /// Answers an order: passes each report to `send`, until one fails.
     ///
     /// # Errors
-    /// [`Reject`] if the order lacks something; inside, what `send` says.
+    /// [`Reject`] if a field of the order is missing; the inner result is that of `send`.
     pub(super) fn answer<'a, E>(
         &mut self,
         order: &Message<'a>,
@@ -157,7 +157,7 @@ mod tests {
 
     use crate::scenarios::hftest::orders::Order;
 
-    /// The reports of one order after another, as text.
+    /// Returns the reports of consecutive orders, as text.
     fn reports(is_valid: bool) -> Vec<Vec<String>> {
         let made = Timestamp::parse(b"20181227-11:20:14.000").unwrap();
         let order =

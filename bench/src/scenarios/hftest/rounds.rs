@@ -1,5 +1,5 @@
-//! A whole run: rounds in which floor, engine and, if asked for, the codecs of others take turns;
-//! what they say together.
+//! A whole run: rounds in which floor, engine and optionally other codecs alternate, and their
+//! summary.
 
 use serde::Serialize;
 
@@ -18,11 +18,11 @@ use crate::measure::{OURS, Plan, Slice};
 use crate::operation::{Operation, Set};
 use crate::ours::Ours;
 
-/// Microseconds of the published page, the mean of both sides.
+/// Microseconds on the published page, the mean of both sides.
 const ENCODE_US: f64 = 2.83;
 const DECODE_US: f64 = 5.57;
-/// The operations of the codecs in memory, with the messages of this scenario; a slice in each of
-/// our rounds.
+/// The operations of the codecs in memory, with the messages of this scenario; one slice in each
+/// round.
 const PLAN: Plan<'_> = Plan {
     operations: &[
         Operation::Floor,
@@ -49,21 +49,22 @@ struct Report {
     passed: bool,
     faults: Vec<String>,
     rounds: RoundCount,
-    /// From here on, of the middle round by its orders a second, or of the one that has failed.
+    /// The following fields belong to the median round by orders per second, or to the failed
+    /// round.
     check: Check,
-    /// From the first order to the last report.
+    /// Time from the first order to the last report.
     secs: f64,
     orders_per_s: f64,
     client: Side,
     server: Side,
-    /// Means of both sides in microseconds, beside those of the published page.
+    /// Means of both sides in microseconds, with those of the published page.
     encode_us: f64,
     decode_us: f64,
     encode_p50_us: f64,
     decode_p50_us: f64,
     page_encode_us: f64,
     page_decode_us: f64,
-    /// The figures of all rounds; none if one has failed.
+    /// The figures of all rounds; `None` if a round failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     all: Option<All>,
     machine: Machine,
@@ -73,12 +74,12 @@ struct Report {
 /// Medians over the rounds.
 #[derive(Serialize)]
 struct All {
-    /// Orders a second over the floor's bare sockets.
+    /// Orders per second over the floor's bare sockets.
     floor_orders_per_s: f64,
-    /// One pass over the bytes of a message.
+    /// Time of one pass over the bytes of a message.
     floor_ns: f64,
     orders_per_s: f64,
-    /// How many times the floor's.
+    /// Orders per second relative to the floor.
     orders_ratio: Estimate,
     rows: Vec<Row>,
     not_run: Vec<String>,
@@ -90,24 +91,24 @@ struct Row {
     framework: String,
     operation: &'static str,
     ns: f64,
-    /// How many times one pass over the bytes.
+    /// Time relative to one pass over the bytes.
     floor_ratio: Estimate,
-    /// How many times ours inside the whole engine, of a codec of another engine.
+    /// Time of another engine's codec relative to ours inside the whole engine.
     #[serde(skip_serializing_if = "Option::is_none")]
     engine_ratio: Option<Estimate>,
 }
 
-/// The engine's measurements, one value a round.
+/// The engine's measurements, one value per round.
 struct Inside {
     orders_per_s: Vec<f64>,
     floor_orders_per_s: Vec<f64>,
-    /// The time of a message; orders and reports count alike, because the codecs handle as many of
-    /// each.
+    /// The time of a message. Orders and reports have equal weights, because the codecs process the
+    /// same mix.
     encode_ns: Vec<f64>,
     decode_ns: Vec<f64>,
 }
 
-/// Plays all rounds, and reports. Returns whether all checks have passed.
+/// Runs all rounds and prints the report. Returns true if all checks passed.
 pub(super) fn run(args: &Args) -> Result<bool, String> {
     let rounds = usize::from(args.rounds);
     let bar = bar("hftest", rounds + 1);
@@ -248,7 +249,7 @@ impl Report {
     }
 }
 
-/// Shows it, `which` round it is first. Returns whether all is as it should be.
+/// Prints the report of round `which`. Returns true without a fault.
 fn tell(args: &Args, report: &Report, which: &str) -> Result<bool, String> {
     if args.json {
         say(&serde_json::to_string(report).map_err(|why| why.to_string())?)?;

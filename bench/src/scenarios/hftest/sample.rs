@@ -1,8 +1,8 @@
-//! Messages of the scenario for the codec's benchmark: the first orders of a run and all reports of
-//! them, as the two sides write them.
+//! Messages of the scenario for the codec benchmark: the first orders of a run and all their
+//! reports, as both sides write them.
 //!
-//! Invariant: the same messages in every run and on every machine, in the proportion of the
-//! scenario: 3.92 reports an order, where chance gives 3.93.
+//! Invariant: the same messages in every run and on every machine. The proportion is 3.92 reports
+//! per order, where probability gives 3.93.
 
 use transfix::{Message, Precision, Timestamp};
 use transfix_codec::{CheckSumPolicy, FieldIndex, encode::Header};
@@ -10,13 +10,13 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, encode::Header};
 use super::orders::{Maker, Order};
 use super::replies::{Replies, Report};
 
-/// Orders, and their reports.
+/// Number of orders.
 const ORDERS: usize = 13;
 const REPORTS: usize = 51;
-/// Messages, a power of two.
+/// Number of messages, a power of two.
 const MESSAGES: usize = ORDERS + REPORTS;
-/// A seed that gives [`REPORTS`], 4 last fills among them, and no price that ends in 0, which an
-/// engine that keeps prices as f64 would not write.
+/// A seed that gives [`REPORTS`] with 4 last fills, and no price that ends in 0. Engines that keep
+/// prices as f64 would not write a final 0.
 const SEED: u64 = 310;
 
 /// The values of a message.
@@ -26,22 +26,22 @@ enum Values {
     Report(Report<'static>),
 }
 
-/// The messages, and what both sides need to write them anew.
+/// The messages, and the values that both sides need to write them again.
 #[derive(Debug)]
 pub(crate) struct Samples {
-    /// As they were sent, message i at the moment i of the benchmark.
+    /// Messages as sent; message i at moment i of the benchmark.
     pub(crate) frames: Vec<Vec<u8>>,
-    /// With MsgSeqNum(34).
+    /// MsgSeqNum(34) and values.
     values: Vec<(u64, Values)>,
     client: Header,
     server: Header,
 }
 
 impl Samples {
-    /// Makes them, each at its own `moment`.
+    /// Creates the messages, each at its own `moment`.
     ///
     /// # Errors
-    /// Returns the fault of a message, in words.
+    /// Returns the fault of a message as text.
     pub(crate) fn new(moment: impl Fn(u64) -> Timestamp) -> Result<Self, String> {
         let mut samples = Self {
             frames: Vec::new(),
@@ -50,13 +50,13 @@ impl Samples {
             server: Header::new(b"FIX.4.2", b"49=TEX_DLD\x0156=DLD_TEX\x01"),
         };
         let (mut maker, mut replies) = (Maker::new(SEED), Replies::new(SEED + 1, true));
-        // Both have sent their Logon(A).
+        // Both sides have sent their Logon(A).
         let (mut order_seq, mut report_seq) = (1, 1);
         while samples.frames.len() < MESSAGES {
             order_seq += 1;
             let order = maker.next(ORDERS as u32, moment(0));
             samples.push((order_seq, Values::Order(order)), &moment);
-            // Its reports borrow from it until the program ends.
+            // Leaked: its reports borrow from it until the program ends.
             let frame = samples.frames[samples.frames.len() - 1].clone().leak();
             let index = Box::leak(Box::<FieldIndex>::default());
             let order = Message::parse(frame, index, CheckSumPolicy::Verify);
@@ -78,7 +78,7 @@ impl Samples {
         self.frames.push(frame);
     }
 
-    /// Writes message i, counted round, as its side's session does, with both times of now.
+    /// Writes message i (modulo the count) as its side's session does, with both times at `now`.
     /// Returns its length.
     pub(crate) fn build(&mut self, i: u64, out: &mut Vec<u8>, now: Timestamp) -> usize {
         out.clear();

@@ -1,4 +1,4 @@
-//! The server: an acceptor in a thread of its own, which answers orders until it is told to end.
+//! The server: an acceptor in its own thread, which answers orders until asked to stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,15 +20,14 @@ use super::orders::{ADDRESS, CLIENT, HEARTBEAT, SERVER};
 use super::replies::Replies;
 use super::say;
 
-/// The words of the first line in front of the address.
+/// Text of the first line before the address.
 pub(super) const LISTENING: &str = "listening at ";
-/// How long keys are waited for before events are looked at, in milliseconds.
+/// Wait for keys between two checks of the events, in milliseconds.
 const WAIT_MS: u64 = 20;
-/// How long the client may take to answer our Logout(5).
+/// Time limit for the client's answer to our Logout(5).
 const LOGOUT_TIME: Duration = Duration::from_secs(5);
-/// The limit for bytes of reports that the client has not read. The limit is far above those of all
-/// orders under way. It does not exceed the bytes that the store keeps, so that each report can be
-/// sent again.
+/// Limit for unread bytes of reports. The limit is far above all orders in transit, and within the
+/// bytes that the store keeps, so each report can be resent.
 const WAITING_BYTES_MAX: usize = 64 << 20;
 
 /// Answers orders, until it is told to end.
@@ -65,17 +64,17 @@ pub(crate) struct Args {
     drop: Option<u64>,
 }
 
-/// The figures that the server hands to its parent process.
+/// The figures that the server passes to its parent process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Figures {
-    /// NewOrderSingle(D)s that have come.
+    /// NewOrderSingle(D)s received.
     pub(super) orders: u64,
-    /// ExecutionReport(8)s that were sent.
+    /// ExecutionReport(8)s sent.
     pub(super) reports: u64,
     pub(super) side: Side,
 }
 
-/// The events for the main thread.
+/// Events for the main thread.
 enum Event {
     LoggedOn,
     Ended { text: String, in_order: bool },
@@ -91,10 +90,10 @@ struct Totals {
 /// The application of the session.
 struct Answers {
     replies: Replies,
-    /// The start of the replies: the seed, and if all values are valid.
+    /// Initial values of the replies: the seed, and true if all values are valid.
     begins: (u64, bool),
     totals: Arc<Totals>,
-    /// Reports that were made; the one that is not sent.
+    /// Number of created reports, and the number of the report to drop.
     made: u64,
     drop: Option<u64>,
     is_logged_on: bool,
@@ -127,8 +126,7 @@ impl Application for Answers {
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         if let SessionEvent::LoggedOn = event {
-            // Both have sent their Logon(A) and nothing before it: a client that begins anew,
-            // and not one that goes on after its connection was cut.
+            // Both sides have sent only their Logon(A): a new client, not a reconnected one.
             if session.next_numbers() == (2, 2) {
                 let (seed, is_valid) = self.begins;
                 self.replies = Replies::new(seed, is_valid);
@@ -162,7 +160,7 @@ fn settings(args: &Args) -> SessionSettings {
 
 struct Server<'a> {
     args: &'a Args,
-    /// Until it is stopped.
+    /// `None` after the stop.
     engine: Option<Engine>,
     handle: SessionHandle,
     totals: Arc<Totals>,
@@ -170,12 +168,12 @@ struct Server<'a> {
     sessions: u32,
 }
 
-/// Serves until it is told to end.
+/// Serves until asked to stop.
 pub(super) fn run(args: &Args) -> Result<(), String> {
     let mut server = Server::start(args)?;
     let inputs = Inputs::open()?;
     server.serve(&inputs)?;
-    // Ctrl-C finds a usual terminal from here on.
+    // Restores the terminal before Ctrl-C.
     drop(inputs);
     server.stop()
 }
@@ -245,7 +243,7 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// Tells what has happened; returns whether a session has ended in order.
+    /// Reports an event. Returns true if a session has ended in order.
     fn tell(&mut self, event: Event) -> Result<bool, String> {
         match event {
             Event::LoggedOn => {

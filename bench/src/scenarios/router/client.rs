@@ -1,5 +1,5 @@
-//! The process that sends and receives: one thread, plain sockets. It measures, and checks that
-//! each message arrives once and in its place.
+//! The process that sends and receives: one thread with plain sockets. It measures, and checks that
+//! each message arrives once and in order.
 
 use std::io::{self, BufRead, Read, Write};
 use std::net::TcpStream;
@@ -18,19 +18,19 @@ use super::super::throughput::{Orders, frame_length};
 
 /// SenderCompID(49) of the router.
 pub(super) const ROUTER: &str = "ROUTER";
-/// ClientID(109): which sender it was.
+/// ClientID(109): the number of the sender.
 const CLIENT_ID: Tag = Tag(109);
-/// How long messages may be under way after the last one was sent.
+/// Time limit for messages in transit after the last one was sent.
 const PATIENCE_NS: u64 = 5_000_000_000;
-/// Longer than this on the way, at the median, and messages wait in a queue.
+/// If the median transit time exceeds this limit, messages wait in a queue.
 const QUEUED_NS: u64 = 1_000_000;
 
-/// SenderCompID(49) of the sessions that send.
+/// Returns SenderCompID(49) of a sending session.
 pub(super) fn sender(n: usize) -> String {
     format!("S{n}")
 }
 
-/// SenderCompID(49) of the sessions that receive.
+/// Returns SenderCompID(49) of a receiving session.
 pub(super) fn receiver(n: usize) -> String {
     format!("R{n}")
 }
@@ -40,10 +40,10 @@ pub(super) fn receiver(n: usize) -> String {
 pub(super) struct Task {
     pub(super) senders: usize,
     pub(super) receivers: usize,
-    /// Messages of each sender in a second; all send at once.
+    /// Messages per second of each sender; all send at once.
     pub(super) rate: u64,
     pub(super) ns: u64,
-    /// True if a queue that grows ends the slice.
+    /// True if a growing queue ends the slice.
     pub(super) gives_up: bool,
 }
 
@@ -52,19 +52,19 @@ pub(super) struct Task {
 pub(super) struct Load {
     pub(super) sent: u64,
     pub(super) received: u64,
-    /// Messages that came twice, were not sent, or came behind a later one of their sender on the
-    /// same session.
+    /// Messages that arrived twice, were never sent, or arrived after a later one of their sender
+    /// on the same session.
     pub(super) wrong: u64,
     pub(super) out_of_order: u64,
-    /// By receiver.
+    /// Received messages by receiver.
     pub(super) shares: Vec<u64>,
-    /// True if the router kept up: messages did not wait in a queue that grows.
+    /// True if the router kept up without a growing queue.
     pub(super) kept_up: bool,
-    /// Half of the time from the write of a message to its arrival, three digits, and how often.
+    /// Half of the time from write to arrival, with three digits, and the counts.
     pub(super) half_trips: Vec<(u64, u64)>,
 }
 
-/// Logs all sessions on, prints a line, and does what it is told until no more comes.
+/// Logs all sessions on, prints a line, and executes tasks until the input ends.
 pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(), String> {
     let client = Client::log_on(address, senders, receivers);
     let mut client = client.map_err(|error| format!("logon at {address}: {error}"))?;
@@ -78,21 +78,21 @@ pub(super) fn run(address: &str, senders: usize, receivers: usize) -> Result<(),
     Ok(())
 }
 
-/// A session that sends.
+/// A sending session.
 struct Sender {
     stream: TcpStream,
     orders: Orders,
-    /// ClOrdID(11) of the first message of the slice.
+    /// ClOrdID(11) of the slice's first message.
     first: u64,
-    /// When each message of the slice was written; 0 once it has arrived.
+    /// Time of each write in the slice; 0 once the message has arrived.
     sent_at: Vec<u64>,
 }
 
-/// A session that receives.
+/// A receiving session.
 struct Receiver {
     stream: TcpStream,
     input: Vec<u8>,
-    /// By sender: ClOrdID(11) of the last message that came.
+    /// ClOrdID(11) of the last received message, by sender.
     last: Vec<u64>,
 }
 
@@ -165,7 +165,7 @@ impl Client {
         while load.received < all {
             let now = monotonic_ns();
             if ticks < each && due(ticks) <= now {
-                // Late messages go out at once: one write a session.
+                // Late messages are sent at once, in one write per session.
                 let late = (now - due(ticks)) * task.rate / 1_000_000_000;
                 let n = (late as usize + 1).min(each - ticks);
                 for sender in 0..task.senders {
@@ -198,7 +198,7 @@ impl Client {
         Ok(load)
     }
 
-    /// Takes what is still under way, so that it is not in the way of the next slice.
+    /// Reads messages in transit, so that they do not disturb the next slice.
     fn drain(&mut self, load: &mut Load, times: &mut Histogram<u64>) -> io::Result<()> {
         let deadline = monotonic_ns() + PATIENCE_NS;
         while load.received < load.sent && monotonic_ns() < deadline {
@@ -229,7 +229,7 @@ impl Client {
                         let text = "the router does not read what was sent";
                         return Err(io::Error::new(io::ErrorKind::TimedOut, text));
                     }
-                    // It may wait for us to read.
+                    // The router may wait for us to read.
                     self.receive(load, times)?;
                 }
                 Err(error) => return Err(error),
@@ -261,7 +261,7 @@ impl Client {
                 let frame = &input[taken..taken + length];
                 taken += length;
                 let Some((sender, seq)) = who(frame, index)? else { continue };
-                // One of a slice before, which was given up.
+                // A message of an earlier, abandoned slice.
                 let Some(place) = seq.checked_sub(senders[sender].first) else { continue };
                 load.received += 1;
                 if let Some(share) = load.shares.get_mut(n) {
@@ -275,7 +275,7 @@ impl Client {
                         times.saturating_record(now.saturating_sub(*at) / 2);
                         *at = 0;
                     }
-                    // Twice, or never sent.
+                    // Duplicated, or never sent.
                     _ => load.wrong += 1,
                 }
             }
@@ -285,7 +285,7 @@ impl Client {
     }
 }
 
-/// Which sender a routed message is of, and its ClOrdID(11); none of a message of the session.
+/// Returns the sender of a routed message, and its ClOrdID(11); `None` for a session message.
 fn who(frame: &[u8], index: &mut FieldIndex) -> io::Result<Option<(usize, u64)>> {
     let said = || io::Error::other(String::from_utf8_lossy(frame).replace('\x01', "|"));
     let message = Message::parse(frame, index, CheckSumPolicy::Verify).map_err(|_| said())?;

@@ -1,4 +1,4 @@
-//! The measurements of a router: the rows, the checks, the table.
+//! The measurements of a router: rows, checks, and table.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use super::super::summary::{Estimate, median};
 use super::client::{Load, Task};
 use super::rate::Highest;
 
-/// The router's own latency points, in nanoseconds; for the floor, the time of its writes.
+/// The router's own latency points, in nanoseconds; for the floor, the times of its writes.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Points {
     pub(super) socket_to_callback_ns: Option<u64>,
@@ -27,16 +27,16 @@ pub(super) struct Run {
     pub(super) cpu_ns: u64,
 }
 
-/// All of S3. The form of its JSON is documented in docs/bench-json.md and stays.
+/// All of S3. docs/bench-json.md documents the JSON form, which must stay compatible.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) scenario: String,
     pub(super) modes: Vec<String>,
     pub(super) rows: Vec<Shown>,
-    /// The measurements that failed, with their reasons.
+    /// Failed measurements, with their reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
-    /// The highest rates of the last row's sessions.
+    /// The highest rates with the sessions of the last row.
     #[serde(flatten)]
     pub(super) highest: Highest,
     pub(super) machine: Machine,
@@ -58,18 +58,18 @@ pub(super) struct Shown {
 struct Figures {
     half_trip_p50_ns: u64,
     half_trip_p99_ns: u64,
-    /// Values with three digits, and how often each was seen.
+    /// Values with three digits, and their counts.
     half_trips: Vec<(u64, u64)>,
     socket_to_callback_p50_ns: Option<u64>,
-    /// With the write(2); of the floor, that alone.
+    /// Includes write(2); for the floor, only write(2).
     put_to_socket_p50_ns: Option<u64>,
-    /// To the floor.
+    /// Ratio to the floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<Estimate>,
     cpu_ns_per_message: u64,
-    /// True if messages did not wait in a queue that grows, in most slices.
+    /// True if there was no growing queue in most slices.
     kept_up: bool,
-    /// The faults; empty if there are none.
+    /// The faults; empty without a fault.
     faults: Vec<String>,
 }
 
@@ -81,7 +81,7 @@ fn all(slices: &[Run]) -> Vec<(u64, u64)> {
     all.into_iter().collect()
 }
 
-/// The value of the half trips that so large a part of them does not exceed.
+/// Returns the `part` quantile of the half trips.
 pub(super) fn quantile(load: &Load, part: f64) -> u64 {
     let total: u64 = load.half_trips.iter().map(|(_, count)| count).sum();
     let mut so_far = 0;
@@ -93,8 +93,8 @@ pub(super) fn quantile(load: &Load, part: f64) -> u64 {
 }
 
 impl Shown {
-    /// `runs`: the floor's slices, then those of the modes; `in_order`: whether a mode keeps the
-    /// order of one sender's messages on one receiver.
+    /// Computes a row. `runs` has the floor's slices, then those of the modes. `in_order` is true
+    /// for a mode that keeps the order of one sender's messages on one receiver.
     pub(super) fn of(task: Task, runs: &[Vec<Run>], rounds: RoundCount, in_order: &[bool]) -> Self {
         let floor: Vec<f64> = runs[0].iter().map(|run| quantile(&run.load, 0.5) as f64).collect();
         let figures = |n: usize, slices: &Vec<Run>| {
@@ -129,8 +129,8 @@ impl Shown {
     }
 }
 
-/// Returns the faults: a message lost, doubled or invented, a message behind a later one, a
-/// receiver with more or less than its share.
+/// Returns the faults: messages lost, duplicated, invented or out of order, and receivers with an
+/// unequal share.
 fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     let sum = |pick: fn(&Load) -> u64| slices.iter().map(|run| pick(&run.load)).sum::<u64>();
     let mut faults = Vec::new();
@@ -147,7 +147,7 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     let shares: Vec<f64> = (0..receivers).map(share).collect();
     let mean = shares.iter().sum::<f64>() / receivers.max(1) as f64;
     let squares: f64 = shares.iter().map(|share| (share - mean).powi(2) / mean.max(1.0)).sum();
-    // Chi-square has as many degrees of freedom as its mean, and twice that as variance.
+    // The mean of chi-square is its degrees of freedom, and its variance is twice that.
     let freedom = receivers.saturating_sub(1) as f64;
     if squares > freedom + 6.0 * (2.0 * freedom).sqrt() {
         faults.push(format!("receivers got {shares:?}, which is not by chance"));
@@ -155,8 +155,8 @@ fn faults(slices: &[Run], in_order: bool) -> Vec<String> {
     faults
 }
 
-/// The figures that the page publishes: senders, rate, receivers, then RTT/2, socket to callback,
-/// put to socket of mode A, and the same of mode B. A figure that the page lacks is 0.
+/// The page's figures: senders, rate, receivers, then RTT/2, socket to callback, put to socket of
+/// mode A, and the same of mode B. A missing figure is 0.
 const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
     (1, 1_000, 10, [4788, 385, 591, 5147, 780, 678]),
     (1, 5_000, 10, [4688, 372, 556, 5210, 0, 0]),
@@ -173,7 +173,7 @@ const PUBLISHED: [(usize, u64, usize, [u64; 6]); 12] = [
 ];
 
 impl Report {
-    /// Returns true if all was measured, and all checks hold.
+    /// Returns true if all measurements exist, and all checks pass.
     pub(super) fn holds(&self) -> bool {
         self.not_run.is_empty()
             && self

@@ -1,4 +1,4 @@
-//! A router and the process that sends to it, here or on two hosts.
+//! A router and the process that sends to it, locally or on two hosts.
 
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -11,7 +11,7 @@ use super::super::remote::{self, Started, Tested};
 use super::client::{Load, Task};
 use super::figures::Run;
 
-/// Sessions on one side of the router, and messages a second.
+/// Allowed numbers of sessions on one side of the router, and of messages per second.
 pub(super) const SESSIONS: RangeInclusive<usize> = 1..=100_000;
 
 /// The modes of the page.
@@ -20,7 +20,7 @@ pub(super) const MODES: [(&str, &str); 2] = [
     ("mode-b", include_str!("../../../configurations/router/mode-b.toml")),
 ];
 
-/// This program in another part, which listens at an address or connects to it.
+/// Returns the command for this program in another part, with its listening or target address.
 fn command(part: &str, sessions: [usize; 2], address: &str) -> Result<Command, String> {
     let program = std::env::current_exe().map_err(|error| error.to_string())?;
     let mut command = Command::new(program);
@@ -32,7 +32,7 @@ fn command(part: &str, sessions: [usize; 2], address: &str) -> Result<Command, S
 /// A router under test, or the floor.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Routing {
-    /// The name of its configuration; none: the floor.
+    /// The name of its configuration; `None` for the floor.
     pub(super) config: Option<String>,
     pub(super) sessions: [usize; 2],
 }
@@ -52,7 +52,7 @@ pub(super) fn serve(address: &str, config: Option<&Path>) -> Result<(), String> 
         if routing.sessions.iter().any(|n| !SESSIONS.contains(n)) {
             return Err("so many sessions are too many or none".to_owned());
         }
-        // A file of the user's own is the one of this side.
+        // A configuration file of the user comes from this side.
         if let Some(name) = &mut routing.config
             && !MODES.iter().any(|(mode, _)| mode == name)
         {
@@ -65,15 +65,15 @@ pub(super) fn serve(address: &str, config: Option<&Path>) -> Result<(), String> 
     })
 }
 
-/// The router under test, or the floor, with the process that sends to it.
+/// The router under test or the floor, with the process that sends to it.
 pub(super) struct Pair {
-    /// It ends first.
+    /// The client ends first.
     client: Process,
     router: Tested,
 }
 
 impl Pair {
-    /// `host`: where an acceptor serves, if not here.
+    /// Starts both. `host` is the address of a serving acceptor on another host.
     pub(super) fn start(name: &str, host: Option<&str>, routing: &Routing) -> Result<Self, String> {
         let mut router = Tested::start(name, host, routing, || routing.command("127.0.0.1:0"))?;
         let address = router.first_line()?;
@@ -85,7 +85,7 @@ impl Pair {
         Ok(pair)
     }
 
-    /// Both run, so that they can end.
+    /// Resumes both, so that they can end.
     fn go_on(&self) -> Result<(), String> {
         self.client.go_on();
         self.router.go_on()
@@ -97,7 +97,7 @@ impl Pair {
         paused
     }
 
-    /// Measures one slice; what the points of the router have said of it.
+    /// Measures one slice, with the latency points of the router.
     pub(super) fn slice(&mut self, task: Task) -> Result<Run, String> {
         self.go_on()?;
         self.router.say(&task.receivers.to_string())?;
@@ -117,7 +117,7 @@ impl Pair {
 
 impl Drop for Pair {
     fn drop(&mut self) {
-        // If the other host has gone, so has what it has started.
+        // If the other host is gone, its processes have ended too.
         let _ = self.go_on();
     }
 }

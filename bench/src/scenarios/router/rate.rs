@@ -1,7 +1,7 @@
-//! The highest rate that floor and routers take without a queue that grows.
+//! The highest rate that floor and routers sustain without a growing queue.
 //!
-//! All sides take turns in each round. So a rate has an interval, and a minute in which the machine
-//! is slow spoils one round, not one side.
+//! All sides alternate in each round. A rate therefore has an interval, and a slow minute of the
+//! machine spoils one round, not one side.
 
 use std::ops::RangeInclusive;
 
@@ -12,47 +12,47 @@ use super::Row;
 use super::client::Task;
 use super::pair::Pair;
 
-/// Rounds after the first search, which only finds about where the rates lie.
+/// Rounds after the first search, which only finds the approximate rates.
 const ROUNDS: usize = 5;
 
-/// Where the first search begins: messages of each sender in a second.
+/// Start of the first search, in messages per second of each sender.
 const BEGIN: u64 = 200;
-/// Below the lower one a slice has fewer than three messages, which says nothing; the upper one
-/// only ends the search.
+/// Limits of the search. Below the lower limit a slice has fewer than three messages, which proves
+/// nothing; the upper limit only ends the search.
 const LIMITS: RangeInclusive<u64> = 20..=10_000_000;
 const SLICE_NS: u64 = 150_000_000;
 
-/// How a search goes.
+/// The parameters of a search.
 struct Search {
-    /// Each rate is so many times the one before.
+    /// Factor between two consecutive rates.
     step: f64,
-    /// A rate holds if half of so many attempts hold, because the machine disturbs some.
+    /// Attempts per rate. Half of them must hold, because the machine disturbs some.
     attempts: usize,
 }
 
 const FIRST: Search = Search { step: 1.15, attempts: 2 };
 const NEXT: Search = Search { step: 1.05, attempts: 4 };
-/// How far below the highest rate so far the next search begins, and how far it goes down where not
-/// even that one holds.
+/// Factor below the highest rate at which the next search starts, and by which it descends if that
+/// rate does not hold.
 const BACK: f64 = 0.9;
 const DOWN: f64 = 0.5;
 
 /// The highest rates: the floor, then the modes.
 #[derive(Debug, Default, PartialEq, Serialize)]
 pub(super) struct Highest {
-    /// Messages a second, medians of the rounds; 0 if none held.
+    /// Messages per second, medians of the rounds; 0 if no rate held.
     #[serde(rename = "highest")]
     pub(super) rates: Vec<f64>,
-    /// Each mode's rate divided by the floor's of the same round; `None` if the floor held no rate
+    /// Each mode's rate relative to the floor's in the same round; `None` if the floor held no rate
     /// in some round.
     #[serde(rename = "highest_ratios")]
     pub(super) ratios: Vec<Option<Estimate>>,
-    /// How many rounds.
+    /// Number of rounds.
     #[serde(rename = "highest_rounds")]
     rounds: usize,
 }
 
-/// Measures it with the sessions of this row.
+/// Measures the highest rates with the sessions of this row.
 ///
 /// # Errors
 /// If a process fails.
@@ -67,7 +67,7 @@ pub(super) fn highest(row: Row, pairs: &mut [Pair]) -> Result<Highest, String> {
     Ok(Highest::of(&rounds, row.senders as f64))
 }
 
-/// The rates of `sides` sides in each round. `holds` tries a rate once with one of them.
+/// Returns the rates of `sides` sides in each round. `holds` tries a rate once with one side.
 fn rounds(
     sides: usize,
     mut holds: impl FnMut(usize, u64) -> Result<bool, String>,
@@ -79,7 +79,7 @@ fn rounds(
     let mut best = try_all(&FIRST, &vec![BEGIN; sides])?;
     let mut rounds = Vec::new();
     for _ in 0..ROUNDS {
-        // Not from what the last round has found: it may have met a bad moment.
+        // Starts from the best rates, because the last round may have been disturbed.
         let from: Vec<u64> = best.iter().map(|rate| times(*rate, BACK)).collect();
         let found = try_all(&NEXT, &from)?;
         best.iter_mut().zip(&found).for_each(|(best, found)| *best = (*best).max(*found));
@@ -88,14 +88,14 @@ fn rounds(
     Ok(rounds)
 }
 
-/// A rate so many times this one.
+/// Returns the rate multiplied by `factor`.
 fn times(rate: u64, factor: f64) -> u64 {
     (rate as f64 * factor).round() as u64
 }
 
 impl Search {
-    /// The highest rate that holds, going up from this one; down first, if it does not hold itself.
-    /// 0 if none does within the limits.
+    /// Returns the highest rate that holds, searching upwards from this one, or first downwards if
+    /// it does not hold. Returns 0 if none holds within the limits.
     fn find(
         &self,
         from: u64,
@@ -117,7 +117,7 @@ impl Search {
         }
     }
 
-    /// Returns true if it holds in half of the attempts. A decided rate is not tried again.
+    /// Returns true if the rate holds in half of the attempts. A decided rate is not tried again.
     fn holds_often(
         &self,
         rate: u64,
@@ -136,7 +136,8 @@ impl Search {
 }
 
 impl Highest {
-    /// `rounds[r][s]`: messages a second of each sender in round r of side s.
+    /// Computes the rates from `rounds[r][s]`: messages per second of each sender in round r of
+    /// side s.
     fn of(rounds: &[Vec<u64>], senders: f64) -> Self {
         let sides = rounds.first().map_or(0, Vec::len);
         let of = |side: usize| rounds.iter().map(move |round| round[side] as f64 * senders);
@@ -155,7 +156,7 @@ mod tests {
 
     #[test]
     fn each_side_is_found_in_each_round() {
-        // The limits of the two sides; the second side becomes slower while it is measured.
+        // The limits of the two sides; the second side becomes slower during the measurement.
         let (mut tried, limits) = (0, [10_000.0, 5_000.0]);
         let found = rounds(2, |n, rate| {
             tried += 1;

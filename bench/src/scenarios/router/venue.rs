@@ -1,5 +1,5 @@
-//! The router: this engine, an acceptor for all sessions, with an application that passes each
-//! message on to one that receives, at random.
+//! The router: this engine as an acceptor for all sessions, with an application that passes each
+//! message to a random receiver.
 
 use std::cell::Cell;
 use std::io::BufRead;
@@ -17,7 +17,7 @@ use super::super::remote;
 use super::client::{ROUTER, receiver, sender};
 use super::figures::Points;
 
-/// Numbers at random, each as likely as the others; the same in each run.
+/// Uniform random numbers, the same in each run.
 #[derive(Debug)]
 pub(super) struct Choice(u64);
 
@@ -28,7 +28,7 @@ impl Default for Choice {
 }
 
 impl Choice {
-    /// A number below `n`.
+    /// Returns a number below `n`.
     pub(super) const fn next(&mut self, n: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -38,11 +38,11 @@ impl Choice {
     }
 }
 
-/// The state that all applications share.
+/// State shared by all applications.
 struct Shared {
-    /// Where messages go; known once the engine has started.
+    /// The receivers, set once the engine has started.
     receivers: OnceLock<Vec<SessionHandle>>,
-    /// How many of them take part.
+    /// Number of receivers in use.
     among: Arc<AtomicUsize>,
 }
 
@@ -52,7 +52,7 @@ thread_local! {
     static CHOICE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A number below `n` of this thread's own sequence.
+/// Returns a number below `n` from this thread's own sequence.
 fn choose(n: usize) -> usize {
     CHOICE.with(|state| {
         let mut choice = match state.get() {
@@ -79,24 +79,24 @@ impl Application for Router {
     }
 }
 
-/// CPUs that the router has, of all of its host: one is that of the process that sends, or of the
-/// system.
+/// Returns the number of CPUs for the router: all but one, which the sending process or the system
+/// uses.
 pub(super) const fn cpus(all: usize) -> usize {
     if all > 1 { all - 1 } else { 1 }
 }
 
-/// Threads that read, no more than there are CPUs for them.
+/// Returns the number of reading threads, at most one per CPU.
 pub(super) fn workers(column: &Column, cpus: usize) -> usize {
     column.side(Role::Acceptor).engine.workers.min(cpus)
 }
 
-/// Returns true if a pool of threads routes, which keeps no order among messages of one sender on
+/// Returns true if a pool of threads routes. A pool keeps no order among messages of one sender on
 /// one receiver.
 pub(super) fn has_pool(column: &Column) -> bool {
     column.side(Role::Acceptor).engine.application_threads > 0
 }
 
-/// Returns true if each thread of the router has a CPU for itself.
+/// Returns true if each thread of the router has its own CPU.
 pub(super) fn has_room(column: &Column, cpus: usize) -> bool {
     workers(column, cpus) + column.side(Role::Acceptor).engine.application_threads <= cpus
 }
@@ -114,7 +114,7 @@ pub(super) fn run(
     let cpus = cpus(remote::cpus());
     settings.engine.workers = workers(column, cpus);
     if !has_room(column, cpus) {
-        // Threads that spin on one CPU keep each other from it.
+        // Threads that spin on one CPU would block each other.
         like.threads.spin = Duration::ZERO;
         settings.engine.application_spin = Duration::ZERO;
     }
@@ -160,7 +160,7 @@ fn serve(settings: &Settings, receivers: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// The median of a stage over all sessions, in nanoseconds; none if nothing was measured.
+/// Returns the median of a stage over all sessions, in nanoseconds; `None` without measurements.
 fn median(all: &[Latency], stage: LatencyStage) -> Option<u64> {
     let mut buckets: Vec<(u64, u64)> =
         all.iter().flat_map(|latency| latency.stage(stage).buckets()).collect();
@@ -174,8 +174,8 @@ fn median(all: &[Latency], stage: LatencyStage) -> Option<u64> {
     middle.map(|(ns, _)| *ns)
 }
 
-/// Does what lines of standard input say until it ends: a number is how many sessions receive,
-/// `points` asks what was measured since the last time. Each is answered by a line.
+/// Executes lines of standard input until it ends, and answers each with a line. A number sets the
+/// count of receivers; `points` requests the measurements since the last time.
 pub(super) fn obey(among: &AtomicUsize, mut points: impl FnMut() -> Points) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;

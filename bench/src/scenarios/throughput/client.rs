@@ -1,7 +1,7 @@
-//! The side that sends: one thread, many sessions over plain sockets, the same bytes to each side
+//! The sending side: one thread, many sessions over plain sockets, and the same bytes to each side
 //! under test.
 //!
-//! It reads what to do from standard input, one [`Task`] a line, and prints one [`Load`] for each.
+//! It reads [`Task`]s from standard input, one per line, and prints one [`Load`] for each.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Read, Write};
@@ -18,37 +18,36 @@ use transfix::clock::{self, monotonic_ns};
 
 use super::orders::{self, Frames, Orders};
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE_NS: u64 = 60_000_000_000;
 /// Orders sent at a pace before reports are read again.
 const SENT_AT_ONCE: u64 = 64;
-/// Bytes read from a socket at once.
+/// Bytes of one read.
 const READ_BYTES: usize = 256 << 10;
 
 /// The next task.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(super) enum Task {
-    /// So many orders under way in each session, as fast as they are answered.
+    /// Full speed: `window` orders in transit in each session.
     Full { window: usize, ns: u64 },
-    /// So many orders a second in all, each in the session after the last one's.
+    /// A pace of `rate` orders per second in all, in each session in turn.
     Paced { rate: u64, ns: u64 },
 }
 
 /// The measurements of one slice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Load {
-    /// Orders answered, also behind the end of the time.
+    /// Orders answered, including after the end of the time.
     pub(super) answered: u64,
-    /// Orders answered in the time.
+    /// Orders answered within the time.
     pub(super) orders: u64,
-    /// In so many nanoseconds.
+    /// The time in nanoseconds.
     pub(super) ns: u64,
-    /// Times from an order to its report in nanoseconds, with three digits, and how often each was
-    /// seen.
+    /// Times from order to report in nanoseconds, with three digits, and their counts.
     pub(super) times: Vec<(u64, u64)>,
 }
 
-/// Connects, logs on each session, prints a line, and does what it is told until no more comes.
+/// Connects, logs on all sessions, prints a line, and executes tasks until the input ends.
 pub(super) fn run(address: &str, sessions: usize) -> Result<(), String> {
     let mut client = Client::log_on(address, sessions).map_err(|error| error.to_string())?;
     println!("{sessions} sessions are logged on");
@@ -66,7 +65,7 @@ struct Session {
     stream: TcpStream,
     orders: Orders,
     answers: Frames,
-    /// When the orders that are under way were due.
+    /// Due times of the orders in transit.
     under_way: VecDeque<u64>,
 }
 
@@ -157,7 +156,7 @@ impl Client {
         let (mut sent, mut answered) = (0, 0);
         while answered < orders {
             let due = |i| begun + (u128::from(i) * 1_000_000_000 / u128::from(rate)) as u64;
-            // Reports are read in between, however late the next orders are.
+            // Reports are read in between, even if the next orders are late.
             let most = sent + SENT_AT_ONCE;
             while sent < orders.min(most) && due(sent) <= monotonic_ns() {
                 self.send(sent as usize % self.sessions.len(), 1, due(sent))?;
@@ -170,7 +169,7 @@ impl Client {
         Ok((orders, orders, monotonic_ns() - begun))
     }
 
-    /// The sessions whose reports have come; waits for some if asked to.
+    /// Returns the sessions with received reports; waits for some if `patiently`.
     fn wait(&mut self, patiently: bool) -> io::Result<Vec<usize>> {
         let ns = if patiently { PATIENCE_NS } else { 0 };
         let time = Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: 0 };
@@ -182,7 +181,7 @@ impl Client {
         Ok(self.ready.iter().map(|event| event.data.u64() as usize).collect())
     }
 
-    /// Sends orders that were due at a moment.
+    /// Sends orders that were due at this moment.
     fn send(&mut self, n: usize, orders: usize, due_ns: u64) -> io::Result<()> {
         let session = &mut self.sessions[n];
         self.output.clear();
@@ -198,7 +197,7 @@ impl Client {
             }
             match session.stream.write(rest) {
                 Ok(n) => rest = &rest[n..],
-                // The orders under way in a session fit into the buffers between.
+                // The orders in transit of a session fit into the socket buffers.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error),
             }
@@ -206,7 +205,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what has come; returns the number of reports.
+    /// Reads received bytes. Returns the number of reports.
     fn receive(&mut self, n: usize, times: &mut Histogram<u64>) -> io::Result<usize> {
         let session = &mut self.sessions[n];
         let bytes = match read(&mut session.stream, &mut self.input) {

@@ -1,4 +1,4 @@
-//! The measurements: medians over the slices, the table, the JSON object, the picture.
+//! The measurements: medians over the slices, the table, the JSON object, the chart.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,7 +13,8 @@ use super::super::report::{Machine, RoundCount, us};
 use super::super::summary::Estimate;
 use super::side::{Kind, Slice};
 
-/// All runs, as `--json` prints them. The form is documented in docs/bench-json.md and stays.
+/// All runs, as `--json` prints them. docs/bench-json.md documents the form, which must stay
+/// compatible.
 #[derive(Serialize)]
 pub(super) struct Report {
     pub(super) scenario: String,
@@ -26,11 +27,11 @@ pub(super) struct Report {
 #[derive(Serialize)]
 pub(super) struct Run {
     sessions: usize,
-    /// Orders under way in each session at full speed.
+    /// Orders in transit in each session at full speed.
     window: usize,
     rounds: RoundCount,
     sides: BTreeMap<Kind, Figures>,
-    /// Sides that could not run, and why.
+    /// Sides that could not run, and the reasons.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) not_run: Vec<String>,
     #[serde(skip)]
@@ -45,7 +46,7 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    /// The 99th percentile at full speed.
+    /// Returns the 99th percentile at full speed.
     pub(super) fn full_p99_ns(&self) -> f64 {
         let total: u64 = self.full.load.times.iter().map(|(_, n)| n).sum();
         let mut so_far = 0;
@@ -61,7 +62,8 @@ impl Measured {
 struct Slices {
     full: Series,
     paced: Series,
-    /// Round by round over the floor's: orders a second, and the 99th percentile at full speed.
+    /// Ratios to the floor for each round: orders per second, and the 99th percentile at full
+    /// speed.
     orders: Vec<f64>,
     p99: Vec<f64>,
 }
@@ -75,23 +77,23 @@ struct Series {
     times_ns: [Vec<f64>; QUANTILES.len()],
 }
 
-/// The reported quantiles of the times of a slice; the last one is the maximum.
+/// The reported quantiles of a slice's times; the last one is the maximum.
 const QUANTILES: [f64; 4] = [0.5, 0.99, 0.999, 1.0];
 
 /// One side.
 #[derive(Serialize)]
 struct Figures {
-    /// As fast as it goes.
+    /// At full speed.
     full: LoadFigures,
     /// At a steady pace.
     paced: LoadFigures,
-    /// This side over the floor; none for the floor.
+    /// Ratio of this side to the floor; `None` for the floor.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<Ratio>,
 }
 
-/// Medians over the slices, of their percentiles too: a machine that others share is disturbed for
-/// some of them. The maximum is that of all.
+/// Medians over the slices, also of percentiles, because other users disturb some slices. The
+/// maximum is that of all slices.
 #[derive(Clone, Copy, Serialize)]
 struct LoadFigures {
     orders_per_s: f64,
@@ -103,25 +105,24 @@ struct LoadFigures {
     max_ns: u64,
 }
 
-/// How many times the floor's: medians over the rounds, or ratios of medians where no interval is
-/// given.
+/// Ratios to the floor: medians over the rounds, or ratios of medians if no interval is given.
 #[derive(Clone, Copy, Serialize)]
 struct Ratio {
-    /// Orders a second at full speed: the higher, the better.
+    /// Orders per second at full speed; higher is better.
     orders: f64,
-    /// Where it lies with 95 % confidence.
+    /// 95 % confidence interval.
     orders_between: [f64; 2],
-    /// Time from order to report at full speed that 99 in 100 keep.
+    /// The 99th percentile from order to report at full speed.
     p99: f64,
     p99_between: [f64; 2],
-    /// The same at the steady pace.
+    /// The 99th percentile at the steady pace.
     paced_p99: f64,
     /// CPU time of an order at the steady pace.
     paced_cpu: f64,
 }
 
 impl Ratio {
-    /// Returns the ratios of the orders a second and of the 99th percentile at full speed.
+    /// Returns the ratios of orders per second and of the 99th percentile at full speed.
     const fn estimates(&self) -> [Estimate; 2] {
         let [low, high] = self.orders_between;
         let orders = Estimate { median: self.orders, low, high };
@@ -137,7 +138,7 @@ impl Run {
         Self { sessions, window, rounds, sides, not_run: Vec::new(), slices }
     }
 
-    /// Adds a round, in which the floor comes first.
+    /// Adds a round, with the floor first.
     pub(super) fn add(&mut self, round: &[Measured]) -> Result<(), String> {
         let mut floor = None;
         for Measured { kind, full, paced } in round {
@@ -151,7 +152,7 @@ impl Run {
         Ok(())
     }
 
-    /// All rounds have been added.
+    /// Finishes the run after all rounds.
     pub(super) fn end(&mut self, rounds: RoundCount) {
         self.rounds = rounds;
         let floor = self.slices.get(&Kind::Floor).map(|slices| slices.paced.figures());
@@ -173,7 +174,7 @@ impl Run {
 }
 
 impl Series {
-    /// Adds a slice: its orders a second and its 99th percentile.
+    /// Adds a slice. Returns its orders per second and its 99th percentile.
     fn add(&mut self, slice: &Slice) -> Result<[f64; 2], String> {
         let orders = slice.load.orders.max(1) as f64 * 1e9 / slice.load.ns.max(1) as f64;
         self.orders_per_s.push(orders);
@@ -208,7 +209,7 @@ fn median(values: &[f64]) -> f64 {
 }
 
 impl Report {
-    /// Draws the cost of an order by the number of sessions.
+    /// Draws the cost of an order by number of sessions.
     pub(super) fn draw(&self, path: &Path) -> Result<(), String> {
         let mut lines: BTreeMap<Kind, Vec<(f64, f64)>> = BTreeMap::new();
         for run in &self.runs {
@@ -301,7 +302,7 @@ mod tests {
 
     fn run() -> Run {
         let mut run = Run::new(32, 64);
-        // One slice of three met a bad moment.
+        // One slice of three was disturbed.
         for (part, worst) in [(1, 9_000), (10, 90_000), (1, 8_000)] {
             let side = |(kind, orders): (Kind, u64)| {
                 let slice = || {

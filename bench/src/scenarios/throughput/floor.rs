@@ -1,6 +1,5 @@
-//! The floor: one thread that waits in the kernel for all sockets, and finds messages by their
-//! BodyLength(9). It answers each with as many bytes as a report has, or with the message itself;
-//! one write a read.
+//! The floor: one thread that waits in epoll for all sockets, and splits messages by BodyLength(9).
+//! It answers each with the bytes of a report, or with the message itself, in one write per read.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -15,7 +14,7 @@ use super::orders::Frames;
 struct Link {
     stream: TcpStream,
     orders: Frames,
-    /// Bytes that the socket has not taken yet.
+    /// Bytes that the socket has not accepted yet.
     left: Vec<u8>,
 }
 
@@ -28,12 +27,12 @@ pub(super) enum Answer {
     Same,
 }
 
-/// Which event is the listener's.
+/// Token of the listener's event.
 const LISTENER: u64 = u64::MAX;
 
-/// Prints its address, and answers until the process is ended.
+/// Prints its address, and answers until the process ends.
 pub(super) fn run(address: &str, answer: Answer) -> Result<(), String> {
-    // It ends with whoever started it, as the other parts do.
+    // The process ends with its parent, as the other parts do.
     std::thread::spawn(|| {
         let _ = io::copy(&mut io::stdin(), &mut io::sink());
         std::process::exit(0);
@@ -79,8 +78,8 @@ fn serve(address: &str, answer: Answer) -> io::Result<()> {
 }
 
 impl Link {
-    /// Answers what has come, with the same if there is no report; false once the other side has
-    /// gone.
+    /// Answers received messages, with an echo if there is no report. Returns false once the other
+    /// side has disconnected.
     fn answer(
         &mut self,
         input: &mut [u8],
@@ -123,7 +122,7 @@ impl Link {
     }
 }
 
-/// How many bytes the socket takes.
+/// Returns the number of bytes that the socket accepts.
 fn taken(stream: &mut TcpStream, bytes: &[u8]) -> io::Result<usize> {
     match stream.write(bytes) {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),

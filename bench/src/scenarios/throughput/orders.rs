@@ -1,5 +1,4 @@
-//! The messages of this scenario as bytes: those that are sent, and the counting of those that
-//! come.
+//! The messages of this scenario as bytes: the sent ones, and a counter of received ones.
 
 use std::io;
 
@@ -11,28 +10,28 @@ use super::super::s1;
 /// SenderCompID(49) of the side under test.
 pub(super) const VENUE: &str = "VENUE";
 
-/// SenderCompID(49) of session `n`.
+/// Returns SenderCompID(49) of session `n`.
 pub(super) fn client(n: usize) -> String {
     format!("C{n}")
 }
 
-/// The messages of one session, in the order in which they are sent.
+/// The messages of one session, in the order of sending.
 ///
-/// An order is that of S1; only its numbers differ from one to the next, and are patched into bytes
-/// that are made once a slice.
+/// An order is that of S1. Only its numbers differ, and are patched into bytes that are created
+/// once per slice.
 pub(crate) struct Orders {
     /// SenderCompID(49) and TargetCompID(56).
     names: [String; 2],
     /// ClientID(109) of orders that have one.
     client: Option<String>,
-    /// MsgSeqNum(34) of the last one.
+    /// MsgSeqNum(34) of the last message.
     seq: u64,
     frame: Vec<u8>,
-    /// Where the digits of MsgSeqNum(34), ClOrdID(11) and CheckSum(10) begin.
+    /// Offsets of the digits of MsgSeqNum(34), ClOrdID(11) and CheckSum(10).
     places: [usize; 3],
-    /// How many digits a number has in `frame`.
+    /// Number of digits of a number in `frame`.
     digits: usize,
-    /// Sum of all bytes in front of the CheckSum(10), numbers left out.
+    /// Sum of all bytes before CheckSum(10), without the numbers.
     sum: u32,
     stamp: Timestamp,
 }
@@ -51,7 +50,7 @@ impl Orders {
         }
     }
 
-    /// The Logon(A), with a HeartBtInt(108) that never comes to pass.
+    /// Returns the Logon(A), with a HeartBtInt(108) longer than the run.
     pub(crate) fn logon(&mut self, now: Timestamp) -> Vec<u8> {
         self.seq += 1;
         let mut out = Vec::new();
@@ -61,17 +60,17 @@ impl Orders {
         frame.header_uint(tag::MSG_SEQ_NUM, self.seq);
         frame.header_timestamp(tag::SENDING_TIME, now, Precision::Millis);
         frame.raw(b"98=0\x01108=3600\x01");
-        // Ours and well formed.
+        // The frame is ours and well formed.
         let _ = frame.finish();
         out
     }
 
-    /// MsgSeqNum(34) and ClOrdID(11) of the next order.
+    /// Returns MsgSeqNum(34) and ClOrdID(11) of the next order.
     pub(crate) const fn next_number(&self) -> u64 {
         self.seq + 1
     }
 
-    /// All that follow were sent at this moment.
+    /// Sets the sending time of all later messages.
     pub(crate) fn stamp(&mut self, now: Timestamp) {
         self.stamp = now;
         self.digits = 0;
@@ -109,7 +108,7 @@ impl Orders {
         frame.header_timestamp(tag::SENDING_TIME, self.stamp, Precision::Millis);
         frame.raw(format!("11={number}\x01").as_bytes());
         s1::Order::write_rest(frame.body(Precision::Millis), 5, self.stamp, self.client.as_deref());
-        // Ours and well formed.
+        // The frame is ours and well formed.
         let _ = frame.finish();
         let place = |field: String| {
             let found = self.frame.windows(field.len()).position(|bytes| bytes == field.as_bytes());
@@ -125,17 +124,17 @@ impl Orders {
     }
 }
 
-/// Counts the messages that come, by their BodyLength(9).
+/// Counts received messages by their BodyLength(9).
 #[derive(Default)]
 pub(crate) struct Frames {
-    /// Bytes of the message that has begun, which are still to come.
+    /// Missing bytes of the current message.
     rest: usize,
-    /// The beginning of a message whose BodyLength(9) has not come whole.
+    /// The beginning of a message with an incomplete BodyLength(9).
     head: Vec<u8>,
 }
 
 impl Frames {
-    /// The number of messages that end in these bytes.
+    /// Returns the number of messages that end in these bytes.
     pub(crate) fn count(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let (mut at, mut messages) = (0, 0);
         if !self.head.is_empty() {
@@ -167,10 +166,10 @@ impl Frames {
     }
 }
 
-/// No beginning up to BodyLength(9) is longer.
+/// Longest beginning up to BodyLength(9).
 const HEAD_BYTES: usize = 32;
 
-/// The length of the message that begins here; none if its BodyLength(9) is not whole.
+/// Returns the length of the message at the start; `None` if its BodyLength(9) is incomplete.
 pub(crate) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     let head = &bytes[..bytes.len().min(HEAD_BYTES)];
     let soh = |from: usize| head[from..].iter().position(|byte| *byte == 1).map(|at| from + at);
@@ -179,7 +178,7 @@ pub(crate) fn length(bytes: &[u8]) -> io::Result<Option<usize>> {
     };
     let digits = head.get(begin..end).and_then(|digits| std::str::from_utf8(digits).ok());
     let body: usize = digits.and_then(|text| text.parse().ok()).ok_or_else(|| no_frame(head))?;
-    // The body, the SOH in front of it, and "10=nnn" with its SOH.
+    // The body, the SOH before it, and "10=nnn" with its SOH.
     Ok(Some(end + 1 + body + 7))
 }
 

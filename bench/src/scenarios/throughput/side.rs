@@ -17,23 +17,23 @@ use super::client::{Load, Task};
 pub(super) enum Kind {
     /// Bare sockets.
     Floor,
-    /// This engine with files for stores.
+    /// This engine with file stores.
     TransfixFile,
-    /// This engine with stores in memory.
+    /// This engine with memory stores.
     TransfixMemory,
-    /// QuickFIX C++ with files for stores.
+    /// QuickFIX C++ with file stores.
     QuickfixFile,
-    /// QuickFIX C++ with stores in memory.
+    /// QuickFIX C++ with memory stores.
     QuickfixMemory,
 }
 
 impl Kind {
-    /// Returns true if it is another engine.
+    /// Returns true for another engine.
     pub(super) const fn is_peer(self) -> bool {
         matches!(self, Self::QuickfixFile | Self::QuickfixMemory)
     }
 
-    /// How the table names it.
+    /// Returns the name in the table.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Floor => "floor: bare sockets",
@@ -45,22 +45,22 @@ impl Kind {
     }
 }
 
-/// Two processes.
+/// The two processes of a side.
 pub(super) struct Side {
     pub(super) kind: Kind,
     client: Process,
     venue: Tested,
 }
 
-/// A slice as it was measured.
+/// A measured slice.
 pub(super) struct Slice {
     pub(super) load: Load,
-    /// CPU time of the side under test, all its threads.
+    /// CPU time of all threads of the side under test.
     pub(super) cpu_ns: u64,
 }
 
 impl Side {
-    /// Starts the side under test, here or where `host` serves, and logs on as many sessions.
+    /// Starts the side under test, locally or on `host`, and logs on all sessions.
     pub(super) fn start(
         (kind, sessions): (Kind, usize),
         host: Option<&str>,
@@ -109,7 +109,7 @@ pub(super) fn serve(address: &str) -> Result<(), String> {
     })
 }
 
-/// Sessions that are started for another host.
+/// Allowed numbers of sessions for another host.
 const SESSIONS: RangeInclusive<usize> = 1..=100_000;
 
 fn venue(

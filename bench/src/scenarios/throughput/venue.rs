@@ -1,5 +1,5 @@
-//! This engine as the side under test: an acceptor whose sessions share one thread of the pool. It
-//! validates each order, stores it and its report, and sends the report.
+//! This engine as the side under test: an acceptor whose sessions share one pool thread. It
+//! validates each order, stores the order and its report, and sends the report.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(super) fn run(
     let mut settings = Settings::default();
     settings.engine.workers = 1;
     settings.engine.cpus = cpu.into_iter().collect();
-    // All come from one address.
+    // All connections come from one address.
     settings.engine.pending_connections_max = sessions.max(1_000);
     settings.engine.pending_per_address_max = sessions.max(1_000);
     for n in 0..sessions {

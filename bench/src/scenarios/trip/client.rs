@@ -1,5 +1,5 @@
-//! The common client: one thread with a plain socket asks every acceptor in the same way, so that
-//! only the engine behind it differs. It spins, so that nothing waits for it to wake up.
+//! The common client: one thread with a plain socket that treats every acceptor equally, so that
+//! only the engine differs. It spins, so no wake-up is measured.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,10 +12,10 @@ use super::ours::{Times, obey};
 use super::pace::Pace;
 use super::process::Task;
 
-/// How long an answer may take.
+/// Time limit for an answer.
 const PATIENCE_NS: u64 = 30_000_000_000;
 
-/// Logs on, prints a line, and measures when it is told to.
+/// Logs on, prints a line, and measures on request.
 pub(super) fn run(
     address: &str,
     orders: Orders,
@@ -31,10 +31,10 @@ pub(super) fn run(
 struct Client {
     stream: TcpStream,
     orders: Orders,
-    /// `35=8|`: what follows the BodyLength(9) of an answer.
+    /// `35=8|`: the bytes after the BodyLength(9) of an answer.
     answer_type: Vec<u8>,
     rate: Option<u64>,
-    /// Bytes that have come, and how many of them were taken.
+    /// Received bytes, and the number of processed ones.
     input: Vec<u8>,
     taken: usize,
     order: Vec<u8>,
@@ -111,7 +111,7 @@ impl Client {
         Ok(())
     }
 
-    /// Reads what has come; whether there was anything.
+    /// Reads received bytes. Returns false if there were none.
     fn read(&mut self) -> io::Result<bool> {
         let mut bytes = [0; 4096];
         match self.stream.read(&mut bytes) {
@@ -125,8 +125,8 @@ impl Client {
         }
     }
 
-    /// Takes the next message, if it has come whole; any but one of that type is an error, but for
-    /// a Heartbeat(0), which is passed over.
+    /// Takes the next whole message. Any type other than `msg_type` is an error, except
+    /// Heartbeat(0), which is skipped.
     fn next(&mut self, msg_type: &[u8]) -> io::Result<bool> {
         loop {
             let rest = &self.input[self.taken..];

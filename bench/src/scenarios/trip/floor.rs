@@ -1,5 +1,4 @@
-//! The floor of a round trip: the same bytes over a raw socket, with the same wait and the same
-//! pace.
+//! The floor of a round trip: the same bytes over a raw socket, with the same wait and pace.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -16,9 +15,9 @@ use super::process::Task;
 /// How a side waits for bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wait {
-    /// Reads again and again.
+    /// Reads in a spin loop.
     Spin,
-    /// Sleeps in the kernel until bytes come.
+    /// Sleeps in the kernel until bytes arrive.
     Kernel,
 }
 
@@ -38,17 +37,17 @@ pub(super) fn answer(
     Ok(())
 }
 
-/// How the floor asks.
+/// Parameters of the floor's asking side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Asking {
     pub(super) wait: Wait,
-    /// CPU of the thread that waits for the answers, where it is not the one that sends.
+    /// CPU of the thread that receives answers, if it is not the sending one.
     pub(super) receiver_cpu: Option<usize>,
-    /// Orders a second; without a pace each follows the answer to the one before.
+    /// Orders per second; without a pace each order follows the previous answer.
     pub(super) rate: Option<u64>,
 }
 
-/// Sends `order` so often and measures until `answer_len` bytes have come back.
+/// Sends `order` repeatedly and measures until `answer_len` bytes have come back.
 pub(super) fn ask(
     address: &str,
     asking: Asking,
@@ -68,7 +67,7 @@ pub(super) fn ask(
     run(task.orders)
 }
 
-/// Each order after the answer to the one before.
+/// Sends each order after the previous answer.
 fn in_turn(stream: &mut TcpStream, order: &[u8], buffer: &mut [u8], n: usize) -> io::Result<Times> {
     let mut times = Times::default();
     for _ in 0..n {
@@ -82,7 +81,8 @@ fn in_turn(stream: &mut TcpStream, order: &[u8], buffer: &mut [u8], n: usize) ->
     Ok(times)
 }
 
-/// The same with two threads, as in the engine: one sends, and looks for what the other has read.
+/// Sends each order after the previous answer, with two threads as in the engine: one sends and
+/// polls the other's reads.
 fn in_turn_waiting(
     stream: &mut TcpStream,
     asking: Asking,
@@ -120,7 +120,7 @@ fn in_turn_waiting(
     Ok(times)
 }
 
-/// As in the engine: one thread sends what is due and reads what has come.
+/// As in the engine: one thread sends due orders and reads answers.
 fn spinning(
     stream: &mut TcpStream,
     rate: u64,
@@ -201,7 +201,7 @@ fn read_some(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// False if the peer closed before the first byte.
+/// Returns false if the peer closed before the first byte.
 fn read_whole(stream: &mut TcpStream, buffer: &mut [u8], wait: Wait) -> io::Result<bool> {
     let mut read = 0;
     while read < buffer.len() {

@@ -36,7 +36,7 @@ impl LineUp<'_> {
         part(self.page, self.column, &self.work, of, address)
     }
 
-    /// The floor, and this engine at both ends.
+    /// Adds the floor, and this engine at both ends.
     pub(super) fn ours(&mut self, remote: Option<&str>) -> Result<(), String> {
         let floor = remote.map(floor_address).transpose()?;
         let name = format!("floor of {}", self.column.name);
@@ -67,8 +67,9 @@ impl LineUp<'_> {
         Ok(())
     }
 
-    /// Other engines: at both ends, where the page has it, and as acceptors that the common client
-    /// asks, this engine's beside them. Returns the engines that cannot be run, with their reasons.
+    /// Adds other engines: at both ends, if the page has them, and as acceptors for the common
+    /// client, with this engine's acceptor beside them. Returns the engines that cannot run, with
+    /// their reasons.
     pub(super) fn peers(&mut self, dir: &Path, stores: &Path) -> Result<Vec<String>, String> {
         let (spins, work) = (self.column.spins(), self.work);
         let mut not_run = Vec::new();
@@ -89,7 +90,7 @@ impl LineUp<'_> {
         let (answer, files) = (self.page.answer, self.column.has_files());
         let (ways, missing) = peers::ways(dir, peers::Wanted { answer, files, spins })?;
         not_run.extend(missing);
-        // Where ours is pinned, so are they.
+        // If our acceptor is pinned, the others are pinned too.
         let cpu = self.column.session(Role::Acceptor).threads.cpu;
         self.notes = peers::notes(&ways);
         for (n, way) in ways.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! This engine at one end of a round trip, in a process of its own.
+//! This engine at one end of a round trip, in its own process.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -20,9 +20,9 @@ use super::super::shared::{StoreDir, print_line};
 use super::pace::Pace;
 use super::process::{Task, Work};
 
-/// How long a side waits for the other to be there.
+/// Time limit for the other side to appear.
 const PATIENCE_NS: u64 = 30_000_000_000;
-/// How long it waits for an answer of the other, which may be on a machine with much to do.
+/// Time limit for the other side's answer, which may come from a busy machine.
 const ANSWER_NS: u64 = 300_000_000_000;
 
 /// The measurements of the initiator.
@@ -30,13 +30,13 @@ const ANSWER_NS: u64 = 300_000_000_000;
 pub(super) struct Times {
     /// Each round trip, in the order of sending, in nanoseconds.
     pub(super) ns: Vec<u64>,
-    /// How much later than it was due each was sent; empty without a pace.
+    /// Delay of each sending after its due time; empty without a pace.
     pub(super) late_ns: Vec<u64>,
-    /// CPU time of the asking process, its threads that have ended included.
+    /// CPU time of the asking process, including ended threads.
     pub(super) cpu_ns: u64,
 }
 
-/// Carries out each task that comes as a line on standard input, and prints what it measured.
+/// Runs each task of a line on standard input, and prints its measurements.
 pub(super) fn obey(mut ask: impl FnMut(Task) -> Result<Times, String>) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
@@ -60,7 +60,7 @@ fn engine(
     for session in &mut settings.sessions {
         address.clone_into(&mut session.address);
         session.store.store_dir.clone_from(&dir.0);
-        // An acceptor on another host may have numbers of the run before.
+        // An acceptor on another host may have the numbers of an earlier run.
         session.protocol.reset_on.logon = role == Role::Initiator;
         session.log = work.log.then(|| LogSettings::in_dir(dir.0.join("log")));
         // The page's report lacks fields that FIX 4.2 requires.
@@ -76,7 +76,7 @@ fn engine(
     Ok((engine.map_err(|error| error.to_string())?, dir))
 }
 
-/// The answering side: prints its address, and serves until its input ends.
+/// Runs the answering side: prints its address, and serves until its input ends.
 pub(super) fn acceptor(
     page: &Page,
     column: &Column,
@@ -101,8 +101,8 @@ pub(super) fn acceptor(
     Ok(())
 }
 
-/// Sends each message back in the session that it came from, which the application finds by the
-/// message's SenderCompID(49).
+/// Echoes each message in its session, which the application finds by the message's
+/// SenderCompID(49).
 struct Echo {
     by_sender: HashMap<Vec<u8>, SessionId>,
 }
@@ -121,7 +121,7 @@ impl Application for Echo {
     }
 }
 
-/// The asking side: measures when it is told to.
+/// Runs the asking side: measures on request.
 pub(super) fn initiator(
     page: &Page,
     column: &Column,
@@ -130,7 +130,7 @@ pub(super) fn initiator(
 ) -> Result<(), String> {
     let mut trader = Trader::start(page, column, address, work)?;
     if let Some(cpu) = column.beside.sender_cpu {
-        // After the start: the engine's threads are where its settings say.
+        // After the start, because the settings place the engine's threads.
         pin_to_cpu(cpu).map_err(|error| format!("CPU {cpu} cannot be used: {error}"))?;
     }
     obey(|task| {
@@ -148,16 +148,16 @@ pub(super) fn initiator(
     Ok(())
 }
 
-/// The initiator's engine and what it measures.
+/// The initiator's engine and its measurements.
 struct Trader {
     engine: Engine,
     handle: SessionHandle,
     arrivals: Arc<Arrivals>,
     order: Order,
     rate: Option<u64>,
-    /// Orders that were sent: the next one's ClOrdID(11), and where its arrival is noted.
+    /// Number of sent orders: the next ClOrdID(11), and the index of its arrival.
     sent: usize,
-    /// The session is logged on, and must not end.
+    /// True once the session is logged on; it must not end afterwards.
     has_begun: bool,
     _dir: StoreDir,
 }
@@ -173,14 +173,15 @@ impl Trader {
         Ok(Self { engine, handle, arrivals, order, rate, sent, has_begun, _dir: dir })
     }
 
-    /// Drives the engine, if it has no thread, until `done`.
+    /// Polls the engine, if it has no thread, until `done`.
     fn drive_until(
         &mut self,
         done: impl Fn(&Self) -> bool,
         patience_ns: u64,
         otherwise: impl FnOnce(&Self) -> String,
     ) -> Result<(), String> {
-        /// The clock is read only after so many polls, because the floor never reads it here.
+        /// Polls between two clock reads. The clock is read rarely, because the floor never reads
+        /// it here.
         const LOOKS: u32 = 1_000;
         let give_up = monotonic_ns() + patience_ns;
         loop {
@@ -232,8 +233,8 @@ impl Trader {
         self.arrivals.count.load(Ordering::Acquire)
     }
 
-    /// Sends `n` orders at the pace, or each after the answer to the one before, and waits for
-    /// their answers.
+    /// Sends `n` orders, at the pace or each after the previous answer, and waits for their
+    /// answers.
     fn round_trips(&mut self, n: usize) -> Result<Times, String> {
         let first = self.sent;
         let mut sent_at = Vec::with_capacity(n);
@@ -264,7 +265,7 @@ impl Trader {
         Ok(times)
     }
 
-    /// Waits until so many answers have come in all.
+    /// Waits until `answers` answers have arrived in total.
     fn wait_for(&mut self, answers: usize) -> Result<(), String> {
         self.drive_until(
             |this| this.arrived() >= answers,

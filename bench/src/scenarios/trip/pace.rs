@@ -2,7 +2,7 @@
 
 use transfix::clock::monotonic_ns;
 
-/// When each message is due.
+/// The schedule of messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pace {
     start_ns: u64,
@@ -10,7 +10,7 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// Starts now, with `rate` messages a second.
+    /// Starts now, with `rate` messages per second.
     pub(super) fn start(rate: u64) -> Self {
         Self { start_ns: monotonic_ns(), interval_ns: 1_000_000_000 / rate.max(1) }
     }
@@ -20,7 +20,7 @@ impl Pace {
         monotonic_ns() >= self.start_ns + (i as u64 + 1) * self.interval_ns
     }
 
-    /// How long ago message `i` was due.
+    /// Returns the delay after message `i`'s due time.
     pub(super) fn late_ns(self, i: usize) -> u64 {
         monotonic_ns().saturating_sub(self.start_ns + (i as u64 + 1) * self.interval_ns)
     }

@@ -1,4 +1,4 @@
-//! Two processes that take part in a run: one answers, the other asks and measures.
+//! Two processes of a run: one answers, the other asks and measures.
 
 use std::process::{Command, Stdio};
 
@@ -8,13 +8,13 @@ use super::super::report::Kind;
 use super::ours::Times;
 use super::process::Task;
 
-/// A pair.
+/// A pair of processes.
 pub(super) struct Pair {
     name: String,
     kind: Kind,
-    /// It ends first, and logs out.
+    /// The asker ends first, and logs out.
     asker: Process,
-    /// None where the answering side is on another host.
+    /// `None` if the answering side is on another host.
     acceptor: Option<Process>,
     task: Task,
 }
@@ -26,7 +26,7 @@ impl Drop for Pair {
 }
 
 impl Pair {
-    /// Starts both, or the asking side alone, which prints no line if `is_ready` at once.
+    /// Starts both, or only the asking side. With `is_ready` the asking side prints no line first.
     pub(super) fn start(
         (name, kind): (&str, Kind),
         acceptor: Option<Process>,
@@ -35,7 +35,7 @@ impl Pair {
     ) -> Result<Self, String> {
         let mut asker = Process::start(name, asker.stdin(Stdio::piped()))?;
         if matches!(kind, Kind::Acceptor | Kind::PeerAcceptor) {
-            // It says when it is logged on.
+            // The asker prints a line when it is logged on.
             asker.first_line()?;
         }
         let pair = Self { name: name.to_owned(), kind, asker, acceptor, task };
@@ -47,7 +47,7 @@ impl Pair {
         self.acceptor.iter().chain([&self.asker])
     }
 
-    /// CPU time of the answering side.
+    /// Returns the CPU time of the answering side.
     fn cpu_ns(&self) -> u64 {
         self.acceptor.as_ref().map_or(0, Process::cpu_ns)
     }
@@ -59,7 +59,7 @@ impl Pair {
         let cpu_ns = self.cpu_ns().saturating_sub(before);
         let times: Times =
             serde_json::from_str(&line).map_err(|error| format!("{error} in {line}"))?;
-        // The common client is no part of what is measured: it spins for all alike.
+        // The common client is not measured: it spins in all cases.
         let is_client = matches!(self.kind, Kind::Acceptor | Kind::PeerAcceptor);
         let of_asker = if is_client { 0 } else { times.cpu_ns };
         Ok(Slice { ns: times.ns, late_ns: times.late_ns, cpu_ns: cpu_ns + of_asker })
@@ -76,8 +76,7 @@ impl Contestant for Pair {
     }
 
     fn slice(&mut self, warm_up: bool) -> Result<Slice, String> {
-        // A process that spins runs only in its slice, because it would disturb the others while
-        // they are measured.
+        // A spinning process runs only in its slice, because it would disturb the others.
         self.both().for_each(Process::go_on);
         let Task { orders, warm_up: before } = self.task;
         let first = Task { orders: orders.min(FIRST_MAX), warm_up: before };
@@ -87,5 +86,5 @@ impl Contestant for Pair {
     }
 }
 
-/// Orders of the round that warms up, at most.
+/// Highest number of orders in the warm-up round.
 const FIRST_MAX: usize = 200;

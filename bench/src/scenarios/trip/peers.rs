@@ -1,4 +1,4 @@
-//! Acceptors of other engines, as `cargo xtask peers build` lists them.
+//! Acceptors of other engines, as listed by `cargo xtask peers build`.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -8,9 +8,9 @@ use serde::Deserialize;
 use super::super::child::Side as Process;
 use super::super::page::Answer;
 
-/// SenderCompID(49) of all of them.
+/// SenderCompID(49) of all acceptors.
 pub(super) const VENUE: &str = "VENUE";
-/// Their counterparty.
+/// SenderCompID(49) of their counterparty.
 pub(super) const CLIENT: &str = "C0";
 
 /// One engine of the list.
@@ -33,12 +33,12 @@ struct Listed {
     durability: String,
     #[serde(default)]
     note: String,
-    /// Why it cannot be run.
+    /// The reason why the engine cannot run.
     #[serde(default)]
     missing: Option<String>,
 }
 
-/// The peer that is wanted: as near to ours as it can be.
+/// The requested configuration, as close to ours as possible.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Wanted {
     pub(super) answer: Answer,
@@ -56,10 +56,10 @@ pub(super) struct Way {
     has_files: bool,
 }
 
-/// The file that lists them.
+/// The file with the list.
 const LIST: &str = "acceptors.json";
 
-/// All ways that come near to what is wanted, and why the other engines are not run.
+/// Returns all ways close to the requested one, and the reasons why other engines do not run.
 pub(super) fn ways(dir: &Path, wanted: Wanted) -> Result<(Vec<Way>, Vec<String>), String> {
     let path = dir.join(LIST);
     if !path.exists() {
@@ -91,7 +91,7 @@ fn of(listed: &Listed, wanted: Wanted) -> Result<Vec<Way>, String> {
     }
     let has = |all: &[String], name: &str| all.iter().any(|known| known == name);
     let store = if wanted.files { "file" } else { "memory" };
-    // One that keeps nothing is shown for what it is.
+    // An engine without a file store is shown with its memory store.
     let store = if has(&listed.stores, store) { store } else { "memory" };
     let mode = if wanted.spins && has(&listed.modes, "polling") { "polling" } else { "default" };
     let ways = listed.validation.iter().map(|validates| {
@@ -117,7 +117,7 @@ impl Listed {
     }
 }
 
-/// Notes about the engines, once each.
+/// Returns notes about the engines, once each.
 pub(super) fn notes(ways: &[Way]) -> Vec<String> {
     let mut notes: Vec<String> = ways.iter().map(|way| way.note.clone()).collect();
     notes.dedup();
@@ -125,7 +125,7 @@ pub(super) fn notes(ways: &[Way]) -> Vec<String> {
 }
 
 impl Way {
-    /// Starts it, with its store in a directory and on a CPU.
+    /// Starts the engine, with its store in a directory, on a CPU.
     pub(super) fn start(&self, store: &Path, cpu: Option<usize>) -> Result<Process, String> {
         let (program, rest) = self.command.split_first().ok_or("it has no command")?;
         let (name, text) =

@@ -1,4 +1,4 @@
-//! The processes of a run: what each is to do, and how it is started.
+//! The processes of a run: their tasks, and their start.
 
 use std::process::Command;
 
@@ -35,7 +35,7 @@ impl Part {
 pub(super) struct Task {
     /// Orders to measure.
     pub(super) orders: usize,
-    /// Orders in front of them.
+    /// Orders before the measured ones.
     pub(super) warm_up: usize,
 }
 
@@ -44,21 +44,22 @@ pub(super) struct Task {
 pub(crate) struct Work {
     /// Orders of a slice.
     pub(crate) orders: usize,
-    /// Orders in front of the first.
+    /// Orders before the first slice.
     pub(crate) warm_up: usize,
     pub(crate) slices: usize,
-    /// Orders a second; without a pace each follows the answer to the one before.
+    /// Orders per second; without a pace each order follows the previous answer.
     pub(crate) rate: Option<u64>,
     /// The form of the answer to orders.
     pub(crate) report: ReportForm,
     /// True if both sides write the protocol log.
     pub(crate) log: bool,
-    /// True if sessions stay logged on between slices: where both processes are stopped then.
+    /// True if sessions stay logged on between slices, which requires that both processes can be
+    /// suspended.
     pub(crate) stays: bool,
 }
 
 impl Work {
-    /// Returns the work that the page asks for.
+    /// Returns the work that the page defines.
     pub(crate) fn of(page: &Page, messages: usize) -> Self {
         let slices = messages.clamp(1, page.slices);
         let (warm_up, rate, report) = (page.warm_up, page.rate, ReportForm::Valid);
@@ -66,7 +67,7 @@ impl Work {
         Self { orders, warm_up, slices, rate, report, log: false, stays: false }
     }
 
-    /// Orders that one session sends at most, with all rounds that are played again.
+    /// Returns the highest number of orders in one session, including all repeated rounds.
     pub(super) fn orders_max(&self) -> usize {
         (2 * self.slices + 1) * self.orders + self.warm_up
     }
@@ -76,7 +77,7 @@ impl Work {
     }
 }
 
-/// This program in another part.
+/// Returns the command for this program in another part.
 pub(super) fn part(
     page: &Page,
     column: &Column,
@@ -107,7 +108,7 @@ pub(super) fn part(
     command
 }
 
-/// The program that puts OpenOnload under another one.
+/// The program that runs another one under OpenOnload.
 pub(super) const ONLOAD: &str = "onload";
 
 /// Returns true if OpenOnload is installed.
@@ -121,7 +122,7 @@ fn host_and_port(address: &str) -> Result<(&str, u16), String> {
     parts.ok_or_else(|| format!("{address} is not host:port"))
 }
 
-/// The port above.
+/// Returns the address with the next port.
 pub(super) fn floor_address(address: &str) -> Result<String, String> {
     let (host, port) = host_and_port(address)?;
     let above = port.checked_add(1).filter(|_| port > 0);

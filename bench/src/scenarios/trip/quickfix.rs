@@ -1,5 +1,4 @@
-//! QuickFIX C++ at both ends of S1, as the published page compares: built by `cargo xtask peers
-//! build`.
+//! QuickFIX C++ at both ends of S1, as in the published page; built by `cargo xtask peers build`.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -11,12 +10,12 @@ use super::super::s1::ReportForm;
 use super::super::shared::StoreDir;
 use super::process::Work;
 
-/// QuickFIX C++ with its file store, TCP_NODELAY on at both ends.
+/// QuickFIX C++ with its file store and TCP_NODELAY at both ends.
 pub(super) struct BothEnds {
     name: String,
     program: PathBuf,
-    /// `default`: its own thread waits in select, as its users run it. `polling`: it spins, and is
-    /// pinned as ours is. Unpinned, its thread need not share a core with the one that paces.
+    /// `default`: its own thread waits in select, as users run it. `polling`: it spins, pinned like
+    /// ours, because unpinned it could use another core than the pacing thread.
     mode: &'static str,
     validate: &'static str,
     orders: usize,
@@ -24,11 +23,11 @@ pub(super) struct BothEnds {
     report: &'static str,
 }
 
-/// Orders in front of each slice, as both processes are new then.
+/// Orders before each slice, because both processes are new.
 const WARM_UP: &str = "200";
 
 impl BothEnds {
-    /// With and without validation; where ours spins, also spinning.
+    /// Returns the variants with and without validation; if ours spins, spinning ones too.
     pub(super) fn all(dir: &Path, spins: bool, work: &Work, rate: u64) -> Vec<Self> {
         let report = if work.report == ReportForm::Valid { "valid" } else { "short" };
         let orders = work.orders;
@@ -93,7 +92,7 @@ impl Contestant for BothEnds {
         let mut acceptor = self.side(("acceptor", &port), &store.0)?;
         acceptor.first_line()?;
         let mut initiator = self.side(("initiator", &port), &store.0)?;
-        // Each prints its own CPU time at its end; the acceptor ends with the session.
+        // Each process prints its own CPU time at its end; the acceptor ends with the session.
         let lines = [initiator.line()?, acceptor.line()?];
         let cpu_ns: u64 = lines.iter().map(|line| cpu_ns(line)).sum::<Result<u64, String>>()?;
         let path = store.0.join("times.csv");
@@ -112,7 +111,7 @@ fn cpu_ns(line: &str) -> Result<u64, String> {
     Ok(printed["cpu_ns_per_message"].as_u64().unwrap_or(0))
 }
 
-/// QuickFIX reads its dictionary from a file; it gets ours.
+/// Writes our dictionary to a file, because QuickFIX reads one.
 fn write_dictionary(dir: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let (name, text) = transfix_dictionary::standard_text("FIX42")?;
     Ok(std::fs::write(dir.join(format!("{name}.xml")), text)?)

@@ -162,7 +162,7 @@ fn requests_and_answers_in_files_of_their_own() {
     write("a.out.log", &[at(1, &order(2, "a")), at(3, &order(3, "b")), at(4, &order(4, "c"))]);
     let expected = rows([("a", NEW, "1000000"), ("b", NEW, "0"), ("c", NEW, "5000000")]);
     assert_eq!(latencies(&dir, "."), expected);
-    // A log and its copy are two logs, and each has its own answers.
+    // A log and its copy are two logs, each with its own answers.
     fs::create_dir(dir.path().join("copy")).unwrap();
     write("copy/a.in.log", &[at(7, &report(2, "a"))]);
     write("copy/a.out.log", &[at(1, &order(2, "a"))]);

@@ -410,7 +410,7 @@ fn damage_is_counted_and_nothing_is_left_out_in_silence() {
     // Changes one byte of the second order.
     let at = memfind(&log, b"11=two");
     log[at + 3] = b'T';
-    // A line of megabytes without a message, and a last line that is cut.
+    // A line of megabytes without a message, and a truncated last line.
     log.extend(std::iter::repeat_n(b'x', 5 << 20));
     log.extend(b"\r\n");
     log.extend(&lines(&all[..1])[..60]);
@@ -698,7 +698,7 @@ fn what_two_logs_show_by_one_message_is_one_line() {
     assert_eq!(table(&both), table(&logged), "{both:#?}");
     assert!(both.err.contains("13 lines left out: another log has the same message"), "{both:?}");
     assert!(!logged.err.contains("left out"), "{logged:?}");
-    // Each log has its own sum.
+    // Each log has a separate sum.
     assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
     assert_eq!((both.code, logged.code), (1, 1));
 }

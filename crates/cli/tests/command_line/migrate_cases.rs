@@ -115,7 +115,7 @@ fn an_overlay_of_other_settings_stays_as_it_is() {
         assert!(other != path && other_text.contains("FlagOfTwo"), "{}", other.display());
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // The same dictionary again shares the overlay.
+    // Another use of the same dictionary shares the overlay.
     assert_eq!(overlay_of("b1", "four.toml", &[]), (path, text));
 }
 
@@ -304,7 +304,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
 const ACCEPTOR: &str = "[SESSION]\nConnectionType=acceptor\nBeginString=FIX.4.4\nSenderCompID=A\n\
     TargetCompID=B\nSocketAcceptPort=1\nStartTime=00:00:00\nEndTime=00:00:00\n";
 
-/// Checks each text in its dialect: lines of the settings, and the report.
+/// Checks each text in its dialect: the lines of the settings, and the report.
 fn becomes(rows: &[(&str, String, &[&str], &str)]) {
     for (dialect, text, lines, said) in rows {
         let dir = TempDir::new();

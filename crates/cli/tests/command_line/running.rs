@@ -25,7 +25,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// Prints no messages to the terminal.
 const QUIET: &[&str] = &["--quiet"];
 
-/// A running `transfix`.
+/// A running `transfix` program.
 pub(crate) struct Program {
     child: Child,
     pub(crate) commands: Box<dyn Write>,
@@ -118,7 +118,7 @@ fn lines_of(output: impl Read + Send + 'static) -> Receiver<String> {
     let (said, lines) = channel();
     let output = BufReader::new(output);
     std::thread::spawn(move || {
-        // The receiver of lines may be gone.
+        // The receiver of the lines may be gone.
         output.lines().map_while(Result::ok).all(|line| said.send(line).is_ok())
     });
     lines

@@ -14,7 +14,7 @@ use transfix_testkit::tls::{self, TLS12, TLS12_AND_13, Versions};
 #[derive(Clone, Copy)]
 enum Does<'a> {
     Nothing,
-    /// Requires a certificate of this authority.
+    /// Requires a client certificate of this authority.
     Ask(&'a str),
     /// Supports TLS 1.2 at most.
     Tls12,

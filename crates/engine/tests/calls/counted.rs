@@ -12,7 +12,7 @@ pub(crate) const CALLS: &str = "TRANSFIX_CALLS";
 const NAME_BYTES: usize = 16;
 const ENTRY_BYTES: usize = NAME_BYTES + 16;
 
-/// Compiles the library into this directory.
+/// Compiles the library into `dir`.
 pub(crate) fn build(dir: &Path) -> PathBuf {
     let library = dir.join("libcount.so");
     let compiler = env::var_os("CC").unwrap_or_else(|| OsString::from("cc"));

@@ -141,7 +141,7 @@ fn no_message_can_forge_a_line() {
     assert_eq!(mode(&log.join(format!("{NAME}.in.log"))), 0o600);
 }
 
-/// FIX 4.4 has no NewPassword(925).
+/// NewPassword(925) is not part of FIX 4.4.
 #[test]
 fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
     let dir = TempDir::new();

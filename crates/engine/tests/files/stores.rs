@@ -1,4 +1,4 @@
-//! Stores that cannot be opened at the start, stores of other sessions, and limits of the system.
+//! Stores that cannot be opened at the start, stores of other sessions, and system limits.
 
 use std::path::Path;
 use std::process::Command;

@@ -105,7 +105,7 @@ impl Loopback {
             std::thread::yield_now();
         }
         if let Some(session) = self.try_session() {
-            // A message is counted in the middle of its turn. This call waits for the turn's lock.
+            // A message is counted in mid-turn. This call waits for the turn's lock.
             drop(session.store_failure());
         }
     }

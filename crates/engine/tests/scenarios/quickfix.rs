@@ -1,6 +1,6 @@
 //! QuickFIX C++ in the role of the session under test, in real time.
 //!
-//! One process of `qf_scenario` serves all plays with the same settings, one after another.
+//! One `qf_scenario` process serves all plays with the same settings, one after another.
 
 use std::collections::HashMap;
 use std::fs;

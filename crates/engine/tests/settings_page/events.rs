@@ -15,7 +15,7 @@ const PAGE: &str = "book/src/what-happened.md";
 const BEGIN: &str = "<!-- events: written by `cargo xtask docs` -->\n";
 const END: &str = "<!-- end of events -->\n";
 
-/// A place in the code that writes an event.
+/// A location in the code that writes an event.
 #[derive(Debug)]
 struct Site {
     file: String,

@@ -1,4 +1,4 @@
-//! The view and the actions of an operator, and their records in the audit file.
+//! The operator's view and actions, and their records in the audit file.
 
 use std::fs::{self, File};
 use std::io::BufReader;

@@ -145,7 +145,7 @@ fn a_session_that_begins_anew_has_no_use_for_the_answers_of_before() {
     assert_eq!(wire.next(), "35=j|34=3|45=2|372=D|380=0|58=of this time");
 }
 
-/// A callback panics after it has taken the answer: the session restarts.
+/// A callback panics after taking the answer handle: the session restarts.
 #[test]
 fn a_panic_is_a_panic_whoever_has_the_answer() {
     let (engine, asked) = start(vec![venue(|_| ())], 1);
@@ -358,7 +358,7 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
         "35=D|34=4|97=Y|115=CLIENT|11=b",
         "a process of before may have had it"
     );
-    // A message that names its target gets the name back.
+    // The answer names the target of the message as its origin.
     ours.send("35=D|34=5|128=CLIENT|11=c");
     assert_eq!(ours.next(), "35=D|34=3|115=CLIENT|11=c");
 }

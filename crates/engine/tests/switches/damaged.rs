@@ -1,5 +1,5 @@
-//! A stored message changes under a running engine. The engine never resends the message, ends the
-//! session with the place of the damage, and continues from a repaired store.
+//! A stored message changes while the engine runs. The engine never resends the message, ends the
+//! session with the location of the damage, and continues from a repaired store.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -27,7 +27,7 @@ fn latency_after(session: &SessionHandle, stage: LatencyStage, count: u64) -> La
     loop {
         let is_there = session.latency().stage(stage).count() >= count;
         if is_there || clock::monotonic_ns() > until_ns {
-            // The first look may have been in the middle of the turn's counts.
+            // The first look may have been amid the turn's counts.
             return session.latency();
         }
         std::thread::yield_now();

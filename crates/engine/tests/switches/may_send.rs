@@ -133,7 +133,7 @@ fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> St
         if said != "queued" && !is_failing {
             break;
         }
-        // Other load on the machine may delay the worker of the session.
+        // Other load on the machine may delay the session's worker.
         match n < 900 {
             true => thread::yield_now(),
             false => thread::park_timeout(Duration::from_millis(2)),

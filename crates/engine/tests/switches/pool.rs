@@ -181,7 +181,7 @@ fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
-/// A session with an earlier message waits at most until the next check of slow callbacks.
+/// A session with an earlier message waits at most until the next check for slow callbacks.
 #[test]
 fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
     let mut settings = Settings::of(venue(|_| ()));

@@ -96,7 +96,7 @@ fn examples(key: &str, files: &Files) -> Vec<Value> {
     vec![table["value"].clone()]
 }
 
-/// The hash of the password `x`.
+/// The hash of password `x`.
 const HASH: &str = "'$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzYWx0$\
     5pFn3rJTFfcFmuBTEyFTqRJ2nMUFXMmjTLxkBUPxqfs'";
 

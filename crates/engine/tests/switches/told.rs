@@ -1,4 +1,4 @@
-//! The events that an application receives besides messages, and the recovery of a session.
+//! Events besides messages that an application receives, and the recovery of a session.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

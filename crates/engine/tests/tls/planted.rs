@@ -38,7 +38,7 @@ impl Raw {
         self.stream.write_all(&bytes).unwrap();
     }
 
-    /// Reads up to a message of this type.
+    /// Reads until a message of this type arrives.
     fn wait_for(&mut self, msg_type: &str) {
         let (mut bytes, mut buffer) = (Vec::new(), [0; 1_024]);
         let wanted = format!("\x0135={msg_type}\x01");

@@ -43,7 +43,7 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
-/// A counterparty refused at the logon may be a stranger.
+/// A counterparty that is refused at the logon may be a stranger.
 #[test]
 fn a_logon_that_is_refused_resets_nothing() {
     let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
@@ -257,7 +257,7 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (2, 2));
-    // Numbers set by an operator stay.
+    // Numbers set by an operator are kept.
     let mut w = cut_in_a_reset(Role::Acceptor);
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);

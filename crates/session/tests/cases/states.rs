@@ -21,8 +21,7 @@ struct Start {
 /// An event caused by the counterparty, the clock, or our side.
 struct Happening {
     what: &'static str,
-    /// The source in the standard: the section of FIX Session Layer, and the number of its test
-    /// case.
+    /// Reference to the standard: section of FIX Session Layer, and number of the test case.
     rule: &'static str,
     happen: fn(&mut World) -> Option<Verdict>,
 }

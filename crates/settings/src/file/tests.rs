@@ -438,8 +438,8 @@ fn errors_name_line_and_nearest_key() {
         check(&format!("{GOOD}{keys}\n"), &expected);
     }
     check("", "my.toml:1: the file has no [[session]]");
-    let cpu = "cpu = 2 requires a thread for this session alone (mode = \"dedicated\" or \"spin\"), \
-        not \"pool\"; `cpus` of [engine] pins the threads of the pool";
+    let cpu = "cpu = 2 requires a thread for this session alone (mode = \"dedicated\" or \
+        \"spin\"), not \"pool\"; `cpus` of [engine] pins the threads of the pool";
     check(&format!("{GOOD}cpu = 2\n"), &format!("my.toml:7: FIX.4.4:A->B: {cpu}"));
     check(&format!("[defaults]\ncpu = 2\n{GOOD}"), &format!("my.toml:2: FIX.4.4:A->B: {cpu}"));
     assert!(Settings::parse("my.toml", &format!("{GOOD}cpu = 2\nmode = \"spin\"\n")).is_ok());

@@ -136,7 +136,7 @@ impl Application for App {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // No application may send a Logon(A).
+        // An application must not be able to send a Logon(A).
         if session.send("A", |_| ()).is_ok() {
             self.board.machine.breaks(|| format!("a Logon(A) is sent at {event:?}"));
         }

@@ -30,7 +30,7 @@ pub(super) struct Records<S> {
     raw: VecDeque<u8>,
     /// Application bytes that the reader has not taken yet.
     plain: VecDeque<u8>,
-    /// Bytes that the connection has not taken yet.
+    /// Encoded bytes that the connection has not accepted yet.
     out: Vec<u8>,
     /// Bytes that are in a record and not reported to the caller as written.
     owed: usize,

@@ -363,7 +363,7 @@ enum Queue {
     Kept,
 }
 
-/// Returns the messages that wait in a store, in order.
+/// Returns the queued messages of a store, in order.
 fn waiting(store: &mut dyn Store) -> Vec<(u64, Vec<u8>)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(stored) = store.queued(next).expect("queued") {

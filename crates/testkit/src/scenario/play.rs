@@ -79,7 +79,7 @@ pub trait World {
     /// If this world supports only one connection.
     fn intrude(&mut self, bytes: &[u8]) -> Result<Answer, String>;
 
-    /// Returns the next event that the counterparty sees; `hopes` is true if an event is expected.
+    /// Returns the next event that the counterparty sees. `hopes` is true if an event is expected.
     fn next(&mut self, hopes: bool) -> Answer;
 
     /// Lets time pass.

@@ -6,7 +6,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Version(usize);
 
-/// Name in the files, BeginString(8), DefaultApplVerID(1137).
+/// Name in scenario files, BeginString(8), DefaultApplVerID(1137).
 const VERSIONS: [(&str, &str, Option<u8>); 9] = [
     ("4.0", "FIX.4.0", None),
     ("4.1", "FIX.4.1", None),

@@ -1,4 +1,4 @@
-//! The disk of one side, and the store on it.
+//! The disk of one side, and its store.
 //!
 //! Invariant: a disk suffers only crashes that its store's durability promises to survive.
 

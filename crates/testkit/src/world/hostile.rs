@@ -54,7 +54,7 @@ struct Attack {
     world: World,
     victim: usize,
     mallory: Mallory,
-    /// Frames that the victim may still write.
+    /// Number of frames that the victim may still write.
     owed: u64,
 }
 

@@ -18,7 +18,7 @@ pub(super) const MS: u64 = 1_000_000;
 /// are therefore further apart than the longest message.
 const SOUND_BYTES_MIN: usize = 1_500;
 
-/// The effects of the connection on bytes.
+/// The network conditions that affect bytes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     /// The maximum usual delay of a piece in milliseconds; the minimum is 1.

@@ -51,7 +51,7 @@ pub enum WorldKind {
 }
 
 impl WorldKind {
-    /// All kinds.
+    /// All kinds of worlds.
     pub const ALL: [Self; 13] = [
         Self::Links,
         Self::Crashes,
@@ -226,7 +226,7 @@ impl Plan {
         }
     }
 
-    /// Returns true if messages may be lost at a reset.
+    /// Returns true if a reset may lose messages.
     pub(super) fn resets(&self) -> bool {
         let never = self.policies() == [ResetPolicy::NEVER; 2];
         let by_schedule = self.restarts_by_schedule();
@@ -327,7 +327,7 @@ fn held(random: &mut Random, resend: ResendConfig) -> Held {
     }
 }
 
-/// Resets of sessions that are logged on.
+/// In-session resets.
 #[derive(Default)]
 struct InSession {
     by_hand: bool,

@@ -1,11 +1,11 @@
-//! The recorded part of a benchmark's output: the figures that the tables show, and no more.
+//! The recorded part of a benchmark's output: exactly the figures of the tables.
 
 use serde_json::{Map, Value, json};
 
 /// Widest line of a record.
 const COLUMNS: usize = 100;
 
-/// A record as people read it: what fits stands on one line.
+/// Returns a record in readable form: a value that fits goes on one line.
 pub(super) fn text(value: &Value, indent: usize) -> String {
     let line = value.to_string();
     if indent + line.len() <= COLUMNS {
@@ -28,14 +28,14 @@ pub(super) fn text(value: &Value, indent: usize) -> String {
     format!("{open}\n{}\n{}{close}", items.join(",\n"), " ".repeat(indent))
 }
 
-/// The fields of those names that are there.
+/// Returns those fields with these names that exist.
 fn only(object: &Value, names: &[&str]) -> Value {
     let kept =
         names.iter().filter_map(|name| Some(((*name).to_owned(), object.get(name)?.clone())));
     Value::Object(kept.filter(|(_, value)| !value.is_null()).collect::<Map<_, _>>())
 }
 
-/// The same of each element; none if there is no array.
+/// Applies `kept` to each element; returns `None` without an array.
 fn each(array: &Value, kept: impl Fn(&Value) -> Value) -> Option<Value> {
     Some(array.as_array()?.iter().map(kept).collect())
 }
@@ -43,8 +43,8 @@ fn each(array: &Value, kept: impl Fn(&Value) -> Value) -> Option<Value> {
 const FIGURES: [&str; 8] =
     ["n", "min_ns", "mean_ns", "p50_ns", "p95_ns", "p99_ns", "p999_ns", "cpu_ns_per_message"];
 
-/// One run of S1, with the peers at both ends: what the common client asks is measured by S4a and
-/// S5, and not comparable with these.
+/// Returns one run of S1, with peers at both ends. The common client is measured by S4a and S5,
+/// whose figures are not comparable.
 pub(super) fn latency(report: &Value) -> Option<Value> {
     let mut kept = only(report, &["configuration"]);
     kept["engine"] = only(&report["engine"], &FIGURES);
@@ -57,7 +57,7 @@ pub(super) fn latency(report: &Value) -> Option<Value> {
     report["engine"]["p50_ns"].is_u64().then_some(kept)
 }
 
-/// The configurations of S4a or S5: one line each.
+/// Returns the configurations of S4a or S5, one line each.
 pub(super) fn trips(lines: &[Value]) -> Option<Value> {
     lines
         .iter()
@@ -75,7 +75,7 @@ pub(super) fn trips(lines: &[Value]) -> Option<Value> {
         .collect()
 }
 
-/// S3 in one line.
+/// Returns S3 in one line.
 pub(super) fn router(lines: &[Value]) -> Option<Value> {
     let line = lines.first()?;
     let mut kept = only(line, &["modes", "highest", "highest_ratios", "highest_rounds", "not_run"]);
@@ -99,7 +99,7 @@ pub(super) fn router(lines: &[Value]) -> Option<Value> {
     Some(kept)
 }
 
-/// The runs of S2b.
+/// Returns the runs of S2b.
 pub(super) fn hftest(lines: &[Value]) -> Option<Value> {
     let times = ["encode_us", "decode_us", "encode_p50_us", "decode_p50_us"];
     let side = |side: &Value| -> Option<Value> {
@@ -136,22 +136,22 @@ pub(super) fn hftest(lines: &[Value]) -> Option<Value> {
         .collect()
 }
 
-/// With three decimals.
+/// Returns the number with three decimals.
 fn rounded(number: &Value) -> Option<Value> {
     Some(Value::from((number.as_f64()? * 1e3).round() / 1e3))
 }
 
-/// Throughput in one line, as it is.
+/// Returns the unchanged throughput in one line.
 pub(super) fn throughput(lines: &[Value]) -> Option<Value> {
     let line = lines.first()?;
     line["runs"].is_array().then(|| only(line, &["runs", "settings"]))
 }
 
-/// Takes the figures out of the table of the codec's benchmark: operation, engine, fixed, varied.
+/// Parses the table of the codec benchmark: operation, engine, fixed, varied.
 pub(super) fn codec(rows: &mut [Value], table: &str) -> Result<(), String> {
     for row in rows {
         let operation = row["operation"].as_str().unwrap_or_default().to_owned();
-        // A prepared message has no counterpart but the encoding of one that is already built.
+        // For peers, a prepared message is compared with encoding a message that is already built.
         let of_peers = if operation == "template" { "encode" } else { &operation };
         for line in table.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();

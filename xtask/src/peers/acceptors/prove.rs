@@ -1,7 +1,6 @@
-//! Proves what the manifest claims of an acceptor: every combination is started and talked to.
+//! Proves what the manifest claims of an acceptor: every combination is started and tested.
 //!
-//! **Invariant:** a claim that is not kept fails; every wait has a deadline; no child outlives its
-//! case.
+//! **Invariant:** a false claim fails; every wait has a deadline; no child outlives its case.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -18,31 +17,31 @@ use super::super::process::now as instant;
 use super::super::{Outcome, root, say};
 use super::session::{Session, now};
 
-/// How long an acceptor may take to listen, and to end. A virtual machine that starts beside other
-/// work takes seconds.
+/// Time limit for an acceptor to listen, and to end. A Java virtual machine needs seconds beside
+/// other work.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Orders sent one after the other, and then so many at once.
+/// Number of orders sent one after another, and then again all at once.
 const ORDERS: usize = 50;
 
-/// Sessions of the acceptor that is to have many.
+/// Number of sessions in the test with many sessions.
 const SESSIONS: usize = 300;
 
-/// Header and trailer: what an echo may have of its own.
+/// Header and trailer fields that an echo may change.
 const OWN: [u32; 8] = [8, 9, 10, 34, 35, 49, 52, 56];
 
-/// One combination of what an acceptor claims.
+/// One combination of an acceptor's claims.
 struct Case {
     store: String,
     validate: bool,
     answer: String,
     mode: String,
-    /// True if the store keeps messages to send them again.
+    /// True if the store keeps messages for resends.
     resends: bool,
     folder: PathBuf,
 }
 
-/// Proves the engines whose line contains `only`; the runs' files go to `folder`.
+/// Proves the engines whose line contains `only`. Files of the runs go to `folder`.
 pub(super) fn prove(manifest: &Value, folder: &Path, only: &str) -> Outcome<()> {
     let (mut proved, mut failed) = (0, Vec::new());
     for engine in manifest.as_array().ok_or("the manifest is no array")? {
@@ -120,7 +119,7 @@ impl Case {
         format!("store {}, validate {validate}, {}, {}", self.store, self.answer, self.mode)
     }
 
-    /// Plays one run; what is returned is shown behind `ok`.
+    /// Plays one run. The returned text is shown after `ok`.
     fn run(&self, command: &[String]) -> Outcome<String> {
         fresh(&self.folder)?;
         let store = self.folder.join("store");
@@ -188,7 +187,8 @@ impl Case {
         check_report(answer, id)
     }
 
-    /// A TimeInForce(59) that FIX 4.2 does not know: rejected with validation, answered without.
+    /// Sends a TimeInForce(59) that FIX 4.2 does not have: rejected with validation, answered
+    /// without.
     fn ask_wrongly(&self, session: &mut Session) -> Outcome<()> {
         let body = order("wrong", 'Z');
         session.send(&[("D", body.clone())])?;
@@ -205,8 +205,8 @@ impl Case {
         Err(format!("with validation, TimeInForce(59) = Z was answered by {answer}"))
     }
 
-    /// Checks that a file store keeps its messages in its folder, and that the folder has none
-    /// without a file store.
+    /// Checks that a file store keeps its messages in its folder, and that without a file store the
+    /// folder has none.
     fn stored(&self) -> Outcome<()> {
         let last = format!("\x0111=B{}\x01", ORDERS - 1);
         let found = holds(&self.folder, last.as_bytes())?;
@@ -218,7 +218,7 @@ impl Case {
     }
 }
 
-/// The first two answers, whose numbers follow that of the Logon(A), come again as they were.
+/// Checks that the first two answers, right after the Logon(A), are resent unchanged.
 fn ask_again(session: &mut Session) -> Outcome<()> {
     session.send(&[("2", "7=2|16=3|".to_owned())])?;
     for (seq, id) in [(2, "A0"), (3, "A1")] {
@@ -230,7 +230,7 @@ fn ask_again(session: &mut Session) -> Outcome<()> {
     Ok(())
 }
 
-/// The report of an order of [`order`].
+/// Checks the report for an order of [`order`].
 fn check_report(answer: &Message, id: &str) -> Outcome<()> {
     // ExecTransType(20) New, ExecType(150) New, OrdStatus(39) New.
     for (tag, value) in
@@ -240,14 +240,14 @@ fn check_report(answer: &Message, id: &str) -> Outcome<()> {
             return Err(format!("{tag} is not {value}"));
         }
     }
-    // Price, OrderQty, LeavesQty, CumQty and AvgPx, of which each engine writes zeros its way.
+    // Price, OrderQty, LeavesQty, CumQty and AvgPx, whose zeros each engine formats differently.
     for (tag, value) in [(44, 30.0), (38, 5.0), (151, 5.0), (14, 0.0), (6, 0.0)] {
         let found = answer.value(tag).and_then(|text| text.parse().ok());
         if found != Some(value) {
             return Err(format!("{tag} is not {value}"));
         }
     }
-    // ExecID, OrderID and TransactTime are the acceptor's own.
+    // ExecID, OrderID and TransactTime are chosen by the acceptor.
     for tag in [17, 37, 60] {
         if answer.value(tag).is_none_or(str::is_empty) {
             return Err(format!("no {tag}"));
@@ -268,7 +268,7 @@ fn fresh(folder: &Path) -> Outcome<()> {
     fs::create_dir_all(folder).map_err(failed)
 }
 
-/// Returns true if a file in the folder, or below it, holds these bytes.
+/// Returns true if a file in or below the folder contains these bytes.
 fn holds(folder: &Path, wanted: &[u8]) -> Outcome<bool> {
     let failed = |error| format!("{}: {error}", folder.display());
     for entry in fs::read_dir(folder).map_err(failed)? {
@@ -286,7 +286,7 @@ fn holds(folder: &Path, wanted: &[u8]) -> Outcome<bool> {
     Ok(false)
 }
 
-/// An option that no acceptor knows, and values that none takes: code 2 and words.
+/// Checks that an unknown option and invalid values give exit code 2 with a message.
 fn refuses(command: &[String]) -> Outcome<()> {
     for wrong in [["--colour", "red"], ["--answer", "maybe"], ["--sessions", "many"]] {
         let output = started(command)
@@ -301,7 +301,8 @@ fn refuses(command: &[String]) -> Outcome<()> {
     Ok(())
 }
 
-/// With `--cpu 0` each thread of the process runs there only; and each of many sessions is served.
+/// Checks that with `--cpu 0` each thread runs on that CPU only, and that each of many sessions is
+/// served.
 fn serves_many(command: &[String], folder: &Path) -> Outcome<String> {
     let folder = folder.join("acceptor-many");
     fresh(&folder)?;
@@ -329,7 +330,7 @@ fn log_on_many(address: &str) -> Outcome<()> {
     Ok(())
 }
 
-/// An acceptor that listens.
+/// A listening acceptor.
 struct Running {
     child: Child,
     lines: Receiver<String>,
@@ -351,7 +352,7 @@ impl Running {
             .map_err(failed)?;
         let stdout = child.stdout.take().ok_or("no standard output")?;
         let (sender, lines) = mpsc::channel();
-        // Ends with the process: its output is closed then.
+        // This thread ends with the process, which closes its output.
         thread::spawn(move || {
             for line in BufReader::new(stdout).lines().map_while(Result::ok) {
                 if sender.send(line).is_err() {
@@ -371,7 +372,7 @@ impl Running {
     fn is_pinned(&self) -> Outcome<()> {
         let tasks = format!("/proc/{}/task", self.child.id());
         for task in fs::read_dir(&tasks).map_err(|error| format!("{tasks}: {error}"))?.flatten() {
-            // A thread may end before it is looked at.
+            // A thread may end before its status is read.
             let Ok(status) = fs::read_to_string(task.path().join("status")) else { continue };
             if !status.lines().any(|line| line == "Cpus_allowed_list:\t0") {
                 return Err("a thread is not pinned".to_owned());
@@ -380,11 +381,11 @@ impl Running {
         Ok(())
     }
 
-    /// Closes its standard input, and waits for code 0.
+    /// Closes its standard input, and waits for exit code 0.
     fn end(mut self) -> Outcome<()> {
         drop(self.child.stdin.take());
         let deadline = instant() + PATIENCE;
-        // Its output is closed when it has ended.
+        // The output closes when the process has ended.
         while self.lines.recv_timeout(deadline.saturating_duration_since(instant())).is_ok() {}
         match self.child.try_wait() {
             Ok(Some(status)) if status.success() => Ok(()),
@@ -397,7 +398,7 @@ impl Running {
         }
     }
 
-    /// The failure with what the acceptor wrote to its standard error.
+    /// Returns the failure with the acceptor's standard error.
     fn failure(&self, what: &str) -> String {
         let said = fs::read_to_string(&self.errors).unwrap_or_default();
         let tail: Vec<&str> = said.lines().rev().take(12).collect();
@@ -407,7 +408,7 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Fails only if it has ended already.
+        // Fails only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

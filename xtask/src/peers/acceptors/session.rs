@@ -1,4 +1,4 @@
-//! One session's client side over a plain socket: it writes frames, and takes whole ones.
+//! The client side of one session over a plain socket: writes frames, and reads whole ones.
 //!
 //! **Invariant:** a message is returned only if its BodyLength(9), CheckSum(10), CompIDs and
 //! MsgSeqNum(34) are right.
@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::super::Outcome;
 use super::super::message::Message;
 
-/// How long any message may take to come.
+/// Time limit for any message.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A session of FIX.4.2 with the acceptor `VENUE`.
@@ -19,7 +19,7 @@ pub(super) struct Session {
     name: String,
     next_num_out: u64,
     next_num_in: u64,
-    /// Received bytes that are not taken.
+    /// Received bytes that are not yet parsed.
     input: Vec<u8>,
 }
 
@@ -40,12 +40,12 @@ impl Session {
         Ok(session)
     }
 
-    /// The MsgSeqNum(34) of the message sent last.
+    /// Returns the MsgSeqNum(34) of the last sent message.
     pub(super) fn last_num_out(&self) -> u64 {
         self.next_num_out - 1
     }
 
-    /// Sends messages, of which each is its MsgType(35) and its body, in one write.
+    /// Sends messages, given as MsgType(35) and body, in one write.
     pub(super) fn send(&mut self, messages: &[(&str, String)]) -> Outcome<()> {
         let mut bytes = Vec::new();
         for (msg_type, body) in messages {
@@ -55,14 +55,14 @@ impl Session {
         self.socket.write_all(&bytes).map_err(|error| format!("{}: {error}", self.name))
     }
 
-    /// The next message; fails if it is not sound.
+    /// Returns the next message; fails if the message is invalid.
     pub(super) fn receive(&mut self) -> Outcome<Message> {
         let message = self.receive_numbered(self.next_num_in)?;
         self.next_num_in += 1;
         Ok(message)
     }
 
-    /// The message that comes next, with a number that may have come before.
+    /// Returns the next message, which must have the number `seq`.
     pub(super) fn receive_numbered(&mut self, seq: u64) -> Outcome<Message> {
         let mut buffer = [0; 4096];
         let text = loop {
@@ -92,7 +92,7 @@ impl Session {
     }
 }
 
-/// A message to the venue; `|` stands for the delimiter.
+/// Returns a message to the venue; `|` is the delimiter.
 fn frame(msg_type: &str, name: &str, seq: u64, time: &str, body: &str) -> Vec<u8> {
     let rest = format!("35={msg_type}|49={name}|56=VENUE|34={seq}|52={time}|{body}");
     let text = format!("8=FIX.4.2|9={}|{rest}", rest.len()).replace('|', "\x01");
@@ -103,7 +103,7 @@ fn check_sum(bytes: &[u8]) -> String {
     format!("{:03}", bytes.iter().map(|byte| u32::from(*byte)).sum::<u32>() % 256)
 }
 
-/// The length of the frame that begins here; none if its BodyLength(9) has not come whole.
+/// Returns the length of the frame at the beginning; `None` if its BodyLength(9) is incomplete.
 fn length(bytes: &[u8]) -> Outcome<Option<usize>> {
     let mut fields = bytes.splitn(3, |byte| *byte == 1);
     let (Some(begin), Some(body), Some(_)) = (fields.next(), fields.next(), fields.next()) else {
@@ -116,7 +116,7 @@ fn length(bytes: &[u8]) -> Outcome<Option<usize>> {
     Ok(Some(begin.len() + body.len() + 2 + length + "10=000|".len()))
 }
 
-/// This moment as FIX writes it, with milliseconds.
+/// Returns the current time in FIX form, with milliseconds.
 #[expect(clippy::disallowed_methods, reason = "another engine compares it with its own clock")]
 pub(super) fn now() -> String {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -125,8 +125,8 @@ pub(super) fn now() -> String {
 
 fn timestamp(ms: u64) -> String {
     let (days, of_day) = (ms / 86_400_000, ms % 86_400_000);
-    // Years that begin in March, so that the odd day is the last: 719,468 days before 1970 one of
-    // the 400-year cycles of 146,097 days began.
+    // Years start in March, so that the leap day comes last. 719,468 days before 1970 a 400-year
+    // cycle of 146,097 days began.
     let days = days + 719_468;
     let (cycle, day) = (days / 146_097, days % 146_097);
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;

@@ -1,4 +1,4 @@
-//! Authorities, certificates and key stores, made by `openssl` and `keytool`.
+//! Authorities, certificates and key stores, created by `openssl` and `keytool`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// An authority with certificates of a venue and a client, and another one of the same name
-    /// with that of a stranger: in PEM, and as key stores.
+    /// Creates an authority with certificates of a venue and a client, and another authority of the
+    /// same name with a stranger's certificate: in PEM, and as key stores.
     pub(super) fn make(dir: &Path) -> Outcome<Self> {
         fs::create_dir_all(dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let files = Self { dir: dir.to_owned() };
-        // They have the same name: only the key tells them apart, and Java shows no certificate to
-        // whom trusts nobody with the name of its authority.
+        // The authorities differ only in the key. If a peer trusts no authority of the right name,
+        // Java presents no certificate at all.
         for authority in ["ca", "other"] {
             files.run(&format!(
                 "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 \
@@ -69,7 +69,7 @@ impl Files {
         self.dir.join(format!("{name}.{end}"))
     }
 
-    /// The store of an owner and that of the authority, copied to where a session finds its own.
+    /// Copies the stores of an owner and of the authority to a session's folder.
     pub(super) fn copy_stores(&self, owner: &str, to: &Path) -> Outcome<(PathBuf, PathBuf)> {
         let copy = |name: &str| {
             let (from, to) = (self.pem(name, "jks"), to.join(format!("{name}.jks")));
@@ -80,7 +80,7 @@ impl Files {
     }
 }
 
-/// Runs a command of a report as a person would, with the password that it asks for.
+/// Runs a command of a report, and enters the password that it asks for.
 pub(super) fn obey(command: &str) -> Outcome<()> {
     let stores = format!(
         "keytool -importkeystore -noprompt -srcstorepass {PASSWORD} -deststorepass {PASSWORD}"

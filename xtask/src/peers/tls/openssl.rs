@@ -1,4 +1,4 @@
-//! `openssl s_client` and `openssl s_server` as counterparties, to which FIX is dictated.
+//! `openssl s_client` and `openssl s_server` as counterparties with scripted FIX messages.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ pub(super) struct Case<'c> {
 }
 
 impl Case<'_> {
-    /// It connects to us.
+    /// Tests openssl as the client.
     pub(super) fn client(&self) -> Outcome<String> {
         let port = play::free_port()?;
         let owner = if self.wrong == Wrong::Ours { "stranger" } else { "venue" };
@@ -43,7 +43,7 @@ impl Case<'_> {
         Ok("Logon(A), TestRequest(1), Logout(5)".to_owned())
     }
 
-    /// We connect to it.
+    /// Tests openssl as the server.
     pub(super) fn server(&self) -> Outcome<String> {
         let port = play::free_port()?;
         let owner = if self.wrong == Wrong::Theirs { "stranger" } else { "venue" };
@@ -106,7 +106,7 @@ impl Case<'_> {
     }
 }
 
-/// A running program of `openssl`, killed when it is dropped.
+/// A running `openssl`. Dropping this value kills the process.
 struct Openssl {
     child: Child,
     input: ChildStdin,
@@ -143,13 +143,13 @@ impl Openssl {
             .replace('|', "\x01");
         let text = format!("8=FIX.4.4\x019={}\x01{body}", body.len());
         let sum = text.bytes().fold(0_u8, u8::wrapping_add);
-        // One that was refused has gone already.
+        // A refused openssl has ended already.
         let _ = write!(self.input, "{text}10={sum:03}\x01").and_then(|()| self.input.flush());
         Ok(())
     }
 
-    /// Reads until a message of this type is whole. The other side closes what it does not like,
-    /// and the deadline of our own side is shorter than any.
+    /// Reads until a message of this type is complete. The other side closes on a failure, and our
+    /// own side has a shorter deadline.
     fn expect(&mut self, msg_type: &str) -> Outcome<()> {
         let wanted = format!("\x0135={msg_type}\x01");
         loop {
@@ -168,7 +168,7 @@ impl Openssl {
         }
     }
 
-    /// Reads until the connection ends; no message may come.
+    /// Reads until the connection ends; no message may arrive.
     fn ended(&mut self) -> Outcome<()> {
         let mut rest = Vec::new();
         let _ = self.output.read_to_end(&mut rest);
@@ -179,7 +179,7 @@ impl Openssl {
 
 impl Drop for Openssl {
     fn drop(&mut self) {
-        // It may have ended already.
+        // The process may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,4 +1,4 @@
-//! The client's session: its engine, what it is told, and how orders are handed to it.
+//! The client's session: its engine, its events, and the sending of orders.
 
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,22 +18,22 @@ use super::super::orders::{CLIENT, HEARTBEAT, Order, SERVER};
 use super::super::say;
 use super::Args;
 
-/// How long the server may take to answer our Logout(5), in nanoseconds.
+/// Time limit for the answer to our Logout(5), in nanoseconds.
 const LOGOUT_NS: u64 = 5_000_000_000;
-/// How soon a connection is tried again, in milliseconds.
+/// Interval between connection attempts.
 const RECONNECT: Duration = Duration::from_millis(100);
 
 /// The state of the application.
 #[derive(Default)]
 struct Seen {
     book: Book,
-    /// The events to report, in order.
+    /// Events to report, in order.
     events: Vec<Event>,
 }
 
 enum Event {
     LoggedOn,
-    /// With the reason.
+    /// The reason of the end.
     Ended(String),
 }
 
@@ -74,24 +74,24 @@ impl Application for Listener {
     }
 }
 
-/// One session, driven by the thread that has it.
+/// One session, polled by its owner's thread.
 pub(super) struct Session {
     engine: Option<Engine>,
     handle: SessionHandle,
     seen: Arc<Mutex<Seen>>,
     batch: Batch,
-    /// How long it took to write the fields of orders.
+    /// Total time for writing the fields of orders.
     fields_ns: u64,
     fields_of: u64,
     address: String,
     is_reliable: bool,
     patience_ns: u64,
-    /// Reports at the last look, and when something was seen to come or to begin.
+    /// Reports at the last check, and the time of the last progress.
     reports: u64,
     moved_ns: u64,
-    /// It has been logged on, and nobody has logged out.
+    /// True if the session was logged on, and neither side has logged out.
     is_wanted: bool,
-    /// We have begun to log out.
+    /// True after we began to log out.
     logs_out: bool,
 }
 
@@ -110,7 +110,7 @@ fn settings(args: &Args) -> SessionSettings {
 impl Session {
     pub(super) fn start(args: &Args) -> Result<Self, String> {
         let address = args.address.clone();
-        // The engine would try for ever, and says why only in its log.
+        // The engine would retry forever, and report the reason only in its log.
         if let Err(why) = TcpStream::connect(&address) {
             let advice = "start it by `transfix bench hftest server`";
             return Err(format!("no server at {address}: {why}; {advice}"));
@@ -125,7 +125,7 @@ impl Session {
         });
         let engine = engine.map_err(|error| error.to_string())?;
         let handle = engine.session(&id).ok_or("no session")?;
-        // The server may remember another client.
+        // The server may have the numbers of another client.
         handle.operate(&Action::ResetAtNextLogon {}).map_err(|why| why.to_string())?;
         say(match args.valid {
             true => "Reports are validated by FIX 4.2",
@@ -171,17 +171,17 @@ impl Session {
         self.handle.is_logged_on()
     }
 
-    /// Returns true if orders may be handed over: now, or as soon as the connection is there again.
+    /// Returns true if orders may be sent now, or as soon as the connection is restored.
     pub(super) const fn may_send(&self) -> bool {
         self.is_wanted
     }
 
-    /// Waiting begins now.
+    /// Restarts the timeout.
     pub(super) fn be_patient(&mut self) {
         self.moved_ns = monotonic_ns();
     }
 
-    /// Checks that there is still hope that something comes.
+    /// Returns an error after the timeout without progress.
     pub(super) fn check_patience(&mut self) -> Result<(), String> {
         let reports = self.counts().reports;
         if std::mem::replace(&mut self.reports, reports) != reports {
@@ -195,13 +195,13 @@ impl Session {
         Err(format!("{what} for {seconds} s; {}", self.unanswered()))
     }
 
-    /// How many orders wait for reports.
+    /// Returns a text with the number of unanswered orders.
     fn unanswered(&self) -> String {
         let Counts { orders, open, .. } = self.counts();
         format!("{open} of {orders} orders sent have not all their reports")
     }
 
-    /// Lets the engine read once. Returns whether anything happened.
+    /// Lets the engine read once. Returns true if anything happened.
     pub(super) fn read(&mut self) -> bool {
         self.engine.as_mut().is_some_and(Engine::poll)
     }
@@ -220,7 +220,7 @@ impl Session {
         self.tell()
     }
 
-    /// Hands over orders; returns how many were taken.
+    /// Sends orders. Returns the number of accepted ones.
     pub(super) fn send<'o>(
         &mut self,
         orders: impl Iterator<Item = &'o Order> + Clone,
@@ -241,14 +241,14 @@ impl Session {
         orders.take(sent.sent.len()).for_each(|order| seen.book.sent(order));
         drop(seen);
         match sent.refused {
-            // The server does not read as fast; or the connection was cut, which is told.
+            // The server reads too slowly; or the connection broke, which is reported separately.
             None | Some(SendError::WouldBlock { .. } | SendError::NotLoggedOn) => {}
             Some(why) => return Err(format!("an order cannot be sent: {why}")),
         }
         Ok(sent.sent.len())
     }
 
-    /// Tells what has happened.
+    /// Reports the events.
     pub(super) fn tell(&mut self) -> Result<(), String> {
         let events = std::mem::take(&mut self.seen().events);
         for event in events {
@@ -299,7 +299,7 @@ impl Session {
         self.tell()
     }
 
-    /// Logs out if need be, and ends.
+    /// Logs out if necessary, and stops the engine.
     pub(super) fn stop(&mut self) -> Result<(), String> {
         let logged_out = if self.is_logged_on() { self.log_out() } else { Ok(()) };
         if let Some(engine) = self.engine.take() {

@@ -200,7 +200,7 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
     let mut settings = session(Role::Initiator);
     settings.address = listener.local_addr().unwrap().to_string();
     settings.socket.reconnect_attempts_max = 1;
-    // One window touches the next.
+    // The windows are adjacent.
     settings.schedule = Some(ScheduleSettings {
         from: Some("00:00".to_owned()),
         to: Some("00:00".to_owned()),
