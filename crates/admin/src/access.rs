@@ -61,10 +61,16 @@ impl Access {
 
     fn check(&self, role: Role) -> Result<(), String> {
         if self.csrf != self.brought && self.csrf.is_some() {
-            return Err(format!("the header {CSRF} is missing or old; load the page again"));
+            return Err(format!(
+                "the request lacks the header {CSRF} or has an old value; load the \
+                                page again"
+            ));
         }
         if self.role < role {
-            return Err(format!("{} may not do that: it needs the role {role}", self.name));
+            return Err(format!(
+                "{} may not do this: the request needs the role {role}",
+                self.name
+            ));
         }
         Ok(())
     }
@@ -124,7 +130,7 @@ impl FromRequestParts<Arc<App>> for Access {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Refusal> {
         let access = find(parts, app).ok_or_else(|| {
-            Refusal::new(StatusCode::UNAUTHORIZED, "log in, or send a token that is known")
+            Refusal::new(StatusCode::UNAUTHORIZED, "log in, or send a valid token")
         })?;
         if let Some(seat) = parts.extensions.get::<Arc<ConnectionPermit>>() {
             seat.keep(&access.name);

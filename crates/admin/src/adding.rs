@@ -45,12 +45,13 @@ pub(crate) fn session_of(
     let root: Table = text.parse().map_err(|error| format!("{NAME}: {error}"))?;
     if let Some(other) = root.keys().find(|key| *key != "session") {
         return Err(format!(
-            "{NAME}: `{other}` stands in the settings file alone: write one [[session]]"
+            "{NAME}: `{other}` is accepted only in the settings file; write only one [[session]] \
+             here"
         ));
     }
     let one = match root.get("session") {
         Some(Value::Array(all)) if all.len() == 1 => &all[0],
-        _ => return Err(format!("{NAME}: write one [[session]], no more and no less")),
+        _ => return Err(format!("{NAME}: write exactly one [[session]]")),
     };
     of_the_machine(one, &mut Vec::new())?;
     let mut settings = Settings::parse(NAME, text).map_err(|error| error.to_string())?;
@@ -58,7 +59,8 @@ pub(crate) fn session_of(
     match new {
         New::Added => at_home(&mut session, admin),
         New::InPlaceOf(old) if old.id() != &session.id() => {
-            let why = "remove it, and add the other one";
+            let why = "the file would replace the session by another; remove the old session, and \
+                       add the new session";
             return Err(format!("{NAME}: that is {}, not {}: {why}", session.id(), old.id()));
         }
         New::InPlaceOf(old) => take_over(&mut session, old.settings()),
@@ -72,16 +74,17 @@ fn of_the_machine<'a>(value: &'a Value, way: &mut Vec<&'a str>) -> Result<(), St
     let name = way.join(".");
     if OF_FILES.contains(&&way[..]) {
         return Err(format!(
-            "{NAME}: `{name}` names files, and stands in the settings file alone: leave it out"
+            "{NAME}: `{name}` names files and is accepted only in the settings file; remove it here"
         ));
     }
     match value {
-        Value::String(text) if text.contains("${") => {
-            Err(format!("{NAME}: `{name}`: write the value itself, no variable of the environment"))
-        }
+        Value::String(text) if text.contains("${") => Err(format!(
+            "{NAME}: `{name}`: write the value itself; variables of the environment \
+                         are accepted only in the settings file"
+        )),
         Value::Table(_) if way.last().is_some_and(|key| key.contains("password")) => Err(format!(
-            "{NAME}: `{name}`: write the text itself: files, programs and the environment are for \
-             the settings file"
+            "{NAME}: `{name}`: write the text itself; files, programs and the environment are \
+             accepted only in the settings file"
         )),
         Value::Table(table) => table.iter().try_for_each(|(key, value)| {
             way.push(key);

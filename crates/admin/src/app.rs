@@ -110,7 +110,10 @@ pub(crate) struct Busy;
 
 impl fmt::Display for Busy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("another request to the program is under way; try again when it is done")
+        f.write_str(
+            "the program is still handling another request; try again when that request \
+                     is done",
+        )
     }
 }
 
@@ -163,7 +166,12 @@ pub(crate) async fn blocking<T: Send + 'static>(
     what: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Refusal> {
     let done = tokio::task::spawn_blocking(what).await;
-    done.map_err(|_| Refusal::failed("it has panicked; the log says more"))
+    done.map_err(|_| {
+        Refusal::failed(
+            "the request failed because of a panic; the log has the \
+                                      details",
+        )
+    })
 }
 
 #[cfg(test)]

@@ -157,7 +157,10 @@ impl FixClient {
             Ok(ClientEvent::LoggedOn) => {}
             Ok(ClientEvent::Ended(why)) => return Err(wrong(&format!("not logged on: {why}"))),
             Ok(ClientEvent::Answer(..)) | Err(_) => {
-                return Err(wrong(&"no logon; is this the administration over FIX?"));
+                return Err(wrong(
+                    &"no logon; make sure that the address is that of the \
+                                   administration over FIX",
+                ));
             }
         }
         let (engine, unasked) = (Some(engine), VecDeque::new());
@@ -206,15 +209,19 @@ impl FixClient {
         let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
         match self.news.recv_timeout(left) {
             Ok(ClientEvent::Answer(id, xml)) => Ok((id, xml)),
-            Ok(ClientEvent::LoggedOn) => Err("the session has begun anew".to_owned()),
-            Ok(ClientEvent::Ended(why)) => Err(format!("the connection has ended: {why}")),
+            Ok(ClientEvent::LoggedOn) => {
+                Err("the connection was interrupted, and the session has \
+                logged on again"
+                    .to_owned())
+            }
+            Ok(ClientEvent::Ended(why)) => Err(format!("the connection ended: {why}")),
             Err(RecvTimeoutError::Timeout) => Err(LATE.to_owned()),
-            Err(RecvTimeoutError::Disconnected) => Err("the connection has ended".to_owned()),
+            Err(RecvTimeoutError::Disconnected) => Err("the connection ended".to_owned()),
         }
     }
 }
 
-const LATE: &str = "the administration has not answered in time; it may do it yet";
+const LATE: &str = "the administration did not answer in time; it may still carry out the command";
 
 impl Drop for FixClient {
     fn drop(&mut self) {

@@ -66,11 +66,15 @@ pub(crate) async fn whole(request: Request, next: Next) -> Response {
     match timeout(BODY_TIME, to_bytes(body, BODY_MAX)).await {
         Ok(Ok(body)) => next.run(Request::from_parts(head, Body::from(body))).await,
         Ok(Err(_)) => {
-            let why = format!("the body has more than {BODY_MAX} bytes, or its end is missing");
+            let why = format!(
+                "the body has more than {BODY_MAX} bytes, or its end is missing; \
+                               send a shorter or complete body"
+            );
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, why).into_response()
         }
         Err(_) => {
-            let why = "the body has not come in time; send it at once";
+            let why = "the body did not arrive in time; send the body immediately after the \
+                       headers";
             Refusal::new(StatusCode::REQUEST_TIMEOUT, why).into_response()
         }
     }

@@ -104,8 +104,8 @@ impl FixServer {
         };
         if !address.ip().is_loopback() && settings.sessions.iter().all(|one| one.tls.is_none()) {
             return Err(wrong(&format!(
-                "{address} can be reached from other machines: set certificate and key of \
-                 [admin], or listen at 127.0.0.1"
+                "other machines can reach {address}: set certificate and key of [admin], or \
+                 listen at 127.0.0.1"
             )));
         }
         let of_watch = Arc::clone(&administrators);

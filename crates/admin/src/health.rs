@@ -32,15 +32,15 @@ pub(crate) fn unready(app: &App) -> Vec<String> {
     let mut why = Vec::new();
     let failed = failed.count();
     if failed > 0 {
-        why.push(format!("stores that cannot be written: {failed}"));
+        why.push(format!("sessions with a store that cannot be written: {failed}"));
     }
     // A reload opens and closes listeners, so the present listeners count.
     let listens = !app.admin.listening().is_empty();
     if listens && !app.admin.accepts() {
-        why.push("connections are not accepted".to_owned());
+        why.push("the engine accepts no connections".to_owned());
     }
     if handles.is_empty() && !listens {
-        why.push("there is no session and no listener".to_owned());
+        why.push("the engine has no session and no listener".to_owned());
     }
     why
 }

@@ -56,7 +56,10 @@ pub(crate) async fn messages(
 ) -> Result<Json<Answer>, Refusal> {
     let handle = app.session(&id)?;
     if handle.settings().store.durability == Durability::Memory {
-        return Err(Refusal::not_found(format!("{id} keeps its messages in memory alone")));
+        return Err(Refusal::not_found(format!(
+            "{id} keeps its messages only in memory, so they \
+            cannot be searched"
+        )));
     }
     let wanted = Compiled::of(search)?;
     let place = app.limits.search(&access.name).await?;
@@ -105,7 +108,9 @@ impl Compiled {
             Some("in") => Some(Direction::Inbound),
             Some("out") => Some(Direction::Outbound),
             Some(other) => {
-                return Err(Refusal::bad(format!("direction is `in` or `out`, not `{other}`")));
+                return Err(Refusal::bad(format!(
+                    "direction must be `in` or `out`, not `{other}`"
+                )));
             }
         };
         let field = match search.field.as_deref() {
@@ -114,7 +119,7 @@ impl Compiled {
                 let found = field.split_once('=').and_then(|(tag, value)| {
                     Some((Tag(tag.parse().ok()?), value.as_bytes().to_vec()))
                 });
-                let why = || Refusal::bad(format!("field is TAG=VALUE, not `{field}`"));
+                let why = || Refusal::bad(format!("field must be TAG=VALUE, not `{field}`"));
                 Some(found.ok_or_else(why)?)
             }
         };

@@ -64,7 +64,8 @@ pub(crate) async fn metrics(
         Access::from_request_parts(&mut parts, &app).await?;
     }
     let written = blocking(move || written(app)).await?;
-    let text = written.map_err(|_| Refusal::failed("the metrics cannot be written"))?;
+    let text =
+        written.map_err(|_| Refusal::failed("the administration could not write the metrics"))?;
     Ok(([(header::CONTENT_TYPE, KIND)], text).into_response())
 }
 
@@ -103,34 +104,41 @@ const COUNTERS: &[OfSession<u64>] = &[
     ("session_messages_sent", "Messages sent for the first time", None, |s| {
         s.status.counters.messages_out
     }),
-    ("session_received", "Bytes of the messages received", Some(Unit::Bytes), |s| {
+    ("session_received", "Bytes of messages received", Some(Unit::Bytes), |s| {
         s.status.counters.bytes_in
     }),
-    ("session_sent", "Bytes of the messages sent for the first time", Some(Unit::Bytes), |s| {
+    ("session_sent", "Bytes of messages sent for the first time", Some(Unit::Bytes), |s| {
         s.status.counters.bytes_out
     }),
-    ("session_garbled", "Pieces of the stream that were no message", None, |s| {
+    ("session_garbled", "Garbled parts of the byte stream that were no message", None, |s| {
         s.status.counters.garbled
     }),
     ("session_logons", "Accepted logons", None, |s| s.status.counters.logons),
-    ("session_not_stored", "Numbers asked for again that the store does not have", None, |s| {
-        s.status.counters.not_stored
-    }),
-    ("session_refused_connections", "Connections that were refused", None, |s| {
+    (
+        "session_not_stored",
+        "Message numbers that the counterparty requested again and the store \
+                            does not contain",
+        None,
+        |s| s.status.counters.not_stored,
+    ),
+    ("session_refused_connections", "Connections that the session refused", None, |s| {
         s.status.counters.refused
     }),
     (
         "session_passed_over",
-        "Messages that the counterparty covered by a SequenceReset(4)",
+        "Messages that the counterparty skipped by a SequenceReset(4)",
         None,
         { |s| s.status.counters.passed_over },
     ),
-    ("session_not_logged", "Lines that the protocol log had no room for", None, |s| {
-        s.status.counters.not_logged
-    }),
+    (
+        "session_not_logged",
+        "Lines that were dropped because the queue of the protocol log was full",
+        None,
+        |s| s.status.counters.not_logged,
+    ),
     (
         "session_refused_logons",
-        "Connections that ended since a Logon(A) was refused, by either side",
+        "Connections that ended because either side refused a Logon(A)",
         None,
         { |s| s.status.counters.logons_refused },
     ),
@@ -156,60 +164,63 @@ const GAUGES: &[OfSession<f64>] = &[
     ("session_logged_on", "1 while the session is logged on", None, |s| {
         f64::from(u8::from(s.status.state == SessionState::Active))
     }),
-    ("session_enabled", "0 after an operator has logged the session out", None, |s| {
+    ("session_enabled", "0 after an operator has logged the session out, otherwise 1", None, |s| {
         f64::from(u8::from(s.status.enabled))
     }),
-    ("session_store_failed", "1 while the store takes nothing", None, |s| {
+    ("session_store_failed", "1 while the session cannot write to its store", None, |s| {
         f64::from(u8::from(s.status.store_has_failed))
     }),
     (
         "session_problem",
-        "1 while the session is not as its settings and its schedule want it",
+        "1 while the session is not in the state that its settings and its schedule require",
         None,
         { |s| f64::from(u8::from(s.problem)) },
     ),
-    ("session_slow_consumer", "1 while its counterparty reads too slowly", None, |s| {
+    ("session_slow_consumer", "1 while the counterparty reads too slowly", None, |s| {
         f64::from(u8::from(s.status.slow_consumer))
     }),
     (
         "session_held_up",
-        "1 while a callback of its application has not returned for too long",
+        "1 while a callback of the application has been running for too long",
         None,
         { |s| f64::from(u8::from(s.status.held_up_by.is_some())) },
     ),
-    ("session_unusual_stages", "Stages whose p99 has left its usual range", None, {
+    ("session_unusual_stages", "Latency stages whose p99 is outside its usual range", None, {
         |s| s.status.unusual_latency.len() as f64
     }),
-    ("session_open", "1 while the schedule has the session open", None, |s| {
+    ("session_open", "1 while the schedule of the session is open", None, |s| {
         f64::from(u8::from(s.is_open))
     }),
     (
         "session_heart_bt_int",
-        "HeartBtInt(108) agreed at the last logon, or of the settings",
+        "HeartBtInt(108) agreed at the last logon, or from the settings before the first logon",
         { Some(Unit::Seconds) },
         |s| s.heart_bt_int.as_secs_f64(),
     ),
     ("session_next_num_in", "MsgSeqNum(34) expected from the counterparty", None, |s| {
         s.status.next_num_in as f64
     }),
-    ("session_next_num_out", "MsgSeqNum(34) of our next message", None, |s| {
+    ("session_next_num_out", "MsgSeqNum(34) of the next message to send", None, |s| {
         s.status.next_num_out as f64
     }),
-    ("session_queued", "Bytes that wait for their number", Some(Unit::Bytes), |s| {
-        s.status.queued_bytes as f64
-    }),
-    ("session_waiting_messages", "Messages that wait for the application", None, |s| {
+    (
+        "session_queued",
+        "Bytes of messages that wait until they can be numbered and sent",
+        Some(Unit::Bytes),
+        |s| s.status.queued_bytes as f64,
+    ),
+    ("session_waiting_messages", "Received messages that wait for the application", None, |s| {
         s.status.waiting_for_application.0 as f64
     }),
     (
         "session_last_received_timestamp",
-        "When the last message came, in Unix time; 0 for never",
+        "Time of the last received message, in Unix time; 0 for never",
         { Some(Unit::Seconds) },
         |s| s.status.last_received.map_or(0.0, |at| at.0 as f64 / 1e9),
     ),
     (
         "session_last_sent_timestamp",
-        "When the last message was sent, in Unix time; 0 for never",
+        "Time of the last sent message, in Unix time; 0 for never",
         { Some(Unit::Seconds) },
         |s| s.status.last_sent.map_or(0.0, |at| at.0 as f64 / 1e9),
     ),
@@ -238,7 +249,7 @@ impl Collector for Engine {
             }
         }
         sums(&mut encoder, &seen, shown.len())?;
-        let help = "1 while the engine can do what it is there for, as /health/ready says";
+        let help = "1 while the engine is ready, as /health/ready reports";
         let mut metric = encoder.encode_descriptor("ready", help, None, MetricType::Gauge)?;
         metric.encode_gauge(&f64::from(u8::from(unready(&self.0).is_empty())))?;
         times(&mut encoder, &handles)?;
@@ -271,10 +282,10 @@ fn sums(
     for (state, count) in &states {
         metric.encode_family(&[("state", &**state)])?.encode_gauge(&(*count as f64))?;
     }
-    let help = "Sessions that have no series of their own: there are too many";
+    let help = "Sessions without series of their own, because there are too many sessions";
     let mut metric = encoder.encode_descriptor("sessions_not_shown", help, None, kind)?;
     metric.encode_gauge(&((seen.len() - shown) as f64))?;
-    let help = "The version of the program";
+    let help = "Version of the program";
     let mut metric = encoder.encode_descriptor("build", help, None, MetricType::Info)?;
     metric.encode_info(&[("version", env!("CARGO_PKG_VERSION"))])
 }
@@ -293,7 +304,7 @@ fn times(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
             }
         }
     }
-    let help = "How long messages took on their way through the engine, by stage";
+    let help = "Latency of messages in the engine, by stage";
     let unit = Some(Unit::Seconds);
     let kind = MetricType::Histogram;
     let mut metric = encoder.encode_descriptor("latency", help, unit.as_ref(), kind)?;
@@ -319,7 +330,7 @@ fn reasons(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
             metric.encode_family(&labels)?.encode_counter::<NoLabelSet, _, u64>(&count, None)?;
         }
     }
-    let help = "Connections of all sessions that have ended, by the number of the reason";
+    let help = "Ended connections of all sessions, by the number of the reason";
     let mut metric = encoder.encode_descriptor("disconnects", help, None, MetricType::Counter)?;
     for (code, count) in counts.disconnects {
         metric
@@ -337,7 +348,7 @@ struct Times {
 }
 
 fn certificates(encoder: &mut DescriptorEncoder<'_>, admin: &Admin) -> fmt::Result {
-    let help = "The last second at which a certificate of ours is valid, in Unix time";
+    let help = "The last second at which a certificate of the engine is valid, in Unix time";
     let (unit, kind) = (Some(Unit::Seconds), MetricType::Gauge);
     let name = "certificate_not_after_timestamp";
     let mut metric = encoder.encode_descriptor(name, help, unit.as_ref(), kind)?;
@@ -362,13 +373,14 @@ fn disks(encoder: &mut DescriptorEncoder<'_>, handles: &[SessionHandle]) -> fmt:
         Some((dir.display().to_string(), bytes(found.f_bavail), bytes(size)))
     });
     let found: Vec<_> = found.collect();
-    let help = "Bytes that are left for us on the file system of a directory of stores";
+    let help = "Free bytes for the engine on the file system of a store directory";
     let (unit, kind) = (Some(Unit::Bytes), MetricType::Gauge);
     let mut metric = encoder.encode_descriptor("store_free", help, unit.as_ref(), kind)?;
     for (dir, free, _) in &found {
         metric.encode_family(&[("dir", &**dir)])?.encode_gauge(free)?;
     }
-    let help = "Bytes that we may have at most on that file system, with what others have there";
+    let help = "Size in bytes of the file system of a store directory, without blocks reserved \
+                for root";
     let mut metric = encoder.encode_descriptor("store_size", help, unit.as_ref(), kind)?;
     for (dir, _, size) in &found {
         metric.encode_family(&[("dir", &**dir)])?.encode_gauge(size)?;

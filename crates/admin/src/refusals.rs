@@ -102,5 +102,5 @@ impl Refusals {
 }
 
 fn counted(left_out: u64) -> String {
-    format!("{left_out} refusals before have no line of their own")
+    format!("{left_out} earlier refusals have no line of their own")
 }

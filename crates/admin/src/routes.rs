@@ -106,11 +106,15 @@ async fn secured(request: Request, next: Next) -> Response {
 }
 
 async fn unknown() -> Refusal {
-    Refusal::not_found("there is nothing here; /api/openapi.json says what there is")
+    Refusal::not_found("this path does not exist; /api/openapi.json lists all paths")
 }
 
 async fn wrong_method() -> Refusal {
-    Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "not with this method; see /api/openapi.json")
+    Refusal::new(
+        StatusCode::METHOD_NOT_ALLOWED,
+        "this path does not support the method; \
+        /api/openapi.json lists the methods",
+    )
 }
 
 #[derive(Deserialize)]
@@ -145,7 +149,10 @@ async fn log_in(State(app): Shared, request: Request) -> Result<Response, Refusa
     let is_user = user.is_some();
     let Some(user) = user.filter(|user| is_right && user.may_come_from(source)) else {
         app.throttle.failed(source, &name, is_user);
-        return Err(Refusal::new(StatusCode::UNAUTHORIZED, "the name or the password is wrong"));
+        return Err(Refusal::new(
+            StatusCode::UNAUTHORIZED,
+            "the user name or the password is wrong",
+        ));
     };
     let (admin, actor) = (app.admin.clone(), Actor::new(&*user.name, peer.to_string()));
     let noted = blocking(move || admin.note(&actor, "log in", Ok(""))).await?;
@@ -204,7 +211,7 @@ async fn latency(
     let found = LatencyStage::ALL.into_iter().find(|one| one.as_str() == stage);
     let stage = found.ok_or_else(|| {
         let all = LatencyStage::ALL.map(LatencyStage::as_str).join(", ");
-        Refusal::not_found(format!("there is no such stage; there are {all}"))
+        Refusal::not_found(format!("this stage does not exist; the stages are {all}"))
     })?;
     blocking(move || handle.latency().stage(stage).to_hgrm()).await
 }
@@ -243,7 +250,7 @@ async fn act(
         access.must_be(Role::Administrator)?;
         if confirm.as_deref() != Some(&*id) {
             let name = action.name();
-            let why = format!("{name} is dangerous: write \"confirm\": \"{id}\" to do it");
+            let why = format!("{name} is dangerous; write \"confirm\": \"{id}\" to confirm it");
             return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
         }
     }
@@ -304,7 +311,7 @@ async fn remove_session(
     access.must_be(Role::Administrator)?;
     let session = app.session(&id)?.id().clone();
     if confirm.as_deref() != Some(&*id) {
-        let why = format!("to remove a session is dangerous: write confirm={id} to do it");
+        let why = format!("the removal of a session is dangerous; add confirm={id} to confirm it");
         return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
     }
     of_engine(app, access, EngineAction::Remove { id: session, text }).await
@@ -343,7 +350,7 @@ struct Stop {
 async fn stop(State(app): Shared, access: Access, Input(Stop { confirm }): Input<Stop>) -> Answer {
     access.must_be(Role::Administrator)?;
     if confirm != "stop" {
-        let why = "write \"confirm\": \"stop\" to stop the engine";
+        let why = "add \"confirm\": \"stop\" to stop the engine";
         return Err(Refusal::new(StatusCode::PRECONDITION_REQUIRED, why));
     }
     of_engine(app, access, EngineAction::Stop).await
@@ -389,7 +396,7 @@ async fn codes(_: Access) -> Json<Value> {
 
 impl App {
     fn filter(&self) -> Result<&EventFilter, Refusal> {
-        let none = "this program does not say which events it tells";
+        let none = "this program does not let the administration see or set the levels of events";
         self.filter.as_ref().ok_or_else(|| Refusal::not_found(none))
     }
 }
@@ -397,8 +404,11 @@ impl App {
 fn shown_levels(filter: &EventFilter) -> Json<Value> {
     let (levels, of_settings) = (filter.levels().to_string(), filter.of_settings().to_string());
     let said = match filter.is_set() {
-        true => format!("{levels} until the next start or reload; the settings say {of_settings}"),
-        false => format!("{levels}, as the settings say"),
+        true => format!(
+            "{levels} until the next start or reload; the levels in the settings are \
+                         {of_settings}"
+        ),
+        false => format!("{levels}, from the settings"),
     };
     Json(json!({
         "levels": levels,
@@ -471,7 +481,10 @@ struct Limit {
 
 async fn audit(State(app): Shared, _: Access, Wanted(Limit { limit }): Wanted<Limit>) -> Answer {
     let Some(path) = app.audit_file.clone() else {
-        return Err(Refusal::not_found("no audit is written: `audit_file` of [engine] is not set"));
+        return Err(Refusal::not_found(
+            "there is no audit, because `audit_file` in [engine] is not \
+                                       set",
+        ));
     };
     let limit = limit.unwrap_or(200).min(LINES_MAX);
     let lines = blocking(move || journals::last_lines(&path, limit)).await?;

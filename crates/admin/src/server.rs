@@ -108,8 +108,8 @@ impl AdminServer {
         let certificate = Certificate::of(settings)?.map(Arc::new);
         if certificate.is_none() && !address.ip().is_loopback() {
             return Err(format!(
-                "address = \"{}\" can be reached from other machines: set certificate and \
-                 key, or listen at 127.0.0.1",
+                "other machines can reach address = \"{}\": set certificate and key, or listen at \
+                 127.0.0.1",
                 settings.address
             ));
         }
@@ -195,14 +195,19 @@ impl AdminServer {
     pub fn read_certificate(&self) -> Result<Option<FreshCertificate>, AdminServerError> {
         let fresh = self.certificate.as_ref().map(|certificate| certificate.read_again());
         let fresh = fresh.unwrap_or(Ok(None));
-        fresh.map_err(|why| AdminServerError(format!("the old certificate stays: {why}")))
+        fresh.map_err(|why| {
+            AdminServerError(format!(
+                "the administration keeps its old \
+            certificate: {why}"
+            ))
+        })
     }
 
     /// Uses this certificate from the next connection on.
     pub fn show(&self, fresh: FreshCertificate) {
         if let Some(certificate) = &self.certificate {
             certificate.show(fresh);
-            tracing::info!("the administration shows another certificate");
+            tracing::info!("the administration uses a new certificate");
         }
     }
 
@@ -243,7 +248,11 @@ async fn serve(
         };
         let (seat, is_cut, gone) = places.enter(from, socket.local_addr().ok());
         if let Some(gone) = gone {
-            strangers.tell(gone, &"closed: too many connections, and this one is old");
+            strangers.tell(
+                gone,
+                &"closed: there were too many connections, and this connection \
+                                   was old",
+            );
         }
         let (tls, router, open) =
             (certificate.map(Certificate::acceptor), router.clone(), open.watcher());
@@ -255,9 +264,14 @@ async fn serve(
             match timeout(HEAD_TIME, tls.accept(socket)).await {
                 Ok(Ok(stream)) => connection::serve(stream, (from, seat), router, open).await,
                 Ok(Err(error)) => {
-                    strangers.tell(from.ip(), &format!("closed: no TLS handshake: {error}"));
+                    strangers
+                        .tell(from.ip(), &format!("closed: the TLS handshake failed: {error}"));
                 }
-                Err(_) => strangers.tell(from.ip(), &"closed: no TLS handshake in time"),
+                Err(_) => strangers.tell(
+                    from.ip(),
+                    &"closed: the TLS handshake was not finished \
+                    in time",
+                ),
             }
         };
         tokio::spawn(async move {
@@ -276,7 +290,7 @@ struct Strangers(Seldom);
 impl Strangers {
     fn tell(&self, from: IpAddr, why: &dyn fmt::Display) {
         if let Some(left_out) = self.0.tell() {
-            tracing::warn!(%from, %why, left_out, "a connection to the administration was closed");
+            tracing::warn!(%from, %why, left_out, "the administration closed a connection");
         }
     }
 }

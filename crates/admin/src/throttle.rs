@@ -104,10 +104,10 @@ impl Throttle {
     pub(crate) fn failed(&self, source: IpAddr, name: &str, is_user: bool) {
         self.failed_at(source, name, clock::monotonic_ns());
         // An unknown name may be a mistyped password, so the log leaves it out.
-        let user = if is_user { name } else { "a name that no user has" };
+        let user = if is_user { name } else { "a name without a user" };
         if let Some(left_out) = self.lines.tell() {
             let peer = source;
-            tracing::warn!(%user, %peer, left_out, "a log-in to the administration failed");
+            tracing::warn!(%user, %peer, left_out, "a login to the administration failed");
         }
     }
 

@@ -62,7 +62,11 @@ impl Certificate {
         match (certificate.as_os_str().is_empty(), key.as_os_str().is_empty()) {
             (true, true) => return Ok(None),
             (false, false) => {}
-            _ => return Err("certificate and key belong together".to_owned()),
+            _ => {
+                return Err(
+                    "certificate and key must be set together; one of them is missing".to_owned()
+                );
+            }
         }
         let now = RwLock::new(FreshCertificate::read(&certificate, &key)?);
         Ok(Some(Self { certificate, key, now }))

@@ -52,7 +52,12 @@ impl FromStr for Role {
     fn from_str(text: &str) -> Result<Self, String> {
         let all = [Self::Viewer, Self::Operator, Self::Administrator];
         let found = all.into_iter().find(|role| role.as_str() == text);
-        found.ok_or_else(|| format!("no role `{text}`; write viewer, operator or administrator"))
+        found.ok_or_else(|| {
+            format!(
+                "there is no role `{text}`; write viewer, operator or \
+                                     administrator"
+            )
+        })
     }
 }
 
@@ -107,7 +112,7 @@ pub struct Users {
     pub tokens: Vec<Token>,
 }
 
-const HEAD: &str = "# Who may use the administration of Transfix. Written by `transfix admin`.\n\n";
+const HEAD: &str = "# Users of the administration of Transfix. Written by `transfix admin`.\n\n";
 
 impl Users {
     /// Reads the file.
@@ -120,7 +125,10 @@ impl Users {
         let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
         let mode = fs::metadata(path).map_err(|error| wrong(&error))?.mode();
         if mode & 0o022 != 0 {
-            return Err(wrong(&"others may write it, and so become administrators; chmod go-w"));
+            return Err(wrong(
+                &"others may write the file, and so could become administrators; run \
+                               chmod go-w on the file",
+            ));
         }
         let users: Self = toml::from_str(&text).map_err(|error| wrong(&error))?;
         for (n, name) in users.names().enumerate() {
@@ -168,7 +176,7 @@ impl Users {
             return Err(format!("a token is named `{name}`"));
         }
         if password.chars().count() < PASSWORD_MIN {
-            return Err(format!("a password has at least {PASSWORD_MIN} characters"));
+            return Err(format!("a password must have at least {PASSWORD_MIN} characters"));
         }
         let password_hash = transfix::hash_password(password)?.reveal().to_owned();
         let before = self.users.iter().find(|user| user.name == name);
@@ -227,7 +235,7 @@ fn check_name(name: &str) -> Result<(), String> {
     let is_plain = |c: char| c.is_alphanumeric() || "._-@".contains(c);
     if name.is_empty() || name.chars().count() > 64 || !name.chars().all(is_plain) {
         return Err(format!(
-            "a name has 1 to 64 letters, digits, `.`, `_`, `-`, `@`; not `{name}`"
+            "a name must have 1 to 64 letters, digits, `.`, `_`, `-` or `@`, unlike `{name}`"
         ));
     }
     Ok(())
@@ -307,7 +315,11 @@ impl UsersFile {
         let now = stamp(&self.path).unwrap_or(Stamp(0, 0, 0, 0));
         if now != read.stamp {
             let users = Users::load(&self.path).unwrap_or_else(|why| {
-                tracing::error!(why, "nobody may use the administration: its users are unreadable");
+                tracing::error!(
+                    why,
+                    "nobody may use the administration, because its users file \
+                                      cannot be read"
+                );
                 Users::default()
             });
             let changes = changes(&read.users, &users).join(", ");

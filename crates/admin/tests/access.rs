@@ -36,7 +36,7 @@ fn a_stranger_sees_nothing_of_the_sessions() {
     let market = Market::new();
     let stranger = market.stranger();
     for path in CLOSED {
-        assert_eq!(stranger.get(path).refused(401), "log in, or send a token that is known");
+        assert_eq!(stranger.get(path).refused(401), "log in, or send a valid token");
         let guess =
             stranger.with("Authorization", "Bearer tfx_0").with("Cookie", "transfix_login=0");
         guess.get(path).refused(401);
@@ -182,7 +182,11 @@ fn who_guesses_the_password_of_a_user_waits_and_other_users_do_not() {
         stranger.post("/api/login", &format!("{{\"name\":\"{name}\",\"password\":\"guess\"}}"))
     };
     for name in ["viewer-person", "nobody", "viewer-person", "nobody"] {
-        assert_eq!(guess(name).refused(401), "the name or the password is wrong", "of both alike");
+        assert_eq!(
+            guess(name).refused(401),
+            "the user name or the password is wrong",
+            "of both alike"
+        );
     }
     // A slow machine may have spent the waiting time already; the next wait is twice as long.
     let guess_until_refused = |name: &str| {
@@ -270,7 +274,10 @@ fn it_does_not_start_where_it_would_not_be_safe() {
         "{none}"
     );
     let half = try_with(&|s| s.certificate = "x.pem".into());
-    assert!(half.ends_with("certificate and key belong together"), "{half}");
+    assert!(
+        half.ends_with("certificate and key must be set together; one of them is missing"),
+        "{half}"
+    );
     let taken = try_with(&|s| s.address = market.server.address().to_string());
     assert!(taken.contains("in use"), "{taken}");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o666)).unwrap();

@@ -53,7 +53,13 @@ fn what_is_dangerous_is_done_when_the_name_is_typed() {
     let before = administrator.get(PATH).good()["next_num_in"].clone();
     for wrong in ["", "FIX.4.4:VENUE->OTHER"] {
         let why = administrator.post(&action, &numbers(wrong)).refused(428);
-        assert_eq!(why, format!("set_numbers is dangerous: write \"confirm\": \"{ID}\" to do it"));
+        assert_eq!(
+            why,
+            format!(
+                "set_numbers is dangerous; write \"confirm\": \"{ID}\" to \
+                                 confirm it"
+            )
+        );
     }
     assert_eq!(administrator.get(PATH).good()["next_num_in"], before);
     let done = administrator.post(&action, &numbers(ID)).good();

@@ -167,8 +167,8 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
         (bomb, "DTD"),
         (&*long, "write 65536 at most"),
         (&*deep, "deeper than 16 elements"),
-        ("<Help RequestID=\"x\"/>", "RequestID is a whole number"),
-        ("<Help><Me/></Help>", "Help has no parameter Me; it has: ToAgent"),
+        ("<Help RequestID=\"x\"/>", "RequestID must be a whole number"),
+        ("<Help><Me/></Help>", "Help has no parameter Me; the accepted parameters are: ToAgent"),
         ("<SessionStatus/>", "SessionStatus needs the parameter SenderCompID"),
         ("<SessionsSnapshot/>", "needs the parameter View"),
         ("<SessionsSnapshot><View>ALL</View></SessionsSnapshot>", "not `ALL`"),
@@ -188,7 +188,7 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
         ("TestRequest", "", "needs the parameter TestReqID"),
         ("StopSession", "<SendLogout>yes</SendLogout>", "`true` or `false`, not `yes`"),
         ("SendMessage", "<Message>!</Message>", "neither Base64"),
-        ("SessionStatus", "<Version>FIX45</Version>", "Version is one of FIX40"),
+        ("SessionStatus", "<Version>FIX45</Version>", "Version must be one of FIX40"),
         ("CreateInitiator", "", "CreateInitiator needs the parameter RemoteHost"),
     ] {
         one.of_session(name, more, 9, words);
@@ -200,12 +200,12 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
     }
     one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "no session is named");
     one.gets("<SessionLog/>", 1, "SessionLog is not implemented");
-    one.gets("<Sing/>", 1, "there is no command Sing; Help lists all");
+    one.gets("<Sing/>", 1, "there is no command Sing; the command Help lists all commands");
     one.gets("<ReloadConfig/>", 1, "takes no such requests (1403)");
     one.gets("<DeleteAll/>", 1, "takes no such requests (1403)");
     one.of_session("ToBackup", "", 7, "(1");
     let off = "<SessionsList><SubscriptionRequestType>2</SubscriptionRequestType></SessionsList>";
-    one.gets(off, 7, "there is no subscription");
+    one.gets(off, 7, "this connection has no subscription to end");
     one.gets("<Help/>", 0, "HelpData");
 }
 
@@ -215,7 +215,7 @@ fn each_role_may_what_it_may() {
     let mut all = ["viewer", "operator", "administrator"].map(|role| Who::of(&market, role));
     for (n, who) in all.iter_mut().enumerate() {
         let mut may = |name: &str, more: &str, at_least: usize, role: &str| {
-            let refusal = format!("may not do that: {name} needs the role {role}");
+            let refusal = format!("may not do this: {name} needs the role {role}");
             let (code, words) = if n >= at_least { (0, "completed") } else { (7, &*refusal) };
             who.of_session(name, more, code, words);
         };
@@ -234,7 +234,7 @@ fn who_has_the_wrong_password_waits_longer_and_longer() {
     login.password = Secret::new("wrong password".to_owned());
     for _ in 0..3 {
         let why = FixClient::log_on(&login).unwrap_err();
-        assert!(why.contains("the name or the password is wrong"), "{why}");
+        assert!(why.contains("the user name or the password is wrong"), "{why}");
     }
     let why = FixClient::log_on(&login).unwrap_err();
     assert!(why.contains("too many wrong passwords; try again in"), "{why}");
@@ -252,9 +252,9 @@ fn who_was_removed_is_out() {
     let mut users = transfix_admin::users::Users::load(&path).unwrap();
     users.remove("operator-person");
     users.save(&path).unwrap();
-    one.gets("<Help/>", 7, "you are no user any more");
+    one.gets("<Help/>", 7, "your user was removed or may no longer log on");
     let why = one.0.ask("<Help/>", LONG).unwrap_err();
-    let words = ["you are no user any more", "not logged on", "logging out"];
+    let words = ["your user was removed or may no longer log on", "not logged on", "logging out"];
     assert!(words.iter().any(|words| why.contains(words)), "{why}");
 }
 
@@ -271,7 +271,7 @@ fn a_user_comes_from_where_it_may() {
     users.save(&path).unwrap();
     Who::of(&market, "operator").gets("<Help/>", 0, "");
     let why = FixClient::log_on(&login(&market, "viewer")).unwrap_err();
-    assert!(why.contains("the name or the password is wrong"), "{why}");
+    assert!(why.contains("the user name or the password is wrong"), "{why}");
     let body = format!("{{\"name\":\"viewer-person\",\"password\":\"{PASSWORD}\"}}");
     market.stranger().post("/api/login", &body).refused(401);
 }
@@ -298,7 +298,7 @@ fn who_has_subscribed_hears_what_becomes_of_sessions() {
         assert!(heard.contains("RequestID=\"5\"") && heard.contains("<Action>UPDATED"), "{heard}");
     }
     one.gets(&list(2), 0, "SessionsList completed");
-    one.gets(&list(2), 7, "there is no subscription");
+    one.gets(&list(2), 7, "this connection has no subscription to end");
     other.of_session("StartSession", "", 0, "completed");
     assert_eq!(one.0.next(Duration::from_secs(1)).unwrap(), None);
 }
@@ -337,12 +337,17 @@ fn sessions_are_made_and_forgotten_by_the_program() {
         let make = |extra: &str| {
             format!("<CreateAcceptor>{new}<Version>FIX44</Version>{extra}</CreateAcceptor>")
         };
-        one.gets(&make(extra), 0, "completed; nothing here is like SocketOpPriority: added<");
+        one.gets(
+            &make(extra),
+            0,
+            "completed; parameters without an equivalent were ignored: \
+                                   SocketOpPriority; added<",
+        );
         one.gets(&make(extra), 7, "(1405)");
         let shown = one.gets(&format!("<SessionParams>{new}</SessionParams>"), 0, "<HBI>7</HBI>");
         assert!(shown.contains("TRANSIENT") && shown.contains("<InSeqNum>5</InSeqNum>"), "{shown}");
         let wrong = "<ExtraSessionParams><CustomLogon>eA==</CustomLogon></ExtraSessionParams>";
-        one.gets(&make(wrong), 9, "CustomLogon is no parameter that is taken");
+        one.gets(&make(wrong), 9, "the parameter CustomLogon is unknown; remove it");
         let initiator = format!(
             "<CreateInitiator><SenderCompID>MINE</SenderCompID><TargetCompID>VENUE</TargetCompID>\
              <Version>FIX44</Version><RemoteHost>127.0.0.1</RemoteHost><RemotePort>{}</RemotePort>\
@@ -497,7 +502,7 @@ fn commands_of_the_program_are_beside_the_others() {
     viewer.gets("<Shout>hey</Shout>", 7, "Shout needs the role operator");
     operator.gets("<Shout>hey</Shout>", 0, "<Description>operator-person: &lt;Shout&gt;hey");
     operator.gets("<Shout/>", 9, "nothing to shout");
-    operator.gets("<Panic/>", 6, "Panic has failed; the log says more");
+    operator.gets("<Panic/>", 6, "Panic failed; the log has the details");
     operator.gets("<Broken/>", 6, "Broken has failed");
     viewer.gets("<Help/>", 0, "<SupportedRequest><Count><Description>Counts</Description>");
 }

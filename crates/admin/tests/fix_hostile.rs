@@ -87,14 +87,15 @@ fn what_is_no_command_is_answered_too() {
     let (mut said, mut some) = (String::new(), [0; 4_096]);
     while said.matches("</Response>").count() < 4 {
         let count = socket.read(&mut some).unwrap();
-        assert!(count > 0, "the connection has ended: {said}");
+        assert!(count > 0, "the connection ended: {said}");
         said += &String::from_utf8_lossy(&some[..count]);
     }
     for words in [
-        "ResultCode=\"7\"><Description>write a command as XmlData(213) of an XMLnonFIX(n)",
+        "ResultCode=\"7\"><Description>the message has no field command; send an XMLnonFIX(n) \
+         with the command as XmlData(213)",
         "ResultCode=\"9\"><Description>XmlData(213) is missing",
         "ResultCode=\"9\"><Description>the XML cannot be read",
-        "ResultCode=\"9\"><Description>tag 9207 is a text of 256 bytes at most",
+        "ResultCode=\"9\"><Description>tag 9207 must be UTF-8 text of at most 256 bytes",
     ] {
         assert!(said.contains(words), "{words}: {said}");
     }

@@ -59,7 +59,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     engine.stop(Duration::ZERO);
     assert!(!admin.accepts());
     let ended: Vec<String> = ready();
-    assert!(ended.contains(&"connections are not accepted".to_owned()), "{ended:?}");
+    assert!(ended.contains(&"the engine accepts no connections".to_owned()), "{ended:?}");
 }
 
 #[test]
@@ -79,5 +79,5 @@ fn an_engine_without_a_listener_gets_one() {
     // The listener exists, but no thread accepts its connections any more.
     engine.stop(Duration::ZERO);
     let why = client.get("/health/ready").json()["why"].to_string();
-    assert!(why.contains("connections are not accepted"), "{why}");
+    assert!(why.contains("the engine accepts no connections"), "{why}");
 }

@@ -87,7 +87,7 @@ fn each_metric_has_a_type_and_a_help_and_all_is_in_order() {
             }
             assert_eq!(of, name, "{line}");
         } else {
-            assert!(line.starts_with(&name), "{line} stands below {name}");
+            assert!(line.starts_with(&name), "{line} is below {name}");
         }
     }
     assert!(text.ends_with("# EOF\n"));

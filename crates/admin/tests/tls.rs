@@ -97,7 +97,10 @@ fn a_new_certificate_is_shown_when_it_is_read_again() {
     // The key still belongs to the old certificate.
     fs::copy(&signed.certificate, &certificate).unwrap();
     let why = market.server.read_certificate().unwrap_err().to_string();
-    assert!(why.starts_with("administration: the old certificate stays: "), "{why}");
+    assert!(
+        why.starts_with("administration: the administration keeps its old certificate: "),
+        "{why}"
+    );
     assert!(why.contains("shown.pem"), "{why}");
     fs::write(&certificate, "no certificate").unwrap();
     market.server.read_certificate().unwrap_err();

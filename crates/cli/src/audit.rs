@@ -70,14 +70,18 @@ fn verify(args: &Verify) -> ExitCode {
         }
         Err(error) => return failed(&format!("{path}: {error}")),
     };
-    println!("{} lines, none changed; the hash of the last one:", verified.lines);
+    println!("{} lines, none changed; the hash of the last line is:", verified.lines);
     println!("{}", verified.last_hash);
     if !verified.unfinished.is_empty() {
         let lines: Vec<_> = verified.unfinished.iter().map(u64::to_string).collect();
-        println!("without an end: {}; the engine ended meanwhile, or is at it", lines.join(", "));
+        println!(
+            "actions without a result, by line: {}; the engine ended during these actions or \
+                  still carries them out",
+            lines.join(", ")
+        );
     }
     if verified.torn_bytes > 0 {
-        println!("{} bytes at the end are no whole line", verified.torn_bytes);
+        println!("the last {} bytes are an incomplete line", verified.torn_bytes);
     }
     ExitCode::SUCCESS
 }

@@ -26,8 +26,8 @@ pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
     let Some(program) = places.find(|place| place.is_file()) else {
         let beside = beside.unwrap_or_else(|| PathBuf::from(PROGRAM));
         eprintln!(
-            "transfix bench: the program {PROGRAM} is missing: neither {} nor a file in PATH; in a \
-             checkout of Transfix build it with `cargo build --release -p {PROGRAM}`",
+            "transfix bench: the program {PROGRAM} is missing: it is neither {} nor in PATH; in a \
+             checkout of Transfix, build the program with `cargo build --release -p {PROGRAM}`",
             beside.display()
         );
         return ExitCode::FAILURE;
@@ -40,7 +40,9 @@ pub(crate) fn run(args: &Args, is_verbose: bool) -> ExitCode {
 /// Prints why the program was not started.
 fn failed(program: &str, error: &io::Error) -> ExitCode {
     let why = match error.kind() {
-        ErrorKind::PermissionDenied => "it may not be run; look at its permissions".to_owned(),
+        ErrorKind::PermissionDenied => {
+            "this user may not run the program; check its permissions".to_owned()
+        }
         _ => error.to_string(),
     };
     eprintln!("transfix bench: {program}: {why}");

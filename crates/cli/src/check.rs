@@ -309,22 +309,30 @@ mod tests {
                 format!("{ORDER}108=30|"),
                 "HeartBtInt(108)=30: Tag not defined for this message type; NewOrderSingle(D) has",
             ),
-            (format!("{ORDER}4444=9|"), "4444=9: Invalid tag number; FIX.4.4 has no such tag"),
+            (
+                format!("{ORDER}4444=9|"),
+                "4444=9: Invalid tag number; FIX.4.4 has no field with \
+                                         this tag",
+            ),
             (
                 format!("{ORDER}058=x|"),
-                "058=x: Invalid tag number; it has leading zeros: write 58 for Text(58)",
+                "058=x: Invalid tag number; the tag has leading zeros: write 58 for Text(58)",
             ),
-            (format!("{ORDER}bare|"), "bare: Invalid tag number; there is no '=' after a tag"),
+            (
+                format!("{ORDER}bare|"),
+                "bare: Invalid tag number; the field has no '=' after its \
+                                       tag",
+            ),
             (format!("{ORDER}-1=x|"), "-1=x: Invalid tag number; a tag is a number from 1"),
             (
                 format!("{ORDER}354=9|355=abc|"),
-                "EncodedTextLen(354)=9: Incorrect data format for value; \
-                 it says 9, EncodedText(355) has 3 bytes",
+                "EncodedTextLen(354)=9: Incorrect data format for value; the value is 9, but \
+                 EncodedText(355) has 3 bytes",
             ),
             (
                 format!("{ORDER}448=A|"),
-                "PartyID(448)=A: Tag not defined for this message type; \
-                 it stands only in an entry of NoPartyIDs(453)",
+                "PartyID(448)=A: Tag not defined for this message type; the field is accepted \
+                 only in an entry of the group NoPartyIDs(453)",
             ),
             (format!("{ORDER}5001=9|"), "5001=9: Invalid tag number; name the venue's dictionary"),
             (ORDER.replace("40=1", "140=1"), "OrdType(40): Required tag missing"),
@@ -335,12 +343,13 @@ mod tests {
             ),
             (
                 format!("{ORDER}57=X|"),
-                "TargetSubID(57)=X: Tag specified out of required order; it belongs to the header",
+                "TargetSubID(57)=X: Tag specified out of required order; the field belongs to \
+                 the header",
             ),
             (
                 format!("{ORDER}453=2|448=A|447=D|452=1|"),
                 "NoPartyIDs(453)=2: Incorrect NumInGroup count for repeating group; \
-                 group 453, entry 2: tag 10 stands where its delimiter 448 is expected",
+                 group 453, entry 2: tag 10 is in place of the delimiter 448 is expected",
             ),
             (format!("{ORDER}453=0|"), "NoPartyIDs(453)=0: Incorrect NumInGroup"),
         ];
@@ -352,11 +361,11 @@ mod tests {
         let twisted = explained("D", &format!("{ORDER}453=1|447=D|448=A|"));
         let expected = [
             "PartyIDSource(447)=D: Repeating group fields out of order; \
-             group 453, entry 1: tag 447 stands where its delimiter 448 is expected",
-            "PartyIDSource(447)=D: Tag not defined for this message type; \
-             it follows from the group's error above",
-            "PartyID(448)=A: Tag not defined for this message type; \
-             it follows from the group's error above",
+             group 453, entry 1: tag 447 is in place of the delimiter 448 is expected",
+            "PartyIDSource(447)=D: Tag not defined for this message type; this error is a \
+             consequence of the group's error above",
+            "PartyID(448)=A: Tag not defined for this message type; this error is a consequence \
+             of the group's error above",
         ];
         assert_eq!(twisted, expected);
         let unknown = explained("ZZ", "");
@@ -388,8 +397,8 @@ mod tests {
             ),
             (
                 format!("{ORDER}453=1|448=A|452=1|"),
-                "PartyIDSource(447): Required tag missing; add it, a char, to the entry that \
-                 begins with PartyID(448)=A, field 15; FIX: Required if NoPartyIDs > 0.",
+                "PartyIDSource(447): Required tag missing; add it, a char, to the group entry \
+                 that begins with PartyID(448)=A, field 15; FIX: Required if NoPartyIDs > 0.",
             ),
         ];
         for (body, expected) in table {

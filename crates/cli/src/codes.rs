@@ -175,8 +175,10 @@ fn numbered(number: u64, all: &[CodeEntry]) -> Result<String, String> {
     let near = alike.min_by_key(|known| u64::from(known.number()).abs_diff(number));
     match near {
         Some(known) if u64::from(known.number()) == number => Ok(known.explained()),
-        Some(known) => Err(format!("no code is {number}; the nearest is {}", known.line().trim())),
-        None => Err(format!("no code is {number}; `transfix codes` lists all")),
+        Some(known) => {
+            Err(format!("there is no code {number}; the nearest code is {}", known.line().trim()))
+        }
+        None => Err(format!("there is no code {number}; `transfix codes` lists all codes")),
     }
 }
 
@@ -213,14 +215,14 @@ mod tests {
     #[test]
     fn an_unknown_code_names_the_nearest() {
         for (code, expected) in [
-            ("2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
+            ("2299", "there is no code 2299; the nearest code is 2301  CallbackHangs"),
             (
                 "50",
                 "neither SessionRejectReason(373) nor BusinessRejectReason(380) has a code 50; \
-                 `transfix codes` lists all",
+                 `transfix codes` lists all codes",
             ),
-            ("99999", "no code is 99999; `transfix codes` lists all"),
-            ("event_code=2299", "no code is 2299; the nearest is 2301  CallbackHangs"),
+            ("99999", "there is no code 99999; `transfix codes` lists all codes"),
+            ("event_code=2299", "there is no code 2299; the nearest code is 2301  CallbackHangs"),
             ("99999999999999999999", "no code has the name"),
             ("StoreFaild", "did you mean StoreFailed?"),
             ("VALUE_IS_INCORECT", "did you mean VALUE_IS_INCORRECT?"),
@@ -249,10 +251,10 @@ mod tests {
         let incorrect = answer("373=5");
         assert_eq!(
             incorrect,
-            "SessionRejectReason(373)=5 VALUE_IS_INCORRECT (Reject(3))\n\
-             meaning: Value is incorrect (out of range) for this tag\n\
-             what to do: RefSeqNum(45) names the message and RefTagID(371) the field; `transfix \
-             check` shows what would be right\n"
+            "SessionRejectReason(373)=5 VALUE_IS_INCORRECT (Reject(3))\nmeaning: Value is \
+             incorrect (out of range) for this tag\nwhat to do: RefSeqNum(45) is the number of \
+             the rejected message, and RefTagID(371) the field; `transfix check` shows the \
+             correct form\n"
         );
         for same in ["SessionRejectReason=5", "sessionrejectreason=5", "VALUE_IS_INCORRECT"] {
             assert_eq!(answer(same), incorrect, "{same}");

@@ -248,7 +248,10 @@ fn connect(
     let addresses = iter::once(&session.address).chain(&session.failover.addresses);
     let addresses: Vec<_> = addresses.cloned().collect();
     let to = addresses.join(" or ");
-    say(&format!("connecting to {to}; orders go on at {next_order}; `help` lists the commands"));
+    say(&format!(
+        "connecting to {to}; the next order has the number {next_order}; `help` lists \
+                  the commands"
+    ));
     let seen = Arc::default();
     let heard = Received::of(words.index());
     let client = Client { show, quiet: args.quiet, heard: heard.clone(), seen: Arc::clone(&seen) };
@@ -264,7 +267,7 @@ fn connect(
     administered::check(&args.settings, settings)?;
     let engine = Engine::start(settings, |_| match client.take() {
         Some(client) => Box::new(client),
-        None => unreachable!("there is one session"),
+        None => unreachable!("the settings have exactly one session"),
     })?;
     let _administered = administered::start(&args.settings, settings, &engine)?;
     events::rotate_with(&engine.admin());
@@ -363,13 +366,16 @@ impl Ending {
             _ if !seen.was_logged_on => self.never_logged_on(&seen),
             (_, None) if is_in_order => return Some(ExitCode::SUCCESS),
             (_, Some((first, last))) if is_in_order => format!(
-                "logged out, but messages of the counterparty are missing, MsgSeqNum(34) {first} \
-                 to {last}: log on again to receive them"
+                "logged out, but messages of the counterparty with MsgSeqNum(34) {first} to \
+                 {last} are missing; log on again to receive them"
             ),
             (Outcome::NotConnected | Outcome::Ended(_), _) if seen.last_end.is_some() => {
-                format!("not logged out in order: {}", self.newest_reason(&seen))
+                format!(
+                    "the session did not end with an orderly logout: {}",
+                    self.newest_reason(&seen)
+                )
             }
-            (outcome, _) => format!("not logged out in order: {outcome}"),
+            (outcome, _) => format!("the session did not end with an orderly logout: {outcome}"),
         };
         eprintln!("transfix connect: {}", foreign::lines(&why.to_string()));
         Some(ExitCode::FAILURE)
@@ -400,7 +406,7 @@ impl Ending {
             (Some(failure), _) => failure,
             // The program itself ended the connection when it stopped.
             (None, Some((Disconnect::Operator | Disconnect::LoggedOut, _))) => {
-                "no answer to our Logon(A)".to_owned()
+                "the counterparty did not answer the Logon(A)".to_owned()
             }
             (None, Some((_, words))) => words.clone(),
             (None, None) => "not connected yet".to_owned(),
@@ -412,7 +418,7 @@ impl Ending {
         let is_cut_off = self.in_script.load(Ordering::Relaxed);
         let Some(code) = self.log_out() else { return };
         if is_cut_off {
-            eprintln!("transfix connect: a signal has ended the script before its last command");
+            eprintln!("transfix connect: a signal ended the script before its last command");
         }
         if let Some(terminal) = terminal {
             // The editor has set the terminal to raw mode. Errors are ignored, because the terminal

@@ -105,12 +105,13 @@ fn to_parquet(args: &Args) -> Result<ExitCode, Failure> {
     use crate::show::count;
 
     if args.tags {
-        let text = "--tags: --to parquet has the fields by tag; leave it out";
+        let text = "--tags has no effect, because --to parquet always writes the fields by tag; \
+                    remove --tags";
         return Err(Failure::Read(text.to_owned()));
     }
     let out = io::stdout();
     if out.is_terminal() {
-        let text = "--to parquet is for a file: write `>FILE.parquet` behind the command";
+        let text = "--to parquet cannot write to a terminal; add `>FILE.parquet` to the command";
         return Err(Failure::Read(text.to_owned()));
     }
     let dictionaries = args.dictionary.load().map_err(Failure::Read)?;
@@ -130,8 +131,9 @@ fn to_parquet(args: &Args) -> Result<ExitCode, Failure> {
 #[cfg(not(feature = "parquet"))]
 fn to_parquet(_: &Args) -> Result<ExitCode, Failure> {
     Err(Failure::Read(
-        "--to parquet: this program was built without it; take that of the Debian package or the \
-         container, or build one: `cargo build --release -p transfix-cli --features parquet`"
+        "--to parquet: this program was built without Parquet; use the program of the Debian \
+         package or the container, or build one: `cargo build --release -p transfix-cli \
+         --features parquet`"
             .to_owned(),
     ))
 }
@@ -189,7 +191,10 @@ fn to_fix(args: &Args) -> Result<u64, Failure> {
     let mut file: Box<dyn Read> = if args.file == Path::new("-") {
         Box::new(io::stdin().lock())
     } else if args.file.is_dir() {
-        return Err(Failure::Read(format!("{path}: a directory; --to fix reads a file of JSON")));
+        return Err(Failure::Read(format!(
+            "{path} is a directory, but --to fix reads a file of \
+            JSON; name a file"
+        )));
     } else {
         let file = File::open(&args.file);
         Box::new(file.map_err(|error| Failure::Read(format!("{path}: {error}")))?)

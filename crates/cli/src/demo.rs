@@ -130,7 +130,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     let mut venue = Some(Venue::new(Ids::new(transfix::clock::now().utc, 0), Silent));
     let venue = Engine::start(&Settings::of(venue_settings), |_| match venue.take() {
         Some(venue) => Box::new(venue),
-        None => unreachable!("there is one session"),
+        None => unreachable!("the settings have exactly one session"),
     })
     .map_err(|error| error.to_string())?;
     let relay = relay::Relay::start(venue.listening()[0]).map_err(|error| error.to_string())?;
@@ -143,7 +143,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     println!("A venue and a client log on and trade, over loopback (FIX.4.4):\n");
     let client_engine = Engine::start(&Settings::of(client_settings), |_| match client.take() {
         Some(client) => Box::new(client),
-        None => unreachable!("there is one session"),
+        None => unreachable!("the settings have exactly one session"),
     })
     .map_err(|error| error.to_string())?;
     let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
@@ -152,7 +152,7 @@ fn trade_in(args: &Args, dir: &Path) -> Result<(), String> {
     desk.conversation()?;
     desk.burst(args.burst, &relay)?;
     let sent = desk.next_order - 1;
-    println!("\nBoth sides log out, in order.");
+    println!("\nBoth sides log out.");
     let outcomes =
         [client_engine.stop(Duration::from_secs(5)), venue.stop(Duration::from_secs(5))].concat();
     if let Some(bad) = outcomes.iter().find(|o| matches!(o.outcome, transfix::Outcome::Failed)) {
@@ -251,12 +251,14 @@ impl DemoClient {
         self.settle()?;
         let cuts = relay.cuts();
         if cuts == 0 {
-            return Err("the burst was too short for the cut; use a larger --burst".to_owned());
+            return Err(
+                "the burst ended before the connection was cut; use a larger --burst".to_owned()
+            );
         }
         println!(
-            "  the connection was cut {cuts} time(s) with orders on their way; while it was down \
+            "  the connection was cut {cuts} time(s) while orders were in transit; meanwhile \
              {refused} send(s)\n  were refused and tried again; after the next logon both sides \
-             asked for what they had lost"
+             requested their lost messages"
         );
         Ok(())
     }

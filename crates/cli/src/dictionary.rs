@@ -82,8 +82,11 @@ fn answer(args: &Args) -> Result<String, Failure> {
             let usual = source(USUAL).load().ok().filter(|_| args.what.is_none());
             let found = usual.and_then(|usual| describe(&usual, name).ok());
             let is_word = args.what.is_none() && !name.contains(['.', '/']);
-            let hint =
-                if is_word { format!("; {USUAL} has nothing of this name") } else { String::new() };
+            let hint = if is_word {
+                format!("; {USUAL} has no message, component or field of this name")
+            } else {
+                String::new()
+            };
             return found.ok_or_else(|| Failure::Unreadable(error + &hint));
         }
     };
@@ -91,7 +94,7 @@ fn answer(args: &Args) -> Result<String, Failure> {
         Some(what) => describe(&dictionary, what).map_err(|unknown| {
             let version = dictionary.name();
             Failure::Unknown(match elsewhere(&dictionary, what) {
-                Some(other) => format!("{version} has no '{what}', but {other} has"),
+                Some(other) => format!("'{what}' is not in {version}, but in {other}"),
                 None => unknown.to_string(),
             })
         }),

@@ -228,8 +228,8 @@ pub(crate) fn rotate() -> Result<String, String> {
         count += usize::from(running.roll()?);
     }
     Ok(match count {
-        1 => "the file of events".to_owned(),
-        _ => "no file of events".to_owned(),
+        1 => "the event file".to_owned(),
+        _ => "no event file".to_owned(),
     })
 }
 
@@ -246,7 +246,7 @@ pub(crate) fn rotate_with(admin: &Admin) {
         }
     };
     if let Err(error) = thread::Builder::new().name("rotate".to_owned()).spawn(listen) {
-        tracing::warn!(%error, "SIGUSR1 rotates no logs");
+        tracing::warn!(%error, "the program cannot rotate its logs on SIGUSR1");
     }
 }
 

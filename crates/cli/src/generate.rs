@@ -121,7 +121,7 @@ fn write(args: &Args) -> Result<String, String> {
     }
     if args.report_unused {
         let unused = unused_fields(&dictionary);
-        report.push_str(&format!("{} fields that no message has\n", unused.len()));
+        report.push_str(&format!("{} fields are in no message\n", unused.len()));
         for field in unused {
             report.push_str(&format!("  {}({})\n", field.name, field.tag));
         }
@@ -140,8 +140,8 @@ fn dictionary(args: &Args) -> Result<Dictionary, String> {
     if let Some(session) = &args.session {
         let version = &draft.name;
         if version.starts_with("FIX.4") {
-            let why = format!("{version} has a session layer of its own");
-            return Err(format!("--session is for FIX 5.0 and later: {why}"));
+            let why = format!("{version} has its own session layer");
+            return Err(format!("--session is accepted only for FIX 5.0 and later: {why}"));
         }
         draft = draft.with_session(DictionarySource::from(session).draft()?);
     }
@@ -159,7 +159,7 @@ fn extra_fields(fields: &[String]) -> Result<String, String> {
     for text in fields {
         let words: Vec<&str> = text.split_whitespace().collect();
         let [number, name, data_type, messages @ ..] = words.as_slice() else {
-            return Err(format!("--extra-field '{text}': give number, name, type and messages"));
+            return Err(format!("--extra-field '{text}': write number, name, type and messages"));
         };
         let [number, name, data_type] = [number, name, data_type].map(|word| quoted(word));
         defined.push_str(&format!(
@@ -170,7 +170,10 @@ fn extra_fields(fields: &[String]) -> Result<String, String> {
                 None => (message, "N"),
                 Some((message, required @ ("Y" | "N"))) => (message, required),
                 Some(_) => {
-                    return Err(format!("--extra-field '{text}': '{message}' ends in :Y or :N"));
+                    return Err(format!(
+                        "--extra-field '{text}': the suffix of '{message}' must be \
+                                        :Y or :N"
+                    ));
                 }
             };
             let message = quoted(message);
@@ -207,8 +210,8 @@ fn refuse_to_overwrite(output: &Path, program: &[(String, String)]) -> Result<()
     let mut paths = program.iter().map(|(name, _)| output.join(name));
     match paths.find(|path| path.exists()) {
         Some(path) => Err(format!(
-            "{} is there already; take another --output, or write the messages alone anew: without \
-             --skeleton, --output {}",
+            "{} already exists; name another --output, or write only the messages again: without \
+             --skeleton, with --output {}",
             path.display(),
             output.join("src").display()
         )),

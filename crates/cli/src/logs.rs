@@ -216,7 +216,7 @@ fn order(args: &Args) -> Result<ExitCode, Failure> {
     }
     let done = order.read(sources.all, args.delimiter.map(Into::into));
     if let Some(excess) = order.excess() {
-        let remedy = "narrow it with --session, --from and --to";
+        let remedy = "narrow the search with --session, --from and --to";
         return Err(Failure::Read(format!("--order: {excess}; {remedy}")));
     }
     done?;
@@ -253,7 +253,8 @@ fn latency(args: &Args) -> Result<ExitCode, Failure> {
     let csv = match &args.forms.csv[..] {
         [] => None,
         _ if args.limit.is_some() => {
-            let text = "--limit: --latency --csv writes all requests; leave it out";
+            let text = "--limit has no effect, because --latency --csv writes all requests; \
+                        remove --limit";
             return Err(Failure::Read(text.to_owned()));
         }
         words => Some(columns(words, Rows::Requests, &mut known)?),

@@ -1,6 +1,11 @@
 //! `transfix`: one program to try, run and test FIX sessions. Each verb has its own file.
 #![forbid(unsafe_code)]
-#![allow(clippy::print_stdout, clippy::print_stderr, reason = "a command line speaks to its user")]
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program prints its \
+    output"
+)]
 
 mod admin;
 mod administered;
@@ -135,7 +140,7 @@ fn main() -> ExitCode {
     };
     let code = match opened {
         Ok(()) if cli.events.is_some() && matches!(cli.verb, Verb::Bench(_)) => {
-            eprintln!("transfix bench: --events has no effect here; leave it out");
+            eprintln!("transfix bench: --events has no effect here; remove --events");
             ExitCode::from(2)
         }
         Ok(()) => run(cli.verb, cli.verbose),

@@ -123,7 +123,7 @@ fn write(args: &Args, migration: &Migration) -> Result<(), String> {
     check_apart(&args.file, &files)?;
     let there = files.iter().find(|(path, _)| path.exists() && !args.force);
     if let Some((path, _)) = there {
-        return Err(format!("{}: is there already; --force writes over it", path.display()));
+        return Err(format!("{} already exists; add --force to overwrite it", path.display()));
     }
     for (path, text) in &files {
         // A missing file is created; a file that appeared meanwhile is not overwritten.
@@ -152,7 +152,7 @@ fn check_apart(from: &Path, files: &[(PathBuf, String)]) -> Result<(), String> {
         let path = whole(path);
         if known.contains(&path) {
             let path = path.display();
-            let why = "is the file that is read, or named for two that are written";
+            let why = "the file is already the input or another output";
             return Err(format!("{path}: {why}; name another one"));
         }
         known.push(path);
@@ -167,7 +167,7 @@ fn stores(args: &Args, migration: &Migration) -> ExitCode {
         let (dir, session) = (found.dir.display(), &found.session);
         if !found.dir.join(format!("{session}.body")).exists() {
             if args.import_stores {
-                let _ = writeln!(io::stderr(), "transfix: {dir}: no files of {session}");
+                let _ = writeln!(io::stderr(), "transfix: {dir} has no store files of {session}");
             }
             continue;
         }
@@ -179,7 +179,7 @@ fn stores(args: &Args, migration: &Migration) -> ExitCode {
         let to = found.to.display();
         let _ = writeln!(
             io::stderr(),
-            "transfix: {dir} has the store of {session}; --import-stores makes {to} from it"
+            "transfix: {dir} has the store of {session}; add --import-stores to import it into {to}"
         );
     }
     code

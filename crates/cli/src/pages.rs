@@ -57,7 +57,7 @@ const fn built() -> &'static str {
     match (cfg!(debug_assertions), option_env!("TRANSFIX_PROFILED")) {
         (true, _) => "with debug assertions",
         (false, None) => "optimized",
-        (false, Some(_)) => "optimized with a profile of its own work",
+        (false, Some(_)) => "optimized with a profile from its own runs",
     }
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn run(_: &Args) -> ExitCode {
             ExitCode::SUCCESS
         }
         Err(error) => {
-            eprintln!("error: no hash could be made: {error}");
+            eprintln!("error: the password could not be hashed: {error}");
             ExitCode::FAILURE
         }
     }
@@ -46,7 +46,7 @@ pub(crate) fn read() -> Result<String, String> {
         let ask = |prompt| rpassword::prompt_password(prompt).map_err(|e| e.to_string());
         password = ask("Password: ")?;
         if password != ask("Once more: ")? {
-            return Err("these are two different passwords".to_owned());
+            return Err("the two passwords differ; run the command again".to_owned());
         }
     } else {
         let read = io::stdin().lock().read_line(&mut password);
@@ -56,6 +56,6 @@ pub(crate) fn read() -> Result<String, String> {
     }
     match password.chars().any(char::is_control) || password.is_empty() {
         false => Ok(password),
-        true => Err("a password is not empty and has no control characters".to_owned()),
+        true => Err("the password must not be empty or have control characters".to_owned()),
     }
 }

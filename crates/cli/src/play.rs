@@ -68,7 +68,7 @@ fn play(args: &Args, script: &Path) -> Result<u8, String> {
         .arg(&args.messages)
         .stdin(Stdio::null())
         .output()
-        .map_err(|error| format!("the test client does not start: {error}"))?;
+        .map_err(|error| format!("the test client could not be started: {error}"))?;
     let code = client.status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1);
     let shown = script.display();
     say(&if code == 0 { format!("ok      {shown}") } else { format!("FAILED  {shown}") });

@@ -117,7 +117,7 @@ struct Condition {
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     let time = Timestamp::parse(text.as_bytes());
-    time.ok_or_else(|| "write a time in UTC as 20261121-09:28:25".to_owned())
+    time.ok_or_else(|| "write a time in UTC, such as 20261121-09:28:25".to_owned())
 }
 
 fn condition(text: &str) -> Result<Condition, String> {

@@ -126,12 +126,12 @@ fn reload(
     for (id, error) in &done.failed {
         said += &format!("\n{id} has failed: {error}");
         if gateway.routes().name(id) {
-            said += "; routes name it: their messages are not available until it is there";
+            said += "; routes use this session: messages cannot be passed to it until it runs";
         }
     }
     if routes_changed {
-        say("reload: the routes are new");
-        said += "\nthe routes are new";
+        say("reload: the routes were changed");
+        said += "\nthe routes were changed";
     }
     Ok((done.settings, said))
 }

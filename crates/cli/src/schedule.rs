@@ -90,12 +90,15 @@ fn describe(args: &Args, session: &SessionSettings, from: Timestamp) -> Result<S
     };
     let schedule = Schedule::new(settings).map_err(|error| format!("{id}: {error}"))?;
     let numbers = match schedule.numbers() {
-        NumbersAtOpening::Restart => "numbers start again at 1 with each window",
+        NumbersAtOpening::Restart => "numbers restart at 1 with each window",
         NumbersAtOpening::Keep => "numbers go on",
     };
     let outside = match schedule.outside() {
         Outside::Disconnect => "disconnected outside",
-        Outside::Reject(_) => "connected outside too, application messages are rejected there",
+        Outside::Reject(_) => {
+            "stays connected outside the windows, but then rejects application \
+                               messages"
+        }
     };
     let now = schedule.at(from).map_or("closed", |_| "open");
     let mut text = format!("{id}: {now}; {}; {numbers}; {outside}\n", schedule.zone());

@@ -85,7 +85,7 @@ impl Watch for Printer {
     }
 
     fn not_recovered(&mut self, id: &SessionId, why: &str) {
-        say(&format!("{id}: no orders are taken until its book is recovered at a logon: {why}"));
+        say(&format!("{id}: orders are refused until the book is recovered at a logon: {why}"));
     }
 
     fn logged_on(&mut self, id: &SessionId, peer: Option<SocketAddr>) {
@@ -126,7 +126,7 @@ fn serve(args: &Args, settings: Settings) -> Result<bool, NotStarted> {
     // The engine requests the applications in the order of the file.
     let engine = Engine::start(&settings, |_| match venues.pop() {
         Some(venue) => venue,
-        None => unreachable!("there is a venue for each session"),
+        None => unreachable!("each session has a venue"),
     })?;
     let mut added = settings.sessions.len();
     let application = |session: &SessionSettings| {
@@ -209,11 +209,11 @@ fn reloaded(
         let (new, mut done) = go_over(engine, settings)?;
         *settings = new;
         if events::reload(settings.events.as_ref()) {
-            done += "\n[events]: levels are those of the settings again";
+            done += "\n[events]: the levels of the settings are in force again";
         }
         if let (Some(console), Some(fresh)) = (console, certificate) {
             console.show(fresh);
-            done += "\n[admin]: the certificate is another now";
+            done += "\n[admin]: a new certificate is in use";
         }
         Ok(done)
     });
@@ -231,7 +231,7 @@ pub(crate) const LOGOUT_TIME: Duration = Duration::from_secs(10);
 /// Reports the program's state to systemd, if systemd started the program.
 fn supervisor(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "systemd is not told how far the program is");
+        tracing::warn!(%error, "the program could not report its state to systemd");
     }
 }
 
@@ -272,7 +272,7 @@ impl RequestQueue {
                 let is_reload = signal == SIGHUP && !is_closed;
                 let wish = if is_reload { OutsideRequest::Reload } else { OutsideRequest::Stop };
                 if !is_reload && busy.load(Ordering::Acquire) {
-                    say("stopping as soon as what goes on is done");
+                    say("the program stops when the current request is finished");
                 }
                 if of_signals.send(wish).is_err() {
                     break;
@@ -379,8 +379,11 @@ pub(crate) fn tell(done: &Reloaded) {
         let goes_on = done.settings.sessions.iter().any(|session| session.id() == *id);
         let was_there = done.changes.changed.iter().any(|(changed, _)| changed == id);
         match (goes_on, was_there) {
-            (true, _) => format!("{id}: goes on as before: {error}"),
-            (false, true) => format!("{id}: gone, also with its settings of before: {error}"),
+            (true, _) => format!("{id}: continues with its old settings: {error}"),
+            (false, true) => format!(
+                "{id}: stopped, because its new and its old settings both \
+                                      failed: {error}"
+            ),
             (false, false) => format!("{id}: not added: {error}"),
         }
     });

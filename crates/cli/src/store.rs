@@ -102,9 +102,7 @@ fn existing(path: &Path) -> Result<&Path, String> {
     }
     if !holds_store(path) {
         let path = path.display();
-        return Err(format!(
-            "{path}: no .seg file here; `transfix store list {path}` finds stores"
-        ));
+        return Err(format!("{path} has no .seg file; `transfix store list {path}` finds stores"));
     }
     Ok(path)
 }
@@ -116,10 +114,10 @@ fn gone(dir: &Path) -> Option<String> {
     (is_noted && !holds_store(dir)).then(|| {
         let dir = dir.display();
         format!(
-            "{dir}: the segments of this store are gone, only its lock file is left, and so there \
-             is nothing to repair; put the files back from a backup or from the \
-             `retention.archive_dir`; if there are none, move the directory away: the session \
-             begins at 1 then, and the counterparty has to reset its numbers too"
+            "{dir}: only the lock file of this store is left, and its segments are missing, so \
+             nothing can be repaired; restore the files from a backup or from the \
+             `retention.archive_dir`; without these, move the directory away: the session then \
+             begins at 1, and the counterparty must reset its numbers too"
         )
     })
 }

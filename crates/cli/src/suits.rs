@@ -56,18 +56,24 @@ fn not_served(settings: &Settings) -> Option<String> {
     let mut sessions = settings.sessions.iter();
     sessions.find_map(|session| match session.role {
         Role::Acceptor if session.target_comp_id == "*" => Some(format!(
-            "{} is a template for counterparties that no settings name, and the venue lets in none",
+            "{} is a template for any counterparty, but the venue accepts only counterparties \
+             named in the settings",
             session.id()
         )),
         Role::Acceptor => None,
-        _ => Some(format!("{} is an initiator, and the venue has acceptors", session.id())),
+        _ => Some(format!("{} is an initiator, but the venue runs only acceptors", session.id())),
     })
 }
 
 fn not_connected(settings: &Settings) -> Option<String> {
     match &settings.sessions[..] {
         [session] if session.role == Role::Initiator => None,
-        [session] => Some(format!("{} is an acceptor, and a client is an initiator", session.id())),
-        sessions => Some(format!("{} sessions, and a client has one", sessions.len())),
+        [session] => {
+            Some(format!("{} is an acceptor, but the test client needs an initiator", session.id()))
+        }
+        sessions => Some(format!(
+            "the file has {} sessions, but the test client needs exactly one",
+            sessions.len()
+        )),
     }
 }

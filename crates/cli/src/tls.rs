@@ -74,12 +74,14 @@ struct Check {
 /// Checks the syntax of `host:port`; the name is resolved later.
 fn address(text: &str) -> Result<String, String> {
     let Some((host, port)) = text.rsplit_once(':') else {
-        return Err(format!("it has no port; write host:port, such as {text}:4001"));
+        return Err(format!("the address has no port; write host:port, such as {text}:4001"));
     };
     match port.parse::<u16>() {
         Ok(1..) if !host.is_empty() => Ok(text.to_owned()),
-        Ok(1..) => Err(format!("it has no host; write host:port, such as localhost:{port}")),
-        _ => Err(format!("a port is 1 to 65535, not `{port}`")),
+        Ok(1..) => {
+            Err(format!("the address has no host; write host:port, such as localhost:{port}"))
+        }
+        _ => Err(format!("the port must be 1 to 65535, not `{port}`")),
     }
 }
 
@@ -125,7 +127,7 @@ fn text(address: &str, seen: &Inspection) -> String {
         describe(&mut text, n + 1, certificate);
     }
     if seen.fault.is_none() && !seen.protocol.is_empty() {
-        text.push_str("A session would be encrypted.\n");
+        text.push_str("The connection of a session would be encrypted.\n");
     }
     text
 }

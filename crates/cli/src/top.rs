@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Args) -> ExitCode {
         Err(error) => return error.exit(),
     };
     if !stdout().is_terminal() {
-        return failed("top needs a terminal; `transfix admin sessions` writes to a pipe");
+        return failed("top needs a terminal; for a pipe or a file, use `transfix admin sessions`");
     }
     let chosen = SelectedSession::default();
     let shown = looks(args, Arc::clone(&chosen))
@@ -334,7 +334,7 @@ impl Screen {
             (None, true) => format!("/{}_", Foreign(&self.filter)),
             (None, false) => match chosen.filter(|end| !end.is_empty()) {
                 Some(end) => end,
-                None => "q end  / filter  p problems  s sort  up, down choose".to_owned(),
+                None => "q quit  / filter  p problems  s sort  up, down select".to_owned(),
             },
         };
         frame.render_widget(Line::from(title), head);
@@ -361,7 +361,7 @@ impl SessionRow {
         let number = |name: &str| one[name].as_u64().unwrap_or_default() as f64;
         let silent = one["silent_ms"].as_f64().map(|ms| ms / 1_000.0);
         let problem = match one["enabled"] == false {
-            true => "logged out by hand".to_owned(),
+            true => "logged out manually".to_owned(),
             false => text(&one["problem"]),
         };
         let keys = [

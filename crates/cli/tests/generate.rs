@@ -243,7 +243,7 @@ fn what_is_wrong_is_said() {
     fs::write(dir.join("o.xml"), "<fix>\n<fields><field name='Prise' type='INT'/></fields></fix>")
         .unwrap();
     let cases: [(&[&str], &str); 11] = [
-        (&["FIX44", "--session", "FIXT11"], "FIX.4.4 has a session layer of its own"),
+        (&["FIX44", "--session", "FIXT11"], "FIX.4.4 has its own session layer"),
         (&["FIX45"], "did you mean 'FIX4"),
         (&["no.xml"], "no.xml: "),
         (&["FIX44", "--messages", "NewOrderSinle"], "did you mean 'NewOrderSingle'?"),
@@ -258,7 +258,7 @@ fn what_is_wrong_is_said() {
             "--extra-field:3: field 'Price': its name is that of Price(44); take another",
         ),
         (&["FIX44", "--extra-field", "9001 A"], "give number, name, type and messages"),
-        (&["FIX44", "--extra-field", "9001 A INT News:X"], "'News:X' ends in :Y or :N"),
+        (&["FIX44", "--extra-field", "9001 A INT News:X"], "'News:X' must be :Y or :N"),
         (&["FIX44", "--extra-field", "9001 A INT Nws"], "--extra-field:6: message 'Nws': is not"),
     ];
     for (args, expected) in cases {

@@ -364,7 +364,7 @@ fn what_others_have_put_there_is_told_and_a_renamed_session_takes_its_store_alon
     let args = ["repair", &store, "--to", new.to_str().unwrap(), "--session", "FIX.4.4-A-B"];
     assert!(expect(0, &args).out.contains("next_out 61"));
     assert!(expect(0, &["show", new.to_str().unwrap()]).out.contains("FIX.4.4-A-B"));
-    let misnamed = "new belongs to the session FIX.4.4-A-B, and its directory is named otherwise";
+    let misnamed = "new belongs to the session FIX.4.4-A-B, but the directory has another name";
     assert!(expect(0, &["verify", new.to_str().unwrap()]).out.contains(misnamed));
     assert!(run(&["list", dir.path().to_str().unwrap()]).out.contains(misnamed));
     let named = dir.path().join("FIX.4.4-A-B");
@@ -554,8 +554,8 @@ fn what_does_not_fit_together_must_be_decided() {
         ("quickfix-cpp", "seqnums", |b| b.truncate(42), "does not consist of two numbers"),
         ("quickfixn", "seqnums", |b| b.truncate(42), "does not consist of two numbers"),
         ("quickfixgo", "targetseqnums", |b| b.truncate(18), "is not a number"),
-        ("quickfix-cpp", "header", |b| b.truncate(12), "entry 2 is not whole"),
-        ("quickfix-cpp", "header", |b| b.truncate(7), "does not know 201 bytes"),
+        ("quickfix-cpp", "header", |b| b.truncate(12), "entry 2 is incomplete"),
+        ("quickfix-cpp", "header", |b| b.truncate(7), "are missing from 201 bytes"),
         (
             "quickfix-cpp",
             "body",
@@ -616,13 +616,13 @@ fn a_log_that_disagrees_must_be_decided() {
     write(16, 5);
     let run = import("more");
     assert!(
-        run.code == 1 && run.err.contains("next_out is 4 in the store, 6 by the log"),
+        run.code == 1 && run.err.contains("next_out is 4 in the store, but 6 in the log"),
         "{run:?}"
     );
     write(18, 3);
     let run = import("in");
     assert!(
-        run.code == 1 && run.err.contains("next_in is 17 in the store, 19 by the log"),
+        run.code == 1 && run.err.contains("next_in is 17 in the store, but 19 in the log"),
         "{run:?}"
     );
     fs::write(&log, "nothing\n").unwrap();

@@ -177,7 +177,7 @@ mod tests {
     fn what_is_dangerous_is_said_with_its_remedy() {
         let dir = TempDir::new();
         let all = [
-            ("durability = 'memory'", "durability: nothing is stored in files"),
+            ("durability = 'memory'", "durability: messages are not stored in files"),
             ("address = '0.0.0.0:9880'", "address: messages and passwords go over the network"),
             ("address = '[::]:9880'", "logon: anybody who knows the CompIDs can log on"),
             (
@@ -284,7 +284,7 @@ mod tests {
     #[test]
     fn a_certificate_that_is_asked_for_and_not_named_is_spoken_of() {
         let dir = TempDir::new();
-        let expected = "tls: every certificate of `tls.ca` opens this session";
+        let expected = "tls: every certificate of `tls.ca` is accepted for this session";
         let password = "\nlogon.expected_password = 'x'";
         for (peer, more, is_said) in
             [("", "", true), (", peer = ['fund.example']", "", false), ("", password, false)]

@@ -474,7 +474,7 @@ fn the_journal_says_what_befell_the_session() {
     venue.engine.stop(Duration::from_secs(20));
     let by_hand = format!("numbers set while the engine runs: next_out {next_out}");
     let logged_out = "disconnected: logged out";
-    let reset = "reset: asked for while logged on";
+    let reset = "reset: requested while logged on";
     assert_eq!(notes(&theirs), ["logged on", reset, &by_hand, logged_out]);
     let reset = "reset: the counterparty sent ResetSeqNumFlag(141)=Y";
     assert_eq!(notes(&ours), ["logged on", reset, logged_out]);

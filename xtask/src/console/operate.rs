@@ -41,7 +41,7 @@ pub(super) fn log_in(stage: &Stage<'_>) -> Checked {
     browser.write("input[name=name]", "operator")?;
     browser.write("input[name=password]", "a guess")?;
     browser.press("Log in")?;
-    browser.text("the name or the password is wrong")?;
+    browser.text("the user name or the password is wrong")?;
     enter(stage, "operator", &stage.desk.url)?;
     browser.until("document.querySelector('.live').textContent === '● live'")?;
     browser.press("Log out")?;

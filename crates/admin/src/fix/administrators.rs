@@ -60,7 +60,7 @@ impl Administrators {
         let is_user = user.is_some();
         let Some(user) = user.filter(|user| is_right && user.may_come_from(from)) else {
             self.throttle.failed(from, name, is_user);
-            return Err("the name or the password is wrong".to_owned());
+            return Err("the user name or the password is wrong".to_owned());
         };
         let at = peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
         let noted = self.admin.note(&Actor::new(&*user.name, at), "log in", Ok(""));

@@ -41,7 +41,8 @@ impl Administrator {
         session: &SessionRef<'_>,
     ) -> (Option<i64>, Result<CommandResult, Refused>) {
         if received.msg_type() != message::TYPE.as_bytes() {
-            let why = "write a command as XmlData(213) of an XMLnonFIX(n)";
+            let why = "the message has no command; send an XMLnonFIX(n) with the command as \
+                       XmlData(213)";
             return (None, Err(Refused::rejected(why)));
         }
         let Some(xml) = received.raw(tag::XML_DATA).filter(|xml| !xml.is_empty()) else {
@@ -57,7 +58,7 @@ impl Administrator {
 
     /// Returns the user of the session and the user's role.
     fn actor(&self) -> Result<(Actor, Role), Refused> {
-        let out = || Refused::rejected("you are no user any more");
+        let out = || Refused::rejected("your user was removed or may no longer log on");
         let known = self.known.as_ref().ok_or_else(out)?;
         let role = self.administrators.role(known, self.peer).ok_or_else(out)?;
         let from = self.peer.map_or_else(|| "fix".to_owned(), |peer| format!("fix {peer}"));
@@ -80,7 +81,7 @@ pub(super) fn carry_out(
     let request_id = match element.attribute("RequestID").map(str::parse) {
         None => None,
         Some(Ok(id)) => Some(id),
-        Some(Err(_)) => return (None, Err(Refused::invalid("RequestID is a whole number"))),
+        Some(Err(_)) => return (None, Err(Refused::invalid("RequestID must be a whole number"))),
     };
     let (actor, role) = match asks {
         Ok(known) => known,
@@ -91,7 +92,7 @@ pub(super) fn carry_out(
         true => Ok(()),
         false => {
             let who = &actor.who;
-            let why = format!("{who} may not do that: {name} needs the role {needed}");
+            let why = format!("{who} may not do this: {name} needs the role {needed}");
             administrators.refusals.note(&actor, name, &why);
             Err(Refused::rejected(why))
         }
@@ -157,22 +158,24 @@ impl Application for Administrator {
         let _asking = administrators.attendance.asks(session.id());
         let answered = catch_unwind(AssertUnwindSafe(|| self.answer(received, session)));
         let (request_id, outcome) = answered.unwrap_or_else(|_| {
-            let why = "the command has panicked; the log says more";
+            let why = "the command failed because of a panic; the log has the details";
             (None, Err(Refused::new(ResultCode::InternalError, why)))
         });
         let mut xml = response(request_id, &outcome);
         if xml.len() > ANSWER_MAX {
-            let why = format!("the answer has {} bytes, and {ANSWER_MAX} at most", xml.len());
+            let why =
+                format!("the answer has {} bytes, more than the limit of {ANSWER_MAX}", xml.len());
             xml = response(request_id, &Err(Refused::rejected(why)));
         }
         let id = monitoring_id(received).unwrap_or_default();
         let fill = |body: &mut transfix::Body<'_>| message::write(body, &xml, id);
         if let Err(error) = session.send(message::TYPE, fill) {
-            tracing::warn!(session = %session.id(), %error, "an administrator is not answered");
+            tracing::warn!(session = %session.id(), %error, "the answer to a command of an \
+                administrator could not be sent");
         }
         if self.known.is_none() || self.actor().is_err() {
             // A session without a valid user receives only the Logout(5).
-            session.logout("you are no user any more");
+            session.logout("your user was removed or may no longer log on");
         }
         Ok(())
     }

@@ -38,70 +38,70 @@ const COMMANDS: &[Command] = &[
     command(
         "SessionsList",
         Viewer,
-        "lists the sessions, and tells what becomes of them",
+        "lists the sessions, and can report their changes",
         (false, &["SubscriptionRequestType"]),
         monitoring::list,
     ),
     command(
         "SessionsSnapshot",
         Viewer,
-        "shows all sessions, as much of each as is wanted",
+        "shows all sessions in the requested detail",
         (false, &["View*", "SessionView"]),
         monitoring::snapshot,
     ),
     command(
         "SessionStatus",
         Viewer,
-        "shows where a session stands",
+        "shows the state of a session",
         (true, &[]),
         monitoring::status,
     ),
     command(
         "SessionParams",
         Viewer,
-        "shows how a session was made",
+        "shows the settings of a session",
         (true, &[]),
         monitoring::params,
     ),
     command(
         "SessionStat",
         Viewer,
-        "shows what a session has counted",
+        "shows the counters of a session",
         (true, &[]),
         monitoring::figures,
     ),
     command(
         "GeneralSessionsStat",
         Viewer,
-        "shows how many sessions stand where",
+        "counts the sessions in each state",
         (false, &[]),
         monitoring::general,
     ),
     command(
         "ReceivedStat",
         Viewer,
-        "counts messages received, of all sessions or of one",
+        "counts the messages received by all sessions or by one session",
         (true, &[]),
         monitoring::received,
     ),
     command(
         "SentStat",
         Viewer,
-        "counts messages sent, of all sessions or of one",
+        "counts the messages sent by all sessions or by one session",
         (true, &[]),
         monitoring::sent,
     ),
     command(
         "ProceedStat",
         Viewer,
-        "counts messages received and sent, of all sessions or of one",
+        "counts the messages received and sent by all sessions or by one session",
         (true, &[]),
         monitoring::proceed,
     ),
     command(
         "GetFIXProtocolsList",
         Viewer,
-        "lists the versions of FIX that there are",
+        "lists the supported versions of FIX",
         (false, &[]),
         protocols,
     ),
@@ -117,14 +117,14 @@ const COMMANDS: &[Command] = &[
     command(
         "StartSession",
         Operator,
-        "lets a session be connected that was stopped",
+        "allows a stopped session to connect again",
         (true, &[]),
         operating::start,
     ),
     command(
         "StopSession",
         Operator,
-        "ends a session until StartSession",
+        "ends a session until the command StartSession",
         (true, &["SendLogout", "LogoutReason"]),
         operating::stop,
     ),
@@ -145,14 +145,14 @@ const COMMANDS: &[Command] = &[
     command(
         "ChangeSeqNum",
         Administrator,
-        "sets the next numbers without a word",
+        "sets the next sequence numbers without a message to the counterparty",
         (true, &["InSeqNum", "OutSeqNum"]),
         operating::change_numbers,
     ),
     command(
         "ResetSeqNum",
         Administrator,
-        "lets both numbers begin again at 1",
+        "resets both sequence numbers to 1",
         (true, &[]),
         operating::reset_numbers,
     ),
@@ -166,7 +166,7 @@ const COMMANDS: &[Command] = &[
     command(
         "CreateInitiator",
         Administrator,
-        "makes a session that connects",
+        "creates a session that connects to the counterparty",
         (
             true,
             &[
@@ -183,35 +183,35 @@ const COMMANDS: &[Command] = &[
     command(
         "CreateAcceptor",
         Administrator,
-        "makes a session that is connected to",
+        "creates a session that accepts the connection of the counterparty",
         (true, &["ExtraSessionParams", "ConfiguredSessionParams", "StartRightNow"]),
         creating::acceptor,
     ),
     command(
         "Delete",
         Administrator,
-        "logs a session out and forgets it",
+        "logs a session out and removes it",
         (true, &["SendLogout", "LogoutReason"]),
         creating::delete,
     ),
     command(
         "DeleteAll",
         Administrator,
-        "logs all sessions out and forgets them",
+        "logs all sessions out and removes them",
         (false, &["SendLogout", "LogoutReason", "Exclude"]),
         creating::delete_all,
     ),
     command(
         "ReloadConfig",
         Administrator,
-        "makes the program read its settings again",
+        "makes the program read its settings files again",
         (false, &[]),
         operating::reload,
     ),
     command(
         "StopServer",
         Administrator,
-        "makes the program log out everywhere and end",
+        "logs all sessions out and ends the program",
         (false, &[]),
         operating::stop_server,
     ),
@@ -255,8 +255,11 @@ pub(super) fn role_of(administrators: &Administrators, name: &str) -> Result<Rol
     let role = administrators.own.role(name).or_else(|| built_in().map(|command| command.role));
     role.ok_or_else(|| {
         let why = match ABSENT.contains(&name) {
-            true => format!("{name} is not implemented; Help lists the commands that are"),
-            false => format!("there is no command {name}; Help lists all"),
+            true => format!(
+                "{name} is not implemented; the command Help lists the available \
+                             commands"
+            ),
+            false => format!("there is no command {name}; the command Help lists all commands"),
         };
         Refused::new(ResultCode::NotImplemented, why)
     })
@@ -275,7 +278,7 @@ pub(super) fn run(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> {
     };
     given.element.only(&names)?;
     if given.element.flag("ToAgent")? == Some(true) {
-        let why = "there is no agent; leave ToAgent out";
+        let why = "there are no agents; remove ToAgent";
         return Err(Refused::new(ResultCode::NotImplemented, why));
     }
     (command.run)(given)

@@ -32,7 +32,12 @@ pub(super) fn acceptor(given: &ParsedCommand<'_>) -> Result<CommandResult, Refus
     let address = match (like, given.admin().listening().first()) {
         (Some(like), _) => like.settings().address.clone(),
         (None, Some(bound)) => bound.to_string(),
-        (None, None) => return Err(Refused::rejected("the engine listens nowhere")),
+        (None, None) => {
+            return Err(Refused::rejected(
+                "the engine has no listening address for \
+            acceptors",
+            ));
+        }
     };
     let session = made(given, Role::Acceptor, &address)?;
     create(given, session)
@@ -43,7 +48,7 @@ fn destination(element: Element<'_>) -> Result<String, Refused> {
     let host = element.required("RemoteHost")?;
     let port = element.required("RemotePort")?;
     let number = port.parse::<u16>().ok().filter(|port| *port > 0);
-    let wrong = || Refused::invalid(format!("RemotePort is 1 to 65535, not `{port}`"));
+    let wrong = || Refused::invalid(format!("RemotePort must be 1 to 65535, not `{port}`"));
     let number = number.ok_or_else(wrong)?;
     let is_v6 = host.contains(':') && !host.starts_with('[');
     Ok(if is_v6 { format!("[{host}]:{number}") } else { format!("{host}:{number}") })
@@ -55,17 +60,20 @@ fn made(given: &ParsedCommand<'_>, role: Role, address: &str) -> Result<SessionS
     let (ours, theirs) = (element.required("SenderCompID")?, element.required("TargetCompID")?);
     let (begin_string, appl_ver_id) = version(element.required("Version")?)?;
     if theirs == "*" {
-        return Err(Refused::invalid("TargetCompID is a name; templates stand in the settings"));
+        return Err(Refused::invalid(
+            "TargetCompID must be a name, not `*`; templates are accepted \
+                                     only in the settings file",
+        ));
     }
     if element.flag("StartRightNow")? == Some(false) {
-        let why = "a session starts when it is made; leave StartRightNow out";
+        let why = "a created session always starts immediately; remove StartRightNow";
         return Err(Refused::new(ResultCode::NotImplemented, why));
     }
     let id = SessionId::new(begin_string, ours, theirs);
     let mut session = SessionSettings::new(role, &id, address);
     let qualifier = element.text("SessionQualifier").unwrap_or_default();
     if role == Role::Acceptor && !qualifier.is_empty() {
-        return Err(Refused::invalid("an acceptor has no SessionQualifier"));
+        return Err(Refused::invalid("an acceptor has no SessionQualifier; remove it"));
     }
     qualifier.clone_into(&mut session.qualifier);
     if begin_string == BeginString::Fixt11 {
@@ -148,7 +156,7 @@ fn parameter(
         // `create` sets the sequence numbers after the session is added.
         "InSeqNum" | "OutSeqNum" => {}
         _ if PASSED_OVER.contains(&name) => {}
-        _ => return Err(Refused::invalid(format!("{name} is no parameter that is taken"))),
+        _ => return Err(Refused::invalid(format!("the parameter {name} is unknown; remove it"))),
     }
     Ok(())
 }
@@ -168,7 +176,10 @@ fn create(given: &ParsedCommand<'_>, session: SessionSettings) -> Result<Command
     let said = completed(given).description;
     Ok(CommandResult::words(match passed_over.is_empty() {
         true => format!("{said}: {added}"),
-        false => format!("{said}; nothing here is like {}: {added}", passed_over.join(", ")),
+        false => format!(
+            "{said}; parameters without an equivalent were ignored: {}; {added}",
+            passed_over.join(", ")
+        ),
     }))
 }
 
@@ -199,7 +210,7 @@ pub(super) fn delete_all(given: &ParsedCommand<'_>) -> Result<CommandResult, Ref
         None | Some("CURRENT_ADMIN_SESSION" | "ALL_ADMIN_SESSIONS") => {}
         Some(other) => {
             return Err(Refused::invalid(format!(
-                "Exclude is CURRENT_ADMIN_SESSION or ALL_ADMIN_SESSIONS, not `{other}`"
+                "Exclude must be CURRENT_ADMIN_SESSION or ALL_ADMIN_SESSIONS, not `{other}`"
             )));
         }
     }

@@ -148,10 +148,11 @@ impl LoggedOnUsers {
             let idle = idle.map_or_else(Vec::new, |idle| who_is_idle(&state, idle));
             drop(state);
             for handle in idle {
-                tracing::info!(session = %handle.id(), "an idle administrator is logged out");
+                tracing::info!(session = %handle.id(), "the administration logs an idle \
+                    administrator out");
                 // The action fails if the administrator has disconnected meanwhile.
                 let _ = handle.operate(&Action::LogOut {
-                    text: "idle for too long; log on again".to_owned(),
+                    text: "no command arrived for too long; log on again".to_owned(),
                 });
             }
             if has_subscription {

@@ -16,7 +16,7 @@ const ID_MAX: usize = 256;
 pub(super) fn monitoring_id<'m>(message: &Message<'m>) -> Result<Option<&'m str>, String> {
     let Some(id) = message.raw(MONITORING_REQUEST_ID) else { return Ok(None) };
     let id = std::str::from_utf8(id).ok().filter(|id| id.len() <= ID_MAX);
-    id.map(Some).ok_or_else(|| format!("tag 9207 is a text of {ID_MAX} bytes at most"))
+    id.map(Some).ok_or_else(|| format!("tag 9207 must be UTF-8 text of at most {ID_MAX} bytes"))
 }
 
 /// Writes an answer.

@@ -27,7 +27,7 @@ fn view(element: Element<'_>) -> Result<View, Refused> {
         "STATUS_PARAMS" => Ok(View::Params),
         "STATUS_PARAMS_STAT" => Ok(View::Stat),
         other => Err(Refused::invalid(format!(
-            "View is STATUS, STATUS_PARAMS or STATUS_PARAMS_STAT, not `{other}`"
+            "View must be STATUS, STATUS_PARAMS or STATUS_PARAMS_STAT, not `{other}`"
         ))),
     }
 }
@@ -52,15 +52,15 @@ pub(super) fn list(given: &ParsedCommand<'_>) -> Result<CommandResult, Refused> 
         }
         "2" => match given.attendance().unsubscribe(given.session) {
             true => Ok(CommandResult::words("SessionsList completed")),
-            false => Err(Refused::rejected("there is no subscription")),
+            false => Err(Refused::rejected("this connection has no subscription to end")),
         },
         "3" => {
             subscribe(Listed::of(given.admin()))?;
             Ok(CommandResult::words("SessionsList completed"))
         }
         other => Err(Refused::invalid(format!(
-            "SubscriptionRequestType is 0 (list), 1 (list and subscribe), 2 (unsubscribe) or 3 \
-             (subscribe), not `{other}`"
+            "SubscriptionRequestType must be 0 (list), 1 (list and subscribe), 2 (unsubscribe) or \
+             3 (subscribe), not `{other}`"
         ))),
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn change_numbers(given: &ParsedCommand<'_>) -> Result<CommandResult,
     let next_in = given.element.number("InSeqNum")?;
     let next_out = given.element.number("OutSeqNum")?;
     if next_in.is_none() && next_out.is_none() {
-        return Err(Refused::invalid("ChangeSeqNum needs InSeqNum or OutSeqNum"));
+        return Err(Refused::invalid("ChangeSeqNum needs the parameter InSeqNum or OutSeqNum"));
     }
     act(given, &Action::SetNumbers { next_in, next_out })
 }
@@ -101,9 +101,9 @@ fn message(text: &str) -> Result<(String, String), String> {
             let packed: String = text.split_whitespace().collect();
             let bytes = STANDARD.decode(packed);
             let bytes = bytes.map_err(|error| {
-                format!("Message is neither Base64 ({error}) nor TAG=VALUE|TAG=VALUE|")
+                format!("Message must be Base64 ({error}) or TAG=VALUE|TAG=VALUE|")
             })?;
-            String::from_utf8(bytes).map_err(|_| "Message is not UTF-8".to_owned())?
+            String::from_utf8(bytes).map_err(|_| "Message must be UTF-8".to_owned())?
         }
     };
     let (mut msg_type, mut fields) = (None, String::new());
@@ -117,7 +117,7 @@ fn message(text: &str) -> Result<(String, String), String> {
     }
     match msg_type.filter(|msg_type| !msg_type.is_empty()) {
         Some(msg_type) => Ok((msg_type, fields)),
-        None => Err("Message has no MsgType(35)".to_owned()),
+        None => Err("Message has no MsgType(35); add this field".to_owned()),
     }
 }
 

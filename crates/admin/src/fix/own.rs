@@ -111,11 +111,17 @@ impl OwnCommands {
             command = name,
             who = request.actor.who,
             from = request.actor.from,
-            "a command of the program is run"
+            "the administration runs a command that the program defines"
         );
         let failed = |why: &str| {
-            tracing::error!(command = name, why, "a command of the program has failed");
-            Refused::new(ResultCode::InternalError, format!("{name} has failed; the log says more"))
+            tracing::error!(command = name, why, "a command that the program defines has failed");
+            Refused::new(
+                ResultCode::InternalError,
+                format!(
+                    "{name} failed; the log has the \
+                details"
+                ),
+            )
         };
         let run = || own.command.run(request);
         let said = catch_unwind(AssertUnwindSafe(run)).map_err(|_| failed("it has panicked"))??;
@@ -124,7 +130,7 @@ impl OwnCommands {
             whole.len() <= "<all></all>".len() || roxmltree::Document::parse(&whole).is_ok();
         match is_xml {
             true => Ok(said),
-            false => Err(failed("what it says is no XML")),
+            false => Err(failed("the output of the command is not valid XML")),
         }
     }
 }

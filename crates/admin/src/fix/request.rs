@@ -34,7 +34,10 @@ impl<'x> Element<'x> {
             if !names.contains(&name) {
                 let (all, own) = (names.join(", "), self.name());
                 let all = if all.is_empty() { "none".to_owned() } else { all };
-                let why = format!("{own} has no parameter {name}; it has: {all}");
+                let why = format!(
+                    "{own} has no parameter {name}; the accepted parameters are: \
+                                   {all}"
+                );
                 return Err(Refused::invalid(why));
             }
             if name != "SessionView" && self.children().take(n).any(|other| other.name() == name) {
@@ -71,7 +74,12 @@ impl<'x> Element<'x> {
         let Some(text) = self.text(name) else { return Ok(None) };
         let digits = Some(text).filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()));
         let number = digits.and_then(|text| text.parse().ok()).filter(|number| *number > 0);
-        let wrong = || Refused::invalid(format!("{name} is a whole number above 0, not `{text}`"));
+        let wrong = || {
+            Refused::invalid(format!(
+                "{name} must be a whole number above 0, not \
+            `{text}`"
+            ))
+        };
         number.map(Some).ok_or_else(wrong)
     }
 
@@ -102,14 +110,17 @@ impl<'x> Element<'x> {
         let mut found: Vec<_> = admin.handles().into_iter().filter(fits).collect();
         let first = found.pop().ok_or_else(|| {
             let more = if qualifier.is_empty() { "" } else { " and this SessionQualifier" };
-            let why = format!("there is no session of {ours} with {theirs}{more}");
+            let why = format!(
+                "there is no session with SenderCompID {ours} and TargetCompID \
+                               {theirs}{more}"
+            );
             Refused::new(ResultCode::UnknownSession, why)
         })?;
         match found.is_empty() {
             true => Ok(first),
             false => Err(Refused::invalid(format!(
-                "there are {} sessions of {ours} with {theirs}; add Version, such as FIX44, if \
-                 that tells them apart",
+                "{} sessions have SenderCompID {ours} and TargetCompID {theirs}; add Version, \
+                 such as FIX44, if their versions differ",
                 found.len() + 1
             ))),
         }
@@ -139,7 +150,7 @@ pub(super) fn version(text: &str) -> Result<(BeginString, Option<u8>), Refused> 
         "FIX50SP2" | "FIXT11" => (BeginString::Fixt11, Some(9)),
         _ => {
             let all = VERSIONS.map(|(name, _)| name).join(", ");
-            return Err(Refused::invalid(format!("Version is one of {all}, not `{text}`")));
+            return Err(Refused::invalid(format!("Version must be one of {all}, not `{text}`")));
         }
     })
 }

@@ -19,16 +19,16 @@ const DEPTH_MAX: usize = 16;
 /// Returns the reason if the XML is invalid or exceeds a limit.
 pub(super) fn parse(text: &[u8]) -> Result<Document<'_>, String> {
     if text.len() > XML_MAX {
-        return Err(format!("the XML has {} bytes; write {XML_MAX} at most", text.len()));
+        return Err(format!("the XML has {} bytes; at most {XML_MAX} are accepted", text.len()));
     }
     let text = std::str::from_utf8(text).map_err(|_| "the XML is not UTF-8")?;
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let read = Document::parse_with_options(text, options);
-    let document = read.map_err(|error| format!("the XML cannot be read: {error}"))?;
+    let document = read.map_err(|error| format!("the XML is not valid: {error}"))?;
     let depth = |node: Node<'_, '_>| node.ancestors().count();
     match document.descendants().all(|node| depth(node) <= DEPTH_MAX) {
         true => Ok(document),
-        false => Err(format!("the XML is deeper than {DEPTH_MAX} elements")),
+        false => Err(format!("the XML is nested deeper than {DEPTH_MAX} elements")),
     }
 }
 

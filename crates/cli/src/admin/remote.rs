@@ -281,9 +281,11 @@ pub(super) fn run(verb: &Verb, over_fix: &FixTo) -> ExitCode {
         return ended(fix::run(verb, over_fix));
     }
     let text = match verb {
-        Verb::Xml(_) => {
-            Err(Failure::Usage("--fix HOST:PORT: where the administration over FIX is".to_owned()))
-        }
+        Verb::Xml(_) => Err(Failure::Usage(
+            "--fix HOST:PORT is missing; name the address of the \
+                                administration over FIX"
+                .to_owned(),
+        )),
         Verb::Sessions(args) => sessions(args),
         Verb::Session(args) => {
             let path = format!("/api/sessions/{}", encoded(&args.id));

@@ -40,7 +40,7 @@ pub(super) fn sessions(sessions: &[Value]) -> String {
             said => format!("{}: {}", text(&end["reason"]), Foreign(said)),
         };
         let problem = match one["enabled"] == false {
-            true => "logged out by hand".to_owned(),
+            true => "logged out manually".to_owned(),
             false => text(&one["problem"]),
         };
         table.add_row([
@@ -120,7 +120,7 @@ pub(super) fn messages(answer: &Value) -> String {
         }
     }
     if answer["whole"] == false {
-        all += "the search took too long: these are not all\n";
+        all += "the search took too long and was stopped: more messages may match\n";
     }
     all
 }

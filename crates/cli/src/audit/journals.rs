@@ -94,7 +94,7 @@ impl Direction {
         for (n, (sent, received)) in self.sent.iter().zip(&self.received).enumerate() {
             if sent != received {
                 return Err(format!(
-                    "message {n} differs: sent {} {}, received {} {}",
+                    "message {n} differs: sent as {} {}, received as {} {}",
                     sent.0,
                     mask.message(&sent.1).escape_ascii(),
                     received.0,
@@ -140,8 +140,10 @@ fn read(store: &Path) -> Result<(Messages, Messages), String> {
             Event::Inbound(stored) => (stored, &mut received),
             _ => continue,
         };
-        let message = Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify)
-            .map_err(|error| format!("message {} in the journal: {error}", stored.seq))?;
+        let message =
+            Message::parse(&stored.bytes, &mut index, CheckSumPolicy::Verify).map_err(|error| {
+                format!("message {} of the journal cannot be read: {error}", stored.seq)
+            })?;
         if message.msg_type().is_application() {
             list.push((stored.seq, body(&message)));
         }

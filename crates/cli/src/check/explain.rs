@@ -97,26 +97,31 @@ impl Explain<'_, '_> {
         }
         match finding.reject.reason {
             RejectReason::InvalidMsgType => {
-                format!("{} has no message of that type", self.pair.application.name())
+                format!("{} has no message of this type", self.pair.application.name())
             }
             RejectReason::RequiredTagMissing => self.missing(finding, field),
             RejectReason::InvalidTagNumber if tag.0 >= tag::USER_DEFINED => {
-                "name the venue's dictionary, or leave out the check user_defined_tags".to_owned()
+                "name the venue's dictionary with --dictionary, or add --off user_defined_tags"
+                    .to_owned()
             }
             RejectReason::InvalidTagNumber | RejectReason::UndefinedTag => {
-                format!("{} has no such tag", self.pair.application.name())
+                format!("{} has no field with this tag", self.pair.application.name())
             }
             RejectReason::TagNotDefinedForMessage => self.unplaced(tag, finding),
-            RejectReason::TagWithoutValue => "give it one or leave the field out".to_owned(),
+            RejectReason::TagWithoutValue => {
+                "give the field a value or remove the field".to_owned()
+            }
             RejectReason::ValueOutOfRange => field.map(codes).unwrap_or_default(),
             RejectReason::IncorrectDataFormat => {
                 field.map(|field| self.form(finding, field)).unwrap_or_default()
             }
             RejectReason::TagAppearsMoreThanOnce => {
                 let first = self.message.position(tag).map_or(0, |at| at + 1);
-                format!("field {first} is the same; leave one out")
+                format!("field {first} has the same tag; remove one of the two fields")
             }
-            RejectReason::TagOutOfOrder => format!("it belongs to the {}", self.section(tag)),
+            RejectReason::TagOutOfOrder => {
+                format!("the field belongs to the {}", self.section(tag))
+            }
             RejectReason::GroupFieldsOutOfOrder | RejectReason::IncorrectNumInGroup => {
                 self.group_fault(finding)
             }
@@ -133,8 +138,11 @@ impl Explain<'_, '_> {
         if let Some((at, field)) = finding.at.and_then(|at| Some((at, self.message.at(at)?))) {
             let value = self.value(&field);
             let name = self.name(field.tag);
-            let _ =
-                write!(text, ", to the entry that begins with {name}={value}, field {}", at + 1);
+            let _ = write!(
+                text,
+                ", to the group entry that begins with {name}={value}, field {}",
+                at + 1
+            );
         }
         if let Some(says) = self.standard(finding) {
             let _ = write!(text, "; FIX: {says}");
@@ -171,13 +179,13 @@ impl Explain<'_, '_> {
         let text = self.message.tag_text(at);
         let number = std::str::from_utf8(text).ok().and_then(|text| text.parse::<u32>().ok());
         if !self.message.encoded(at).contains(&b'=') {
-            return "there is no '=' after a tag".to_owned();
+            return "the field has no '=' after its tag".to_owned();
         }
         match number {
             Some(tag @ 1..) if text[0] == b'0' => {
-                format!("it has leading zeros: write {tag} for {}", self.name(Tag(tag)))
+                format!("the tag has leading zeros: write {tag} for {}", self.name(Tag(tag)))
             }
-            _ => "a tag is a number from 1 on, of digits alone, at most nine".to_owned(),
+            _ => "a tag must be a number above 0, with at most nine digits".to_owned(),
         }
     }
 
@@ -185,15 +193,15 @@ impl Explain<'_, '_> {
     fn unplaced(&self, tag: Tag, finding: &Finding) -> String {
         let known = self.pair.message(self.message.msg_type());
         let Some(group) = known.and_then(|known| group_of(&known.members, tag.0)) else {
-            return format!("{} has no such field", self.message_name());
+            return format!("{} does not have this field", self.message_name());
         };
         let is_before = |other: &Finding| {
             is_of_group(other.reject.reason) && other.at.is_some() && other.at <= finding.at
         };
         if self.findings.iter().any(is_before) {
-            return "it follows from the group's error above".to_owned();
+            return "this error is a consequence of the group's error above".to_owned();
         }
-        format!("it stands only in an entry of {}", self.name(Tag(group)))
+        format!("the field is accepted only in an entry of the group {}", self.name(Tag(group)))
     }
 
     /// Explains the form of a value. For a Length field, states the real length of its data field.
@@ -208,7 +216,7 @@ impl Explain<'_, '_> {
                         .any(|known| known.length_tag(data.tag.0) == Some(field.tag)) =>
             {
                 let (said, bytes) = (self.value(&length), data.value.len());
-                format!("it says {said}, {} has {bytes} bytes", self.name(data.tag))
+                format!("the value is {said}, but {} has {bytes} bytes", self.name(data.tag))
             }
             _ => form(field),
         }
@@ -289,10 +297,10 @@ fn codes(field: &Field) -> String {
         let _ = write!(text, "{gap}{} ({})", code.value, code.name);
     }
     if let Some(more) = field.codes.len().checked_sub(CODES_MAX).filter(|more| *more > 0) {
-        let _ = write!(text, ", or one of {more} more");
+        let _ = write!(text, ", or one of {more} other codes");
     }
     if field.data_type.is_multiple() {
-        text.push_str("; several have one blank between them");
+        text.push_str("; separate several codes by one blank");
     }
     text
 }
@@ -312,7 +320,7 @@ fn form(field: &Field) -> String {
     let form = match field.data_type {
         T::Int => "a whole number such as 12 or -3",
         T::Length | T::SeqNum | T::NumInGroup | T::TagNum => {
-            "a whole number such as 12, not below 0"
+            "a whole number of at least 0, such as 12"
         }
         T::DayOfMonth => "a day from 1 to 31",
         T::Float | T::Qty | T::Price | T::PriceOffset | T::Amt | T::Percentage => {
@@ -320,21 +328,21 @@ fn form(field: &Field) -> String {
         }
         T::Char => "one printable character",
         T::Boolean => "Y or N",
-        T::MultipleCharValue => "single characters with one blank between them, such as 1 G",
-        T::MultipleStringValue => "words with one blank between them, such as AA B",
+        T::MultipleCharValue => "single characters separated by one blank, such as 1 G",
+        T::MultipleStringValue => "words separated by one blank, such as AA B",
         T::Country => "two letters of ISO 3166, such as DE",
         T::Currency => "three letters of ISO 4217, such as EUR",
         T::Exchange => "a market identifier code such as XNYS",
         T::MonthYear => "202611, 20261121 or 202611w3",
-        T::UtcTimestamp => "20261121-09:28:25, with or without digits after a point",
-        T::UtcTimeOnly | T::LocalMktTime => "09:28:25, with or without digits after a point",
-        T::UtcDateOnly | T::LocalMktDate => "a day of the calendar such as 20261121",
+        T::UtcTimestamp => "20261121-09:28:25, with or without fractions of a second",
+        T::UtcTimeOnly | T::LocalMktTime => "09:28:25, with or without fractions of a second",
+        T::UtcDateOnly | T::LocalMktDate => "a valid date such as 20261121",
         T::TzTimeOnly => "09:28, 09:28:25 or 09:28:25.5, then Z, +05:30 or -05",
         T::TzTimestamp => "20261121-09:28:25, then Z, +05:30 or -05",
         T::Language => "two letters of ISO 639-1, such as en",
         T::Tenor => "D, W, M or Y and a number, such as M3",
         T::String | T::Pattern | T::Xid | T::XidRef => "any text",
-        T::Data | T::XmlData => "any bytes, as many as the field before says",
+        T::Data | T::XmlData => "any bytes, as many as the preceding length field states",
     };
     format!("{} {} is {form}", article(field.data_type), field.data_type)
 }

@@ -16,13 +16,14 @@ const REASONS: [(u32, &str, &str); 2] = [
     (
         373,
         "Reject(3)",
-        "RefSeqNum(45) names the message and RefTagID(371) the field; `transfix check` shows what \
-         would be right",
+        "RefSeqNum(45) is the number of the rejected message, and RefTagID(371) the field; \
+         `transfix check` shows the correct form",
     ),
     (
         380,
         "BusinessMessageReject(j)",
-        "RefSeqNum(45) or BusinessRejectRefID(379) names the message; Text(58) may say more",
+        "RefSeqNum(45) or BusinessRejectRefID(379) identifies the rejected message; Text(58) may \
+         explain the reason",
     ),
 ];
 
@@ -110,7 +111,7 @@ pub(super) fn code(field: &str, value: &str) -> Result<String, String> {
     match all.into_iter().find(|code| code.is(value)) {
         Some(code) => Ok(code.explained()),
         None => Err(format!(
-            "{name}({tag}) has no code {}; `transfix dictionary {NAME} {tag}` lists all",
+            "{name}({tag}) has no code {}; `transfix dictionary {NAME} {tag}` lists all codes",
             value.escape_debug()
         )),
     }

@@ -18,58 +18,58 @@ pub(super) const COMMANDS: &[Command] = &commands([
     ("sell QUANTITY SYMBOL PRICE", "sends a limit order", "sell 100 EU 30.5"),
     (
         "cancel NUMBER",
-        "asks to cancel the order of buy, sell or burst with this ClOrdID(11)",
+        "requests to cancel an order; NUMBER is its ClOrdID(11) from buy, sell or burst",
         "cancel 1",
     ),
     (
         "new MESSAGE",
-        "begins a message, by name or MsgType(35), with what it needs",
+        "begins a message with its required fields; MESSAGE is a name or a MsgType(35)",
         "new NewOrderSingle",
     ),
     (
         "set FIELD=VALUE …",
-        "gives fields of it a value: by tag or name, quotes for spaces",
+        "sets fields of the message, by tag or name; values with spaces need quotes",
         "set Symbol=EU Side=BUY 38=5 OrdType=MARKET Text=\"two words\"",
     ),
     (
         "add FIELD=VALUE …",
-        "puts fields at its end: a group is its count, then each entry",
+        "appends fields to the message; a group is its count, then each entry",
         "add NoPartyIDs=1 PartyID=DESK PartyIDSource=D PartyRole=11",
     ),
     ("unset FIELD …", "takes fields away", "unset Price 58"),
-    ("edit", "puts the message on the line to be edited, as TAG=VALUE|…", "edit"),
-    ("show", "shows the message, and what the dictionary says is wrong with it", "show"),
-    ("save NAME", "keeps the message in the file of --messages", "save mine"),
+    ("edit", "opens the message for editing on the input line, as TAG=VALUE|…", "edit"),
+    ("show", "shows the message and its errors according to the dictionary", "show"),
+    ("save NAME", "saves the message in the file of --messages", "save mine"),
     ("load NAME", "takes a saved message", "load mine"),
     ("saved", "lists the saved messages", "saved"),
     ("forget NAME", "deletes a saved message", "forget mine"),
     (
         "send [NAME | MESSAGE FIELD=VALUE …]",
-        "sends the message, a saved one, or this one",
+        "sends the current message, a saved message, or the message in the command",
         "send NewOrderSingle ClOrdID=c{id}|Symbol=EU|Side=BUY|TransactTime={now}|OrdType=MARKET",
     ),
     (
         "burst N [PER_SECOND] [NAME]",
-        "sends orders, or a saved message, so often; 0 a second is as fast as they go",
+        "sends N orders, or a saved message N times; with 0 a second, as fast as possible",
         "burst 1000 200 mine",
     ),
     (
         "replay FILE [PER_SECOND]",
-        "sends our messages of a log, capture or store anew",
+        "sends our messages from a log, capture or store again",
         "replay yesterday.log 50",
     ),
     (
         "expect MESSAGE [FIELD=VALUE …] [within SECONDS]",
-        "waits for a message that came after the last one sent; * is any value",
+        "waits for a message received after the last sent message; * matches any value",
         "expect ExecutionReport ClOrdID={sent.ClOrdID} OrdStatus=NEW within 5",
     ),
-    ("run FILE", "takes the commands of a file, until one fails", "run logon-and-trade.txt"),
+    ("run FILE", "runs the commands of a file until a command fails", "run logon-and-trade.txt"),
     ("pause SECONDS", "waits", "pause 0.5"),
     ("logout", "logs out", "logout"),
     ("logon", "logs on again", "logon"),
     ("wait", "waits until the session is logged on", "wait"),
-    ("quit", "logs out and ends", "quit"),
-    ("help [COMMAND]", "this, or how one of them is used", "help expect"),
+    ("quit", "logs out and ends the program", "quit"),
+    ("help [COMMAND]", "lists the commands, or explains a command", "help expect"),
 ]);
 
 /// Text below the command list of `help`.
@@ -108,7 +108,7 @@ impl Command {
         COMMANDS.iter().find(|command| command.name == name).ok_or_else(|| {
             let hint = nearest(name, COMMANDS.iter().map(|command| command.name));
             let hint = hint.map_or_else(String::new, |name| format!("do you mean `{name}`? "));
-            Fault::Wrong(format!("'{name}' is not understood; {hint}`help` lists the commands"))
+            Fault::Wrong(format!("unknown command '{name}'; {hint}`help` lists the commands"))
         })
     }
 
@@ -127,7 +127,7 @@ impl Command {
         Fault::Usage(match (needed.get(words.len()..), words.get(wanted.len()..)) {
             (Some(missing @ [_, ..]), _) => format!("{name} lacks {}", missing.join(" ")),
             (_, Some(surplus @ [_, ..])) => {
-                format!("{name} has no use for '{}'", surplus.join(" "))
+                format!("{name} does not accept the words '{}'", surplus.join(" "))
             }
             _ => format!("{name} does not understand '{}'", words.join(" ")),
         })
@@ -150,12 +150,12 @@ mod tests {
     fn what_lacks_and_what_is_too_much_is_named() {
         for (name, words, said) in [
             ("buy", &["1"][..], "buy lacks SYMBOL PRICE"),
-            ("buy", &["1", "EU", "3", "now"], "buy has no use for 'now'"),
+            ("buy", &["1", "EU", "3", "now"], "buy does not accept the words 'now'"),
             ("set", &[], "set lacks FIELD=VALUE"),
-            ("wait", &["a", "b"], "wait has no use for 'a b'"),
+            ("wait", &["a", "b"], "wait does not accept the words 'a b'"),
             ("burst", &[], "burst lacks N"),
-            ("burst", &["1", "2", "x", "y"], "burst has no use for 'y'"),
-            ("help", &["a", "b"], "help has no use for 'b'"),
+            ("burst", &["1", "2", "x", "y"], "burst does not accept the words 'y'"),
+            ("help", &["a", "b"], "help does not accept the words 'b'"),
         ] {
             let command = Command::named(name).unwrap();
             assert_eq!(command.miscounted(words), Fault::Usage(said.to_owned()));

@@ -150,7 +150,12 @@ impl Console {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("{}: {error}", path.display()))?;
         if self.depth == FILES_MAX {
-            return Err(format!("{}: {FILES_MAX} files run each other", path.display()).into());
+            return Err(format!(
+                "{}: more than {FILES_MAX} files run each other; remove a `run` \
+                                command",
+                path.display()
+            )
+            .into());
         }
         self.depth += 1;
         let mut done = Ok(());
@@ -176,8 +181,8 @@ impl Console {
         let is_only_one = self.handle.destinations().len() <= 1;
         self.heard.wait(LOGON_WAIT, is_only_one).map_err(|refused| {
             Fault::Failed(match refused {
-                Some(words) => format!("not logged on; the last connection: {words}"),
-                None => "no logon yet; is the acceptor running?".to_owned(),
+                Some(words) => format!("not logged on; the last connection ended: {words}"),
+                None => "not logged on yet; make sure that the acceptor is running".to_owned(),
             })
         })
     }
@@ -205,7 +210,7 @@ pub(super) fn pause() -> (Sender<()>, Receiver<()>) {
 /// Parses a number of seconds.
 pub(super) fn span(seconds: &str) -> Result<Duration, Fault> {
     let found = seconds.parse().ok().filter(|seconds| (0.0..=86_400.0).contains(seconds));
-    let wrong = || Fault::Usage(format!("SECONDS: {seconds} is no number of seconds"));
+    let wrong = || Fault::Usage(format!("SECONDS: {seconds} is not a number from 0 to 86400"));
     found.map(Duration::from_secs_f64).ok_or_else(wrong)
 }
 

@@ -27,7 +27,8 @@ impl Console {
         let (name, fields) = what.split_once(char::is_whitespace).unwrap_or((what, ""));
         let wanted = Typed::from_line(name, fields.trim(), &self.words).map_err(Fault::Usage)?;
         if wanted.fields.iter().any(|(_, value)| has_id(value)) {
-            let why = "{id} is a new name, which no message has; {sent.FIELD} is the one sent last";
+            let why = "{id} is a new number, which no received message has; {sent.FIELD} is the \
+                       value of the last sent message";
             return Err(why.into());
         }
         let wanted = Typed { fields: self.made(&wanted, 0)?.fields, ..wanted };
@@ -56,15 +57,18 @@ impl Console {
         }
         let came = if came.is_empty() { "nothing".to_owned() } else { came.join(", ") };
         let when = match &missed.end {
-            Some(words) => format!("the connection ended ({}) before", Foreign(words)),
+            Some(words) => {
+                format!("the connection ended ({}) before the message arrived:", Foreign(words))
+            }
             None => format!("not within {} s:", within.as_secs_f64()),
         };
         let mut text = format!("{when} {}; {came} came", wanted.brief(&self.words));
         if missed.came_earlier {
-            text += "; one that came before the last message was sent does not count";
+            text += "; a matching message arrived before the last message was sent, and does not \
+                     count";
         }
         if missed.end.is_none() && !self.heard.is_logged_on() {
-            text += "; the session is not logged on: `wait` waits for it";
+            text += "; the session is not logged on; use `wait` to wait for the logon";
         }
         Fault::Failed(text)
     }

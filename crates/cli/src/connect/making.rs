@@ -10,7 +10,8 @@ use super::values::{Source, has_id, made};
 use crate::show::{count, say};
 
 /// Error of a command that needs a message when there is none.
-pub(super) const NOTHING: &str = "there is no message; `new NewOrderSingle` begins one";
+pub(super) const NOTHING: &str = "there is no message to change or send; begin a message, such as \
+                                  `new NewOrderSingle`";
 
 /// Maximum time for a message to receive its number and to be sent, when a command reads its
 /// session fields.
@@ -32,7 +33,11 @@ impl Console {
             ("set" | "add", [_, ..]) => self.change(rest, name == "add"),
             ("unset", fields @ [_, ..]) => self.unset(fields),
             ("show", []) => self.show(),
-            ("edit", []) => Err("edit needs a terminal; `set` and `add` change fields".into()),
+            ("edit", []) => {
+                Err("the command edit needs a terminal; use `set` and `add` to change \
+                                 fields"
+                    .into())
+            }
             ("save", [kept]) => {
                 let typed = self.typed.clone().ok_or(NOTHING)?;
                 Ok(self.kept.keep(kept, typed, &self.words)?)
@@ -81,7 +86,7 @@ impl Console {
         for field in fields {
             let tag = self.words.tag(field)?;
             if !self.typed.as_mut().ok_or(NOTHING)?.unset(tag) {
-                return Err(format!("the message has no {}", self.words.name(tag)).into());
+                return Err(format!("the message has no field {}", self.words.name(tag)).into());
             }
         }
         Ok(())
@@ -113,8 +118,8 @@ impl Console {
             id: self.ids.next(),
             n,
             now: &now,
-            sent: &|field| self.look(&self.whole(field)?, field, "what was sent last"),
-            last: &|field| self.look(&self.last, field, "what expect has found last"),
+            sent: &|field| self.look(&self.whole(field)?, field, "the last sent message"),
+            last: &|field| self.look(&self.last, field, "the last message that expect found"),
         };
         let mut fields = Vec::with_capacity(typed.fields.len());
         for (tag, text) in &typed.fields {

@@ -118,7 +118,7 @@ fn end_of_data(text: &str, before: Option<&(u32, String)>, words: &Vocabulary) -
 /// Parses a field: a tag or name, and a value or the name of a code.
 pub(super) fn pair(field: &str, words: &Vocabulary) -> Result<(u32, String), String> {
     let (name, value) =
-        field.split_once('=').ok_or_else(|| format!("{field} is not FIELD=VALUE"))?;
+        field.split_once('=').ok_or_else(|| format!("write FIELD=VALUE, not {field}"))?;
     let tag = words.tag(name)?;
     Ok((tag, words.value(tag, value)))
 }

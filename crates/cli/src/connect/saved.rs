@@ -50,8 +50,13 @@ impl SavedMessages {
         found.map(|(_, typed)| typed).ok_or_else(|| {
             let names: Vec<_> = self.names().collect();
             match names.is_empty() {
-                true => format!("no message '{name}' was saved; {} is empty", self.path.display()),
-                false => format!("no message '{name}' was saved; there are {}", names.join(", ")),
+                true => {
+                    format!("there is no saved message '{name}'; {} is empty", self.path.display())
+                }
+                false => format!(
+                    "there is no saved message '{name}'; the saved messages are {}",
+                    names.join(", ")
+                ),
             }
         })
     }
@@ -67,10 +72,16 @@ impl SavedMessages {
         words: &Vocabulary,
     ) -> Result<(), String> {
         if name.starts_with('#') {
-            return Err(format!("{name} would be a comment in the file: choose another name"));
+            return Err(format!(
+                "{name} would be a comment in the file; choose a name that does \
+                                not begin with #"
+            ));
         }
         if let Some((tag, _)) = typed.fields.iter().find(|(_, value)| value.contains(['|', '\n'])) {
-            return Err(format!("the value of ({tag}) has a bar, which parts fields in the file"));
+            return Err(format!(
+                "the value of tag {tag} has a bar or a line break, which the file \
+                                uses as a separator; remove it"
+            ));
         }
         let text = format!("{name} {} {}", typed.msg_type, typed.line());
         let line = Line { text, message: Some((name.to_owned(), typed)) };
@@ -119,7 +130,7 @@ impl Line {
         }
         let mut parts = trimmed.splitn(3, ' ');
         let (Some(name), Some(msg_type)) = (parts.next(), parts.next()) else {
-            return Err("not NAME TYPE TAG=VALUE|…".to_owned());
+            return Err("the line must have the form NAME TYPE TAG=VALUE|…".to_owned());
         };
         let typed = Typed::parse(msg_type, parts.next().unwrap_or_default(), words)?;
         Ok(Self { text: text.to_owned(), message: Some((name.to_owned(), typed)) })
@@ -140,7 +151,11 @@ fn read(path: &Path, words: &Vocabulary) -> Result<Option<Vec<Line>>, String> {
         if let Some((name, _)) = &line.message
             && let Some(first) = lines.iter().position(|line| line.is_of(name))
         {
-            return Err(wrong(format!("'{name}' is in line {} already", first + 1)));
+            return Err(wrong(format!(
+                "'{name}' appears twice: line {} has the same name; rename \
+                                      one of them",
+                first + 1
+            )));
         }
         lines.push(line);
     }

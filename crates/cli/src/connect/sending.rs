@@ -37,7 +37,9 @@ impl Pace {
         let wrong = |why: &str| Fault::Usage(format!("PER_SECOND: {rate} {why}"));
         let rate: f64 = rate.parse().map_err(|_| wrong("is no number"))?;
         if !(0.0..=1e9).contains(&rate) {
-            return Err(wrong("a second is not possible: 0 is as fast as they go"));
+            return Err(wrong(
+                "is out of range; write 0 to 1000000000, or 0 for as fast as possible",
+            ));
         }
         let each_ns = if rate > 0.0 { (1e9 / rate) as u64 } else { 0 };
         Ok(Self { each_ns, next_ns: clock::monotonic_ns() })
@@ -79,8 +81,8 @@ impl Console {
                 let fields = rest[msg_type.len()..].trim();
                 if self.kept.get(msg_type).is_ok() && self.words.message(msg_type).is_err() {
                     return Err(Fault::Usage(format!(
-                        "'{msg_type}' is a saved message, and is sent as it is; `load {msg_type}` \
-                         and `set {fields}` change it"
+                        "'{msg_type}' is a saved message, and `send` cannot change its fields; \
+                         use `load {msg_type}` and `set {fields}`"
                     )));
                 }
                 let typed = Typed::from_line(msg_type, fields, &self.words);
@@ -99,8 +101,8 @@ impl Console {
     fn kept_or_why_not(&self, name: &str) -> Result<Typed, Fault> {
         self.kept.get(name).cloned().map_err(|error| match self.words.message(name) {
             Ok(message) => Fault::Usage(format!(
-                "{}({}) has no fields here, and no message of that name was saved; `new {name}` \
-                 begins one",
+                "{}({}) needs fields here, because no saved message has this name; begin a \
+                 message with `new {name}`",
                 message.name, message.msg_type
             )),
             Err(_) => Fault::Wrong(error),
@@ -155,7 +157,7 @@ impl Console {
 
     /// Sends `n` orders, or a saved message `n` times.
     fn burst(&mut self, n: &str, rate: &str, kept: Option<&str>) -> Result<(), Fault> {
-        let wrong = |_| Fault::Usage(format!("N: {n} is no number of messages"));
+        let wrong = |_| Fault::Usage(format!("N: {n} is not a whole number of messages"));
         let n: u64 = n.parse().map_err(wrong)?;
         let mut pace = Pace::new(rate)?;
         let kept = kept.map(|name| self.kept.get(name).cloned()).transpose()?;
@@ -176,7 +178,7 @@ impl Console {
     }
 
     fn cancel(&mut self, number: &str) -> Result<(), Fault> {
-        let wrong = |_| Fault::Usage(format!("NUMBER: {number} is no order number"));
+        let wrong = |_| Fault::Usage(format!("NUMBER: {number} is not the number of an order"));
         let orig: u64 = number.parse().map_err(wrong)?;
         let order = self.orders.get(&orig).ok_or_else(|| format!("there is no order {orig}"))?;
         let (n, begin_string) = (self.next_order, self.begin_string);
@@ -224,7 +226,7 @@ impl Console {
             None => Fault::Wrong(text),
         })?;
         say(&format!(
-            "{} sent, {} of the session layer or the other side left out, {} garbled",
+            "{} messages sent, {} skipped (session layer or other side), {} garbled",
             done.sent, done.left_out, done.garbled
         ));
         Ok(())
@@ -252,7 +254,7 @@ fn when_there_is_room(
             Err(error) => return Err(Fault::Failed(error.to_string())),
         };
         let waited = Duration::from_nanos(clock::monotonic_ns().saturating_sub(began_ns));
-        let why = format!("{queued_bytes} bytes wait for the counterparty, which does not read");
+        let why = format!("{queued_bytes} bytes wait, because the counterparty does not read");
         if waited >= wait {
             let seconds = wait.as_secs_f64();
             return Err(Fault::Failed(format!("not sent within {seconds} s: {why}")));

@@ -35,7 +35,7 @@ pub(super) fn draw(title: &str, all: &[Series]) -> String {
                    <rect width=\"960\" height=\"640\" fill=\"white\"/>\n"
         .to_owned();
     text(&mut svg, (left, 28.0), "start", title);
-    text(&mut svg, (left, 610.0), "start", "µs over the percentile of the round trips");
+    text(&mut svg, (left, 610.0), "start", "round-trip time in µs, by percentile");
     for decade in low as i32..=high as i32 {
         let y = y_of(decade.into());
         line(&mut svg, (left, y), (right, y));

@@ -47,8 +47,8 @@ const fn mode(wait: Wait, role: Role) -> Mode {
 /// `latency.svg`.
 pub(super) fn measure(messages: usize) -> Result<(), String> {
     println!(
-        "\nThe round trip of an order and its report, {messages} times at 1,000 a second, with \
-         messages\nvalidated and stored:\n"
+        "\n{messages} round trips of an order and its report, at 1,000 a second, with messages \
+         validated\nand stored:\n"
     );
     let frames = frames();
     let mut all: Vec<Series> = Vec::new();
@@ -70,8 +70,8 @@ pub(super) fn measure(messages: usize) -> Result<(), String> {
     let (csv, svg) = (PathBuf::from("latency.csv"), PathBuf::from("latency.svg"));
     write(&csv, &csv_of(&all))?;
     write(&svg, &picture::draw("Round trip of an order and its report, over loopback", &all))?;
-    println!("Raw values: {}; picture of the distribution: {}", csv.display(), svg.display());
-    println!("More scenarios, and other engines beside them: transfix bench");
+    println!("Raw values: {}; chart of the distribution: {}", csv.display(), svg.display());
+    println!("For more scenarios and comparisons with other engines: transfix bench");
     Ok(())
 }
 
@@ -164,7 +164,7 @@ fn start(
     let mut application = Some(application);
     let engine = Engine::start(&Settings::of(settings), |_| match application.take() {
         Some(application) => application,
-        None => unreachable!("there is one session"),
+        None => unreachable!("the settings have exactly one session"),
     });
     engine.map_err(|error| error.to_string())
 }
@@ -198,7 +198,7 @@ fn slice_in(dir: &Path, wait: Wait, count: usize) -> Result<Vec<u64>, String> {
         handle.send("D", |body| order(body, n)).map_err(|error| format!("order {n}: {error}"))?;
     }
     let all_came = || arrivals.count.load(Ordering::Acquire) == count;
-    until(&mut client, "not all reports came", all_came)?;
+    until(&mut client, "not all execution reports arrived in time", all_came)?;
     drop((client.stop(Duration::from_secs(5)), venue.stop(Duration::from_secs(5))));
     let got_at = arrivals.at_ns.iter().map(|at| at.load(Ordering::Relaxed));
     Ok(sent_at.iter().zip(got_at).map(|(sent, got)| got.saturating_sub(*sent)).collect())

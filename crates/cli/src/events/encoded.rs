@@ -33,7 +33,7 @@ pub(super) fn missing_in_file(form: EventForm, lines: u64) -> Vec<u8> {
 
 /// Returns an event that reports the number of missing events.
 pub(super) fn missing(lines: u64) -> ShownEvent {
-    ShownEvent::new(Level::WARN, OWN, format!("{lines} events are missing about here"))
+    ShownEvent::new(Level::WARN, OWN, format!("{lines} events were lost near this line"))
 }
 
 /// Encodes an event as a line of JSON.

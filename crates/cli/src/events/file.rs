@@ -119,7 +119,7 @@ impl RollingFile {
             Err(error) => {
                 if !std::mem::replace(&mut self.roll_failed, true) {
                     let file = self.path.display();
-                    tracing::error!(%file, %error, "the file of events is not rolled");
+                    tracing::error!(%file, %error, "the event file could not be rotated");
                 }
             }
         }
@@ -146,7 +146,8 @@ impl RollingFile {
         let run = move || {
             if let Err(error) = closed.clean(now) {
                 let file = closed.path.display();
-                tracing::error!(%file, %error, "closed files are not compressed or removed");
+                tracing::error!(%file, %error, "closed event files could not be compressed or \
+                    removed");
             }
         };
         self.cleaner = thread::Builder::new().name("events-old".to_owned()).spawn(run).ok();

@@ -142,7 +142,7 @@ impl Running {
         self.queue.state.lock().unwrap_or_else(PoisonError::into_inner).ends = true;
         self.queue.bell.notify_one();
         if self.ended.recv_timeout(LAST_LINES).is_err() {
-            eprintln!("transfix: {}: the last events are not written in time", self.queue.name);
+            eprintln!("transfix: {}: the last events were not written in time", self.queue.name);
         }
     }
 }
@@ -180,7 +180,7 @@ impl Writer {
             self.queue.put_back(lines, dropped);
             if ends {
                 if left > 0 {
-                    eprintln!("transfix: {}: {left} events are not written", self.queue.name);
+                    eprintln!("transfix: {}: {left} events could not be written", self.queue.name);
                 }
                 return;
             }
@@ -206,7 +206,7 @@ impl Writer {
     fn succeeded(&mut self, is_any: bool) {
         if is_any && std::mem::take(&mut self.failing) && self.is_told() {
             let to = &*self.queue.name;
-            tracing::warn!(to, "events are written again");
+            tracing::warn!(to, "events can be written again");
         }
     }
 
@@ -216,8 +216,8 @@ impl Writer {
         }
         self.told_ns = Some(clock::monotonic_ns());
         let to = &*self.queue.name;
-        tracing::error!(to, %error, "events are not written; it is tried again, and more than \
-            {LINES_MAX} that wait are lost");
+        tracing::error!(to, %error, "events cannot be written; the program retries, and keeps at \
+                                     most {LINES_MAX} events meanwhile");
     }
 
     /// Returns true if a failure was reported recently.

@@ -65,7 +65,7 @@ impl Datagrams {
             }
             Receiver::Udp(address) => {
                 let to = address.to_socket_addrs()?.next();
-                let to = to.ok_or_else(|| io::Error::other("there is no such address"))?;
+                let to = to.ok_or_else(|| io::Error::other("the name resolves to no address"))?;
                 let own: SocketAddr = match to {
                     SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
                     SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),

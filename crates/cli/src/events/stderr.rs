@@ -65,7 +65,10 @@ impl MakeWriter<'_> for Counted {
         if dropped > told {
             let lines = dropped - told;
             // If the queue is still full, this line is dropped too.
-            let text = format!("{lines} lines of events were dropped: nobody read them in time\n");
+            let text = format!(
+                "{lines} lines of events were dropped, because the reader of \
+                                standard error was too slow\n"
+            );
             let _ = self.queue.clone().write(text.as_bytes());
         }
         self.queue.clone()

@@ -43,9 +43,8 @@ impl Dependency {
             return Ok(Self::Version(named.to_owned()));
         }
         Err(format!(
-            "--transfix {named}: no package transfix is there; name the directory of its \
-             Cargo.toml, such as crates/engine of a checkout, the URL of a git repository, or a \
-             version"
+            "--transfix {named} has no package transfix; name the directory of its Cargo.toml, \
+             such as crates/engine of a checkout, the URL of a git repository, or a version"
         ))
     }
 
@@ -64,8 +63,8 @@ impl Dependency {
             Self::Path(path) => format!("the package transfix: {path}\n"),
             Self::Git(url) => format!("the package transfix: {url}\n"),
             Self::Version(version) => format!(
-                "the package transfix: version {version} of the registry; if no registry has it, \
-                 say --transfix DIR with crates/engine of a checkout\n"
+                "the package transfix: version {version} of the registry; if the registry does \
+                 not have this version, add --transfix DIR with crates/engine of a checkout\n"
             ),
         }
     }

@@ -85,7 +85,7 @@ impl Plan<'_> {
             "FIX.4.0" | "FIX.4.1" | "FIX.4.2" | "FIX.4.3" | "FIX.4.4" => (self.version, None),
             other => {
                 return Err(format!(
-                    "no session speaks {other}; a skeleton needs FIX 4.0 or later"
+                    "sessions do not support {other}; a skeleton needs FIX 4.0 or later"
                 ));
             }
         };
@@ -285,7 +285,7 @@ const SUBSCRIBER: &str = "tracing-subscriber = { version = \"0.3\", default-feat
                           features = [\"ansi\", \"fmt\", \"std\"] }\n";
 
 /// End of `Cargo.toml` inside another workspace.
-const OWN_WORKSPACE: &str = "\n# No part of the workspace above.\n[workspace]\n";
+const OWN_WORKSPACE: &str = "\n# This package is not part of the workspace above.\n[workspace]\n";
 
 /// Line width of rustfmt, in columns.
 const WIDTH: usize = 100;

@@ -48,7 +48,7 @@ struct Range(u64, Option<u64>);
 
 fn moment(text: &str) -> Result<Timestamp, String> {
     let time = Timestamp::parse(text.as_bytes());
-    time.ok_or_else(|| "write a time in UTC as 20261121-09:28:25".to_owned())
+    time.ok_or_else(|| "write a time in UTC, such as 20261121-09:28:25".to_owned())
 }
 
 fn range(text: &str) -> Result<Range, String> {
@@ -100,8 +100,8 @@ impl SearchFilter {
         let Self { conditions, text, msg_types, seq, .. } = self;
         match conditions.is_empty() && text.is_none() && msg_types.is_empty() && seq.is_none() {
             true => Ok(()),
-            false => Err("--gaps looks at all messages of a session; leave out --where, --text, \
-                          --type and --seq"
+            false => Err("--gaps needs all messages of a session; remove --where, --text, --type \
+                          and --seq"
                 .to_owned()),
         }
     }

@@ -28,7 +28,7 @@ pub(super) fn carry_out(
         EngineAction::Add(new) => add(engine, new, application),
         EngineAction::Change(new) => change(engine, settings, new, application),
         EngineAction::Remove { id, text } => remove(engine, settings, (id, text)),
-        _ => Err("this program cannot do that".to_owned()),
+        _ => Err("this program does not support the request".to_owned()),
     }?;
     say(&said);
     Ok(said)
@@ -43,7 +43,8 @@ fn add(
     engine.add(new, application(new)?).map_err(|error| error.to_string())?;
     say_where_now(engine, &before);
     Ok(format!(
-        "{}: added, until it is removed or the program ends: the settings file does not have it",
+        "{}: added until it is removed or the program ends; the settings file does not have this \
+         session",
         new.id()
     ))
 }
@@ -77,26 +78,31 @@ fn change(
     let before = engine.listening().to_vec();
     let done = engine.reload(&from, &to, LOGOUT_TIME, |_| match made.pop() {
         Some(application) => application,
-        None => unreachable!("a session begins twice at most"),
+        None => unreachable!("a session starts at most twice"),
     });
     let done = done.map_err(|error| error.to_string())?;
     done.ended.iter().for_each(|outcome| say(&shown(outcome)));
     say_where_now(engine, &before);
     if let Some((_, error)) = done.failed.first() {
         let goes_on = !done.settings.sessions.is_empty();
-        let how = if goes_on { "goes on as before" } else { "gone, also as it was before" };
+        let how = if goes_on {
+            "continues with its old settings"
+        } else {
+            "stopped, because its \
+            new and its old settings both failed"
+        };
         settings.sessions.retain(|session| session.id() != id || goes_on);
         return Err(format!("{id}: {how}: {error}"));
     }
     let Some((_, keys)) = done.changes.changed.first() else {
         return Ok(format!("{id}: nothing has changed"));
     };
-    let how = format!("{id}: began anew with other values of {}", keys.join(", "));
+    let how = format!("{id}: restarted with new values of {}", keys.join(", "));
     let place = settings.sessions.iter_mut().find(|session| session.id() == id);
     Ok(match place {
         Some(session) => {
             session.clone_from(new);
-            format!("{how}, until the next reload or start: the settings file has it as it was")
+            format!("{how}, until the next reload or start: the settings file has the old values")
         }
         None => format!("{how}, until it is removed or the program ends"),
     })
@@ -112,7 +118,7 @@ fn remove(
     let count = settings.sessions.len();
     settings.sessions.retain(|session| session.id() != *id);
     let of_file = match settings.sessions.len() < count {
-        true => ", until the next reload or start: the settings file has it",
+        true => ", until the next reload or start: the settings file still has this session",
         false => "",
     };
     let how = match outcome.map(|outcome| outcome.outcome) {

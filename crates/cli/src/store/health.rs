@@ -16,9 +16,9 @@ pub(super) fn health(dir: &Path, survey: &Survey) -> String {
         return format!("damaged in {places}, {}", lost(&survey.faults));
     }
     match FileStore::is_open(dir) {
-        Ok(true) => "sound, open in a process".to_owned(),
+        Ok(true) => "sound, in use by a process".to_owned(),
         Ok(false) if survey.unfinished_bytes > 0 => {
-            format!("sound, {} of an unfinished batch", size(survey.unfinished_bytes))
+            format!("sound, with {} of an unfinished batch", size(survey.unfinished_bytes))
         }
         Ok(false) => "sound".to_owned(),
         Err(error) => format!("sound, but {error}"),
@@ -36,7 +36,7 @@ pub(super) fn misnamed(dir: &Path, survey: &Survey) -> Option<String> {
     let is_told = !session.is_empty() && session.len() < WHOLE_MAX && !is_named;
     is_told.then(|| {
         let (dir, session) = (dir.display(), Foreign(session));
-        format!("{dir} belongs to the session {session}, and its directory is named otherwise")
+        format!("{dir} belongs to the session {session}, but the directory has another name")
     })
 }
 
@@ -82,17 +82,22 @@ pub(super) fn told(fault: &Fault) -> String {
         text += &format!(": {}", fault.seen);
     }
     if fault.lost_bytes > 0 {
-        text += &format!("; {} in no sound batch", size(fault.lost_bytes));
+        text += &format!("; {} outside sound batches", size(fault.lost_bytes));
     }
     match fault.lost_outbound {
-        Some((first, last)) if first == last => text += &format!("; message sent {first} is lost"),
-        Some((first, last)) => text += &format!("; messages sent {first} to {last} are lost"),
+        Some((first, last)) if first == last => {
+            text += &format!(
+                "; the sent message {first} is \
+            lost"
+            )
+        }
+        Some((first, last)) => text += &format!("; the sent messages {first} to {last} are lost"),
         None => {}
     }
     if !fault.is_all_known {
         text += match fault.lost_outbound {
-            Some(_) => "; what else is lost is not known",
-            None => "; what is lost is not known",
+            Some(_) => "; further losses are unknown",
+            None => "; the loss is unknown",
         };
     }
     text

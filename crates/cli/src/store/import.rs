@@ -122,8 +122,8 @@ pub(super) fn run(args: &Args) -> ExitCode {
                 let text =
                     |number: Option<u64>| number.map_or("unknown".to_owned(), |n| n.to_string());
                 return refused(format!(
-                    "{shown}: next_in {}, next_out {}, and this does not fit together; nothing was \
-                 written. Agree with the counterparty, then say --in N --out M",
+                    "{shown}: next_in {} and next_out {} are not certain, so nothing was written. \
+                     Agree on the numbers with the counterparty, then add --in N --out M",
                     text(store.next_in),
                     text(store.next_out),
                 ));
@@ -171,23 +171,23 @@ pub(super) fn found(dialect: Dialect, found: &ForeignStore) -> ExitCode {
 fn read(args: &Args) -> Result<(String, StoredSession), String> {
     let dir = args.dir.display();
     if args.to.exists() {
-        return Err(format!("{}: exists already; name a new directory", args.to.display()));
+        return Err(format!("{} already exists; name a new directory", args.to.display()));
     }
     if !args.dir.is_dir() {
-        return Err(format!("{dir}: no such directory; name the one that holds the files"));
+        return Err(format!("{dir}: no such directory; name the directory with the store files"));
     }
     if holds_store(&args.dir) {
-        return Err(format!("{dir}: this is a store of our own"));
+        return Err(format!("{dir}: this is already a store of Transfix"));
     }
     let unreadable = |error: io::Error| format!("{dir}: {error}");
     let all = quickfix::sessions(&args.dir).map_err(unreadable)?;
     let session = match (&args.session, &all[..]) {
         (Some(named), all) if all.contains(named) => named.clone(),
         (None, [only]) => only.clone(),
-        (_, []) => return Err(format!("{dir}: no .body file here")),
+        (_, []) => return Err(format!("{dir}: the directory has no .body file")),
         (_, all) => {
             let all: Vec<_> = all.iter().map(|one| foreign::Foreign(one).to_string()).collect();
-            return Err(format!("{dir}: say one of --session {}", all.join(", ")));
+            return Err(format!("{dir}: choose a session with --session: {}", all.join(", ")));
         }
     };
     let store = quickfix::read(args.from.dialect(), &args.dir, &session).map_err(unreadable)?;

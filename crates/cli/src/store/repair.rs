@@ -63,7 +63,7 @@ fn free(from: &Path, to: &Path) -> Result<(), String> {
         return Err(format!("--to {shown} is the store itself; name a new directory"));
     }
     if to.is_dir() && holds_store(to) {
-        return Err(format!("--to {shown}: there is a store already; name a new directory"));
+        return Err(format!("--to {shown} already has a store; name a new directory"));
     }
     Ok(())
 }
@@ -79,7 +79,7 @@ fn repair(args: &Args, survey: &Survey) -> Result<Repaired, StoreError> {
         note += &format!("; {}", told(fault));
     }
     if let Some(session) = &args.session {
-        note += &format!("; given to the session {session}");
+        note += &format!("; now belongs to the session {session}");
     }
     let more = survey.faults.len().saturating_sub(FAULTS_MAX);
     if more > 0 {

@@ -45,7 +45,7 @@ pub(super) fn bound(text: &str) -> Result<Bound, String> {
         return Ok(Bound::Number(number));
     }
     let time = Timestamp::parse(text.as_bytes()).map(Bound::Time);
-    time.ok_or_else(|| "write a MsgSeqNum(34), or a time as 20261121-09:28:25".to_owned())
+    time.ok_or_else(|| "write a MsgSeqNum(34), or a time such as 20261121-09:28:25".to_owned())
 }
 
 impl Selection {

@@ -49,7 +49,7 @@ pub(super) fn number() -> clap::builder::RangedU64ValueParser {
 
 pub(super) fn reason(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("say in a few words why".to_owned()),
+        "" => Err("write the reason in a few words".to_owned()),
         text => Ok(text.to_owned()),
     }
 }
@@ -86,8 +86,8 @@ fn set(dir: &Path, args: &Args) -> Result<Result<String, String>, StoreError> {
     let lower = lower.into_iter().find(|(_, next, present)| next.is_some_and(|n| n < *present));
     if let Some((option, Some(next), present)) = lower.filter(|_| !args.force) {
         return Ok(Err(format!(
-            "{option} {next} is below the present number {present}, so it has been used already; \
-             add --force to set it all the same"
+            "{option} {next} is below the present number {present}, and so was used before; add \
+             --force to set it anyway"
         )));
     }
     let mut changes = Vec::new();

@@ -66,16 +66,17 @@ fn verify(dir: &Path) -> Result<bool, Failure> {
     }
     match survey.imitations {
         0 => {}
-        1 => say("  a message imitates a batch of a store in what is not sound; it is not used")?,
+        1 => say("  a message outside the sound batches looks like a batch; it is not used as a \
+                  batch")?,
         n => say(format!(
-            "  messages imitate batches of a store in what is not sound, at {n} places; none of \
-             them is used"
+            "  messages outside the sound batches look like batches, at {n} places; none is used \
+             as a batch"
         ))?,
     }
     if survey.old_segments > 0 {
         say(format!(
-            "  segments of an older format: {}; their checks do not cover place and session, and \
-             `transfix store repair {} --to NEW` makes them of today's",
+            "  segments of an older format: {}; their checksums do not cover place and session; \
+             `transfix store repair {} --to NEW` converts them to the present format",
             survey.old_segments,
             dir.display(),
         ))?;

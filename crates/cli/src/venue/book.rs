@@ -181,7 +181,7 @@ impl Book {
             () if order.quantity <= 0 => {
                 Some("OrderQty(38) must be whole, above 0 and below 9 * 10^18")
             }
-            () if !limit => Some("only limit orders, OrdType(40)=2"),
+            () if !limit => Some("only limit orders are accepted: OrdType(40) must be 2"),
             () if order.price.mantissa() <= 0 => Some("Price(44) must be above 0"),
             () if !is_in_ticks(order.price) => {
                 Some("Price(44) must have at most 6 digits after the point and be below 9 * 10^12")
@@ -240,7 +240,7 @@ impl Book {
         let orig = message.text(tag::ORIG_CL_ORD_ID)?.to_owned();
         let found = self.resting.iter().position(|order| order.cl_ord_id == orig);
         let Some(i) = found else {
-            return Ok(vec![Answer::CancelReject(id, orig, "no such order in the book")]);
+            return Ok(vec![Answer::CancelReject(id, orig, "the book has no such order")]);
         };
         let mut order = self.resting.remove(i);
         order.leaves = 0;
@@ -341,7 +341,7 @@ mod tests {
         let mut book = Book::new(Ids::new(Timestamp(0), 0));
         order(&mut book, "a", 2, "10", "30");
         assert_eq!(take(&mut book, "F", "11=x|41=a|"), ["x Canceled leaves 0 avg 0"]);
-        assert_eq!(take(&mut book, "F", "11=y|41=a|"), ["y a: no such order in the book"]);
+        assert_eq!(take(&mut book, "F", "11=y|41=a|"), ["y a: the book has no such order"]);
         for (id, quantity, price, why) in [
             ("a", "1", "1", "duplicate ClOrdID(11)"),
             ("b", "0", "1", "OrderQty(38) must be whole, above 0"),

@@ -110,22 +110,26 @@ fn an_operator_looks_acts_and_is_written_down() {
         "not logged on; try again after the logon (1301)",
     );
     desk.good("operator", &["do", ID, "log_out", "text=end of day"]);
-    assert!(desk.good("viewer", &["sessions"]).contains("logged out by hand"));
+    assert!(desk.good("viewer", &["sessions"]).contains("logged out manually"));
     desk.good("operator", &["do", ID, "log_on"]);
     desk.refused(
         "operator",
         &["do", ID, "set_numbers", "next_in=7"],
         "needs the role administrator",
     );
-    let unsure = format!("set_numbers is dangerous: add --confirm '{ID}' to do it");
+    let unsure = format!("set_numbers is dangerous: add --confirm '{ID}' to confirm it");
     desk.refused("administrator", &["do", ID, "set_numbers", "next_in=7"], &unsure);
-    let unsure = format!("to remove a session is dangerous: add --confirm '{ID}' to do it");
+    let unsure = format!("to remove a session is dangerous: add --confirm '{ID}' to confirm it");
     desk.refused("administrator", &["remove", ID], &unsure);
     desk.refused("administrator", &["stop", "--confirm", "no"], "add --confirm 'stop' to stop");
     for (args, why) in [
         (&["resend_request"][..], "resend_request needs begin=NUMBER"),
         (&["resend_request", "begin=x"], "begin= must be a whole number, not `x`"),
-        (&["heartbeat", "n=1"], "heartbeat has no argument n=; it takes no argument"),
+        (
+            &["heartbeat", "n=1"],
+            "the action heartbeat has no argument n=; the action accepts no \
+                                 argument",
+        ),
     ] {
         let wrong = desk.ask("operator", &[&["do", ID], args].concat());
         assert!(wrong.code == 2 && wrong.err.contains(why), "{why}: {wrong:?}");
@@ -195,9 +199,9 @@ fn nobody_is_asked_where_nobody_listens() {
 #[test]
 fn whoever_brings_no_known_token_is_told_how_to_name_one() {
     let desk = AdministeredVenue::new();
-    let remedy = "send a token that is known: name its file with --token-file FILE, or set \
-                  TRANSFIX_ADMIN_TOKEN to it; `transfix admin token add NAME --role ROLE` makes \
-                  one";
+    let remedy = "send a token that is known: give a token with --token-file FILE or in \
+                  TRANSFIX_ADMIN_TOKEN; `transfix admin token add NAME --role ROLE` makes a \
+                  token";
     fs::write(desk.dir.path().join("old"), "tfx_0\n").unwrap();
     for verb in [
         &["sessions"][..],
@@ -458,7 +462,7 @@ fn a_password_that_is_typed_as_a_name_is_in_no_log() {
     let refused = run_in(dir.path(), &[&["admin"][..], &who, &["sessions"]].concat(), b"");
     assert_eq!(refused.code, 1, "{refused:?}");
     let line = venue.wait_for_error("log-in to the administration failed");
-    assert!(line.contains("a name that no user has"), "{line}");
+    assert!(line.contains("a name without a user"), "{line}");
     let line = venue.wait_for_error("log-in to the administration failed");
     assert!(line.contains("user=anna"), "{line}");
     venue.wait_for_error("log-in to the administration failed");

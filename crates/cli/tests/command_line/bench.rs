@@ -63,7 +63,7 @@ fn a_program_that_is_missing_is_told_with_the_remedy() {
         let output = installed.run(args, nothing.path());
         let why = String::from_utf8_lossy(&output.stderr);
         assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0), "{output:?}");
-        assert!(why.contains("the program transfix-bench is missing: neither /"), "{why}");
+        assert!(why.contains("the program transfix-bench is missing: it is neither /"), "{why}");
         assert!(why.contains("`cargo build --release -p transfix-bench`"), "{why}");
         assert_eq!(why.lines().count(), 1, "{why}");
     }

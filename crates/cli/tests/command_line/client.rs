@@ -71,7 +71,7 @@ fn secrets_are_stars_and_what_is_saved_can_be_read_again() {
     assert!(fs::read_to_string(&file).unwrap().contains("554=secret"));
     for (commands, said) in [
         ("new D\nsave #mine\n", "#mine would be a comment"),
-        ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of (58) has a bar"),
+        ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of tag58) has a bar"),
     ] {
         let run = script(&dir, commands);
         assert!(run.code == 2 && run.err.contains(said), "{run:?}");
@@ -125,8 +125,16 @@ fn what_was_written_into_the_file_of_messages_by_hand_stays() {
     let edited = "# Edited.\nother D 55=EU\nmine D 55=US|54=1\n";
     assert_eq!(fs::read_to_string(&file).unwrap(), edited);
     for (wrong, said) in [
-        ("half\n", "nothing is changed: messages.txt, line 1: not NAME TYPE TAG=VALUE|…"),
-        ("a D 55=1\na D 55=2\n", "messages.txt, line 2: 'a' is in line 1 already"),
+        (
+            "half\n",
+            "nothing is changed: messages.txt, line 1: the line must have the form NAME \
+                    TYPE TAG=VALUE|…",
+        ),
+        (
+            "a D 55=1\na D 55=2\n",
+            "messages.txt, line 2: 'a' appears twice: line 1 has the same \
+                                  name; rename one of them",
+        ),
     ] {
         fs::write(&file, wrong).unwrap();
         writeln!(client.commands, "save mine").unwrap();
@@ -136,7 +144,14 @@ fn what_was_written_into_the_file_of_messages_by_hand_stays() {
     writeln!(client.commands, "quit").unwrap();
     assert_eq!(client.ended().0, Some(0));
     let run = script(&dir, "wait\n");
-    assert!(run.code == 1 && run.err.contains("'a' is in line 1 already"), "{run:?}");
+    assert!(
+        run.code == 1
+            && run.err.contains(
+                "'a' appears twice: line 1 has the same name; \
+        rename one of them"
+            ),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -167,26 +182,30 @@ fn each_command_says_how_it_is_used() {
     let commands = [
         ("help", "{sent.FIELD}"),
         ("help expect", "example: expect ExecutionReport ClOrdID={sent.ClOrdID}"),
-        ("help nonsense", "'nonsense' is not understood; `help` lists the commands"),
-        ("snd", "'snd' is not understood; do you mean `send`? `help` lists the commands"),
+        ("help nonsense", "'nonsense'; `help` lists the commands"),
+        ("snd", "unknown command 'snd'; do you mean `send`? `help` lists the commands"),
         ("buy 1 EU", "buy lacks PRICE (usage: buy QUANTITY SYMBOL PRICE)"),
         ("buy 1 EU x", "PRICE: x is no number (usage: buy QUANTITY SYMBOL PRICE)"),
-        ("cancel x", "NUMBER: x is no order number (usage: cancel NUMBER)"),
+        ("cancel x", "NUMBER: x is not the number of an order (usage: cancel NUMBER)"),
         ("new", "new lacks MESSAGE (usage: new MESSAGE)"),
-        ("set Side", "Side is not FIELD=VALUE (usage: set FIELD=VALUE …)"),
+        ("set Side", "write FIELD=VALUE, not Side (usage: set FIELD=VALUE …)"),
         ("send D", "NewOrderSingle(D) has no fields here"),
-        ("send D Side", "Side is not FIELD=VALUE (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
+        ("send D Side", "write FIELD=VALUE, not Side (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
         ("burst 3 x", "PER_SECOND: x is no number (usage: burst N [PER_SECOND] [NAME])"),
-        ("burst x", "N: x is no number of messages (usage: burst N [PER_SECOND] [NAME])"),
+        ("burst x", "N: x is not a whole number of messages (usage: burst N [PER_SECOND] [NAME])"),
         ("burst 3 0 x", "no message 'x' was saved"),
-        ("burst 1 2 x y", "burst has no use for 'y' (usage: burst N [PER_SECOND] [NAME])"),
+        (
+            "burst 1 2 x y",
+            "burst does not accept the words 'y' (usage: burst N [PER_SECOND] \
+                           [NAME])",
+        ),
         ("replay", "replay lacks FILE (usage: replay FILE [PER_SECOND])"),
         ("expect", "expect lacks MESSAGE (usage: expect MESSAGE [FIELD=VALUE …] [within"),
-        ("expect 8 within x", "SECONDS: x is no number of seconds (usage: expect MESSAGE"),
+        ("expect 8 within x", "SECONDS: x is not a number from 0 to 86400 (usage: expect MESSAGE"),
         ("expect 8 11={id}", "{id} is a new name, which no message has"),
         ("pause", "pause lacks SECONDS (usage: pause SECONDS)"),
-        ("wait now", "wait has no use for 'now' (usage: wait)"),
-        ("quit now", "quit has no use for 'now' (usage: quit)"),
+        ("wait now", "wait does not accept the words 'now' (usage: wait)"),
+        ("quit now", "quit does not accept the words 'now' (usage: quit)"),
         ("run", "run lacks FILE (usage: run FILE)"),
     ];
     let mut input: String = commands.iter().map(|(command, _)| format!("{command}\n")).collect();

@@ -99,7 +99,10 @@ fn the_newest_reason_is_told() {
     let (code, told) = quit(&mut client);
     let reason = told.lines().find(|line| line.starts_with("transfix connect: ")).unwrap();
     assert_eq!(code, Some(1));
-    assert!(reason.contains("not logged out in order: 127.0.0.1:"), "{reason}");
+    assert!(
+        reason.contains("the session did not end with an orderly logout: 127.0.0.1:"),
+        "{reason}"
+    );
     assert!(reason.contains("refused"), "{reason}");
 
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -115,6 +118,6 @@ fn the_newest_reason_is_told() {
     let (code, told) = quit(&mut client);
     assert_eq!(code, Some(1));
     let reason = told.lines().find(|line| line.starts_with("transfix connect: ")).unwrap();
-    assert!(reason.contains("not logged out in order: "), "{reason}");
+    assert!(reason.contains("the session did not end with an orderly logout: "), "{reason}");
     assert!(!reason.contains("the connection was lost"), "{reason}");
 }

@@ -46,20 +46,30 @@ fn a_script_ends_with_what_fails_first() {
         ),
         (WRONG, "new D\nset Side=1 Sid=1\n", "line 2: FIX.4.4 has no field 'Sid'; do you mean"),
         (WRONG, "new D\nsend\n", "line 2: a value is missing: Symbol(55): a String"),
-        (WRONG, "set Side=1\n", "line 1: there is no message; `new NewOrderSingle` begins one"),
+        (
+            WRONG,
+            "set Side=1\n",
+            "line 1: there is no message to change or send; begin a \
+                                 message, such as `new NewOrderSingle`",
+        ),
         (
             WRONG,
             "new D\nset Side={last.OrderID} Symbol=x OrdType=1\nsend\n",
-            "line 3: what expect has found last has no OrderID(37)",
+            "line 3: the last message that expect found has no OrderID(37)",
         ),
-        (WRONG, "expect 8 ClOrdID={sent.ClOrdID}\n", "what was sent last has no ClOrdID(11)"),
+        (WRONG, "expect 8 ClOrdID={sent.ClOrdID}\n", "the last sent message has no ClOrdID(11)"),
         (WRONG, "set\n", "line 1: set lacks FIELD=VALUE (usage: set FIELD=VALUE …)"),
-        (WRONG, "load mine\n", "line 1: no message 'mine' was saved; messages.txt is empty"),
-        (WRONG, "run script.txt\n", "script.txt: 10 files run each other"),
+        (WRONG, "load mine\n", "line 1: there is no saved message 'mine'; messages.txt is empty"),
+        (
+            WRONG,
+            "run script.txt\n",
+            "script.txt: more than 10 files run each other; remove a \
+                                     `run` command",
+        ),
         (WRONG, "run none.txt\n", "none.txt: No such file or directory"),
         (WRONG, "replay none.log\n", "none.log"),
         (WRONG, "burst 1 -5\n", "line 1: PER_SECOND: -5 a second is not possible"),
-        (WRONG, "pause x\n", "line 1: SECONDS: x is no number of seconds"),
+        (WRONG, "pause x\n", "line 1: SECONDS: x is not a number from 0 to 86400"),
         (WRONG, "logout\nwait\n", "line 2: logged out; `logon` first"),
     ] {
         let run = script(&dir, commands);
@@ -70,7 +80,13 @@ fn a_script_ends_with_what_fails_first() {
     assert_eq!(run.code, WRONG, "{run:?}");
     fs::write(dir.path().join("messages.txt"), "mine\n").unwrap();
     let run = script(&dir, "wait\n");
-    assert!(run.err.contains("messages.txt, line 1: not NAME TYPE TAG=VALUE|…"), "{run:?}");
+    assert!(
+        run.err.contains(
+            "messages.txt, line 1: the line must have the form NAME TYPE \
+                              TAG=VALUE|…"
+        ),
+        "{run:?}"
+    );
 }
 
 #[test]
@@ -130,14 +146,15 @@ fn a_script_ends_at_once_when_its_session_does() {
         (
             vec![logon(), farewell()],
             format!("wait\nbuy 1 EU 2\nexpect 8 OrdStatus=NEW {long}"),
-            "line 3: the connection ended (logged out; the counterparty says: account is blocked) \
-             before ExecutionReport(8) OrdStatus(39)=0; Logout(5) Text(58)=account is blocked came",
+            "line 3: the connection ended (logged out; the counterparty says: account is \
+             blocked) before the message arrived: ExecutionReport(8) OrdStatus(39)=0; Logout(5) \
+             Text(58)=account is blocked came",
         ),
         // The counterparty refuses the logon.
         (
             vec![farewell()],
             "wait\nbuy 1 EU 2\n".to_owned(),
-            "line 1: not logged on; the last connection: ",
+            "line 1: not logged on; the last connection ended: ",
         ),
         (vec![farewell()], format!("expect 8 {long}"), "line 1: the connection ended ("),
     ] {
@@ -199,7 +216,7 @@ fn a_send_to_a_counterparty_that_does_not_read_can_be_ended() {
     client.wait_for("logged on");
     writeln!(client.commands, "burst 1000000000").unwrap();
     let line = client.wait_for("waiting to send: ");
-    assert!(line.contains("bytes wait for the counterparty, which does not read"), "{line}");
+    assert!(line.contains("bytes wait, because the counterparty does not read"), "{line}");
     // Only a signal ends the send early.
     client.signal();
     let (code, errors) = client.ended();

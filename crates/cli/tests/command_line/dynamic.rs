@@ -64,8 +64,8 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     assert_eq!(desk.ids(), [ID]);
     let added = desk.good("administrator", &["add", "new.toml"]);
     let expected = format!(
-        "{NEW}: added, until it is removed or the program ends: \
-         the settings file does not have it\n"
+        "{NEW}: added until it is removed or the program ends; the settings file does not have \
+         this session\n"
     );
     assert_eq!(added, expected);
     desk.venue.wait_for(expected.trim_end());

@@ -267,7 +267,7 @@ fn a_full_disk_stops_nothing_and_heals() {
     symlink("/dev/full", &file).unwrap();
     let (mut venue, address) = venue(&dir, "file = 'events.log'");
     (0..3).for_each(|_| stranger(&address));
-    let told = venue.wait_for_error("events are not written");
+    let told = venue.wait_for_error("events could not be written");
     assert!(told.contains("No space left on device") && told.contains("events.log"), "{told}");
     (0..3).for_each(|_| stranger(&address));
     fs::remove_file(&file).unwrap();
@@ -275,7 +275,7 @@ fn a_full_disk_stops_nothing_and_heals() {
         let text = fs::read_to_string(&file).unwrap_or_default();
         text.matches(NO_MESSAGE).count() == 6
     });
-    venue.wait_for_error("events are written again");
+    venue.wait_for_error("events can be written again");
     // A missing directory is created again.
     fs::remove_file(&file).unwrap();
     stranger(&address);
@@ -285,7 +285,7 @@ fn a_full_disk_stops_nothing_and_heals() {
     venue.signal();
     let (code, told) = venue.ended();
     assert_eq!(code, Some(0));
-    assert_eq!(told.matches("events are not written").count(), 1, "{told}");
+    assert_eq!(told.matches("events could not be written").count(), 1, "{told}");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
     let path = dir.path().join("log.sock");
     let (mut venue, address) = venue(&dir, &format!("syslog = '{}'", path.display()));
     stranger(&address);
-    venue.wait_for_error("events are not written");
+    venue.wait_for_error("events could not be written");
     let syslog = bound(&path);
     assert!(datagram(&syslog).contains(NO_MESSAGE));
     // A restarted syslog has another socket at the same path.
@@ -314,7 +314,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
     let (code, told) = venue.ended();
     assert_eq!(code, Some(0));
     assert_eq!(told.matches("ERROR").count(), 1, "once in a minute: {told}");
-    assert!(told.contains("events are not written\n"), "how many at the end: {told}");
+    assert!(told.contains("events could not be written\n"), "how many at the end: {told}");
 }
 
 #[test]
@@ -380,12 +380,13 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     let mut desk = AdministeredVenue::with(keys);
     let file = desk.dir.path().join("events.log");
     let has = |text: &str| fs::read_to_string(&file).unwrap().contains(text);
-    assert_eq!(desk.good("viewer", &["levels"]), "error, as the settings say\n");
+    assert_eq!(desk.good("viewer", &["levels"]), "error, from the settings\n");
     desk.refused("operator", &["levels", "info"], "it needs the role administrator");
-    desk.refused("administrator", &["levels", "loud"], "levels: `loud` is no level");
+    desk.refused("administrator", &["levels", "loud"], "levels: `loud` is not a level");
     stranger(&desk.listening);
     let said = desk.good("administrator", &["levels", "info,transfix::link=trace"]);
-    let now = "info,transfix::link=trace until the next start or reload; the settings say error\n";
+    let now = "info,transfix::link=trace until the next start or reload; the levels in the \
+               settings are error\n";
     assert_eq!(said, now);
     until("the action itself is told", || has("what=\"set_levels info,transfix::link=trace\""));
     assert!(!has(NO_MESSAGE), "it was told before");
@@ -394,19 +395,19 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     let again = "nothing has changed\n[events]: levels are those of the settings again\n";
     assert_eq!(desk.good("administrator", &["reload"]), again);
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
-    assert_eq!(desk.good("viewer", &["levels"]), "error, as the settings say\n");
+    assert_eq!(desk.good("viewer", &["levels"]), "error, from the settings\n");
     // Reloads changed settings by SIGHUP.
     let settings = desk.dir.path().join("venue.toml");
     let text = fs::read_to_string(&settings).unwrap();
     fs::write(&settings, text.replace("'error'", "'warn'\nroll_bytes = 2048")).unwrap();
     desk.venue.send(Signal::HUP);
-    desk.venue.wait_for("reload: [events]: levels are those of the file now");
+    desk.venue.wait_for("reload: [events]: the levels of the file apply now");
     desk.venue.wait_for("reload: [events]: roll_bytes will apply from the next start");
-    assert_eq!(desk.good("viewer", &["levels"]), "warn, as the settings say\n");
+    assert_eq!(desk.good("viewer", &["levels"]), "warn, from the settings\n");
     let audit = desk.good("viewer", &["audit"]);
     assert_eq!(audit.matches("set_levels info,transfix::link=trace").count(), 2, "{audit}");
     let said = desk.good("administrator", &["rotate-logs"]);
-    assert_eq!(said, "rolled: 0 files of the protocol logs\nrolled: the file of events\n");
+    assert_eq!(said, "rolled: 0 files of the protocol logs\nrolled: the event file\n");
     desk.refused("operator", &["rotate-logs"], "it needs the role administrator");
     desk.venue.signal();
     assert_eq!(desk.venue.ended().0, Some(0));

@@ -110,7 +110,7 @@ impl Street {
     pub(super) fn trades(&self, commands: &str) {
         let run = self.script(commands);
         // The number of earlier orders that return refused depends on timing.
-        let is_expected = |line: &str| line.contains("lines were left out");
+        let is_expected = |line: &str| line.contains("lines were omitted");
         assert!(run.code == 0 && run.err.lines().all(is_expected), "{run:#?}");
     }
 }
@@ -127,7 +127,7 @@ fn messages_go_by_the_routes_and_back() {
     );
     street.routes(&no_eu);
     gate.send(Signal::HUP);
-    gate.wait_for("reload: the routes are new");
+    gate.wait_for("reload: the routes were changed");
     street.trades(
         "wait\nbuy 5 UK 30.5\nexpect 8 ExecType=NEW|Symbol=UK\n\
          buy 5 EU 30.5\nexpect j BusinessRejectReason=3|RefMsgType=D\n",
@@ -161,7 +161,7 @@ fn a_third_party_is_reached_where_a_route_says_so() {
          on_behalf = 'sender'\n{back}"
     ));
     gate.send(Signal::HUP);
-    gate.wait_for("reload: the routes are new");
+    gate.wait_for("reload: the routes were changed");
     street.trades(&format!(
         "wait\nsend D DeliverToCompID=VENUE|OnBehalfOfCompID=OTHER|{order}\nexpect 8 ExecType=NEW\n\
          send D DeliverToCompID=NOBODY|{order}\nexpect j BusinessRejectReason=7\n\
@@ -379,7 +379,7 @@ fn wrong_routes_are_told_all_at_once() {
         "[[route]] 2: no field is named 'Symbl'",
         "[[route]] 2: `to` names nobody",
         "[[route]] 3: FIX.4.2:GATE->OLD has another FIX version than FIX.4.4:GATE->DESK",
-        "[[route]] 4: FIX.4.4:GATE->QUEUE has offline = \"queue\": what waits there",
+        "[[route]] 4: FIX.4.4:GATE->QUEUE has offline = \"queue\": messages that wait for a logon",
         "[[route]] 4: `from` is an empty list",
         "[[route]] 5: FIX.4.4:GATE->DESK is in both `from` and `to`: a message cannot return to \
          its sender",

@@ -224,16 +224,16 @@ fn what_cannot_be_measured_is_counted_and_said() {
     let write = |log: Vec<u8>| fs::write(dir.path().join("a.log"), log).unwrap();
     let none = [order(2, "a"), report(2, "a")].join(&b"\n"[..]);
     for (log, expected) in [
-        (none, "1 request not measured: the log has no time of its own"),
+        (none, "1 request not measured: the line of the log has no time"),
         ([at(9, &order(2, "a")), at(1, &report(2, "a"))].concat(), "the clock was set back"),
         (
             [at(1, &order(2, "a")), at(2, &order(3, "a")), at(0, &report(2, "z"))].concat(),
-            "1 request not measured: PossDupFlag(43)=Y, or its ClOrdID(11) is that of an open",
+            "1 request not measured: PossDupFlag(43)=Y, or the ClOrdID(11) of a",
         ),
         // Like a store that keeps only sent messages.
         (
             [at(1, &order(2, "a")), at(2, &order(3, "b"))].concat(),
-            "2 requests not measured: the log has no answer of this counterparty to any request",
+            "2 requests not measured: the log has no answers of this counterparty",
         ),
         (at(1, &message("0", 2, "")), "0 requests answered, 0 without an answer"),
     ] {

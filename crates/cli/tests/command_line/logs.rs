@@ -301,7 +301,7 @@ fn logs_of_other_engines() {
     log_of("plain.txt", &dir, |_, text| format!("{text}\n"), "|");
     let run = logs(&dir, "--in plain.txt");
     assert_eq!((run.code, &*run.out), (1, ""), "{run:?}");
-    assert!(run.err.contains("2 messages left out: neither the log nor its name tells"), "{run:?}");
+    assert!(run.err.contains("2 messages left out: neither the log nor its name shows"), "{run:?}");
 }
 
 /// Returns the time, direction and session of each line, if the log contains them.
@@ -463,8 +463,8 @@ fn files_of_other_programs() {
     write("a.log.xz", b"\xfd7zXZ\0abc");
     for (name, code, expected) in [
         ("empty.log", 1, "0 of 0 messages\n"),
-        ("text.log", 1, "0 of 0 messages\ntext.log: no FIX message in it\n"),
-        ("program.log", 2, "transfix: program.log: no log of FIX messages\n"),
+        ("text.log", 1, "0 of 0 messages\ntext.log: contains no FIX message\n"),
+        ("program.log", 2, "transfix: program.log: not a log of FIX messages\n"),
         ("a.log.gz", 2, "transfix: a.log.gz: compressed with gzip; write `zcat a.log.gz |`"),
         ("a.log.xz", 2, "transfix: a.log.xz: compressed with xz; write `xzcat a.log.xz |`"),
     ] {
@@ -477,7 +477,7 @@ fn files_of_other_programs() {
     write("none/notes", b"8=FIX");
     let run = logs(&dir, "none");
     assert_eq!(
-        (run.code, run.err.contains("none: no store and no log here")),
+        (run.code, run.err.contains("none: contains no store and no log")),
         (2, true),
         "{run:?}"
     );
@@ -593,7 +593,7 @@ fn the_life_of_an_order() {
     fs::write(dir.path().join("copy.in.log"), plain(&theirs)).unwrap();
     let run = logs(&dir, "--order C3 .");
     assert_eq!((run.code, run.out.lines().count()), (0, 9), "{run:?}");
-    assert!(run.err.contains("4 more in other sources, byte by byte the same"), "{run:?}");
+    assert!(run.err.contains("4 more copies in other sources, equal in each byte"), "{run:?}");
 }
 
 #[test]

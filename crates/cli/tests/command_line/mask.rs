@@ -99,8 +99,8 @@ fn each_verb_shows_stars_for_secrets() {
     fs::create_dir(dir.path().join("logs")).unwrap();
     fs::copy(dir.path().join("user.fix"), dir.path().join("logs/user.fix")).unwrap();
     for (to, why) in [
-        ("json", "logs: no .seg file here; name the directory of one session's store, or a file"),
-        ("fix", "logs: a directory; --to fix reads a file of JSON"),
+        ("json", "logs: no .seg file here; name the store directory of one session, or a file"),
+        ("fix", "logs is a directory, but --to fix reads a file of JSON; name a file"),
     ] {
         let run = run_in(dir.path(), &["convert", "--to", to, "logs"], b"");
         assert!(run.code == 2 && run.out.is_empty() && run.err.contains(why), "{run:?}");

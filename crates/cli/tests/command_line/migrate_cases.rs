@@ -289,7 +289,7 @@ fn what_is_dropped_is_a_comment_in_its_place() {
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
         "\n# not carried over: CmeEnhancedResend=Y (line 9): the rules of CME",
-        "\n# not carried over: ReconectInterval=5 (line 10): no QuickFIX knows it; if",
+        "\n# not carried over: ReconectInterval=5 (line 10): no QuickFIX knows this key; if",
         "\n# not carried over: LogonTimeout=soon (line 13): `soon` is no number\n",
         "\n# not carried over: line 14: the session: SocketConnectPort: `none` is no port\n",
         "\n# not carried over: [SESSION] (line 17): session FIX.4.4:DESK->A appears twice: ",
@@ -363,13 +363,13 @@ fn keys_of_consoles_logs_and_databases_are_carried_over() {
             "j",
             format!("{initiator}JdbcURL=jdbc:postgresql://db/fix\nJdbcUser=fix\n"),
             &[],
-            "JdbcUser=fix: the package transfix-stores keeps stores in PostgreSQL",
+            "JdbcUser=fix: the package transfix-stores can keep stores in PostgreSQL",
         ),
         (
             "go",
             format!("{initiator}SQLStoreDriver=pgx\n"),
             &[],
-            "SQLStoreDriver=pgx: the package transfix-stores keeps stores in PostgreSQL",
+            "SQLStoreDriver=pgx: the package transfix-stores can keep stores in PostgreSQL",
         ),
         (
             "j",
@@ -411,7 +411,7 @@ fn lists_of_pauses_and_times_of_a_reset_are_carried_over() {
             "j",
             format!("{initiator}ReconnectInterval=5;x\n"),
             &[],
-            "`5;x` is no list of seconds such as 5;10;30",
+            "`5;x` is not a list of seconds such as 5;10;30",
         ),
         (
             "go",
@@ -507,7 +507,7 @@ fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
          [SESSION]\nConnectionType=acceptor\nTargetCompID=*\n";
     let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml"]);
     assert!(
-        run.code == 1 && run.err.contains("RefreshOnLogon=Y: the engine's own stores"),
+        run.code == 1 && run.err.contains("RefreshOnLogon=Y: because the engine's stores"),
         "{run:#?}"
     );
     let checked = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");

@@ -126,7 +126,12 @@ fn dictionary_answers() {
 #[test]
 fn what_a_dictionary_lacks_is_1_with_the_nearest_name() {
     let cases = [
-        (2, &["dictionary", "Nonsense"][..], "; FIX44 has nothing of this name"),
+        (
+            2,
+            &["dictionary", "Nonsense"][..],
+            "; FIX44 has no message, component or field of \
+            this name",
+        ),
         (
             2,
             &["store", "import", "none", "--from", "quickfixj", "--to", "new"],
@@ -316,7 +321,8 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         (
             ["connect", "two.toml"],
             2,
-            "two.toml: 2 sessions, and a client has one; use `transfix serve two.toml`",
+            "the file has two.toml: 2 sessions, but the test client needs exactly one; use \
+             `transfix serve two.toml`",
         ),
     ];
     for (args, code, expected) in cases {

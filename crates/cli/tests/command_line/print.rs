@@ -127,7 +127,7 @@ fn a_delimiter_within_a_value_is_read_or_named() {
         assert!(run.code == 0 && run.out.ends_with(&format!("Text=a{by}b\n")), "{run:?}");
         assert!(!check.out.contains("CheckSum"), "{check:?}");
         let (run, check) = print_text(&format!("a{by}7=b"), by);
-        let said = format!("CheckSum(10) is right if 1 of the '{by}' belong to values");
+        let said = format!("CheckSum(10) is right only if 1 of the '{by}' belong to values");
         assert!(run.code == 1 && run.out.contains(&said), "{run:?}");
         assert!(check.out.contains(&said), "{check:?}");
     }

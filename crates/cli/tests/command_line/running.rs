@@ -312,7 +312,7 @@ fn a_logon_without_an_answer_is_called_so() {
     writeln!(client.commands, "quit").unwrap();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains(": no answer to our Logon(A)"), "{errors}");
+    assert!(errors.contains(": the counterparty did not answer the Logon(A)"), "{errors}");
 }
 
 #[test]
@@ -430,9 +430,9 @@ fn a_session_that_goes_on_as_before_has_its_book() {
     venue.send(Signal::HUP);
     // The session continues with its old store, because the new one cannot be opened.
     venue.wait_for("VENUE->CLIENT: 1 orders recovered from the journal");
-    venue.wait_for_error("reload: FIX.4.4:VENUE->CLIENT: goes on as before: ");
+    venue.wait_for_error("reload: FIX.4.4:VENUE->CLIENT: continues with its old settings: ");
     venue.signal();
-    assert!(!venue.rest().contains("begins anew"), "it was told as done");
+    assert!(!venue.rest().contains("restarts because"), "it was told as done");
     assert_eq!(venue.ended().0, Some(0));
 }
 
@@ -476,7 +476,7 @@ fn a_stop_that_waits_for_a_reload_says_so_and_counterparties_are_waited_for_toge
         }
     }
     venue.signal();
-    venue.wait_for("stopping as soon as what goes on is done");
+    venue.wait_for("the program stops when the current request is finished");
     // Each connection now answers by closing.
     drop(connections);
     for name in names {

@@ -55,7 +55,7 @@ fn all_entries_of_a_list_and_all_cpus_that_are_wrong_are_told_at_once() {
     let dir = TempDir::new();
     let text = format!("{SESSION}allow_from = ['a', '::1', 'b']\n");
     let (code, said) = check(&dir, &text, &[]);
-    let place = "error: a.toml:7: FIX.4.4:A->B: allow_from: `a` is neither an address";
+    let place = "error: a.toml:7: FIX.4.4:A->B: allow_from: `a` is neither an IP address";
     assert!(code == 1 && said.starts_with(place) && said.contains("; `b` is neither"), "{said}");
     let text = format!(
         "[engine]\ncpus = [0, 60001, 60002]\nhelper_cpus = [60003]\nlog_cpu = 60004\n\
@@ -80,7 +80,7 @@ fn warnings_fail_only_if_that_is_wanted() {
     let dir = TempDir::new();
     let text = format!("{SESSION}durability = 'memory'\n");
     let (code, said) = check(&dir, &text, &[]);
-    let begin = "warning: a.toml:7: FIX.4.4:A->B: durability: nothing is stored in files";
+    let begin = "warning: a.toml:7: FIX.4.4:A->B: durability: messages are not stored in files";
     assert!(said.starts_with(begin), "{said}");
     let end = "FIX.4.4:A->B: always open\nstarts with `transfix serve a.toml` or `transfix run \
                a.toml`\na.toml: 0 errors, 1 warning\n";

@@ -83,7 +83,8 @@ fn what_does_not_start_is_an_error_with_its_key() {
         (format!("{ACCEPTOR}mode = 'polled'\n"), "a.toml:7: FIX.4.4:A->B: mode: \"polled\" is for"),
         (
             format!("{ACCEPTOR}refresh_on_logon = true\n"),
-            "a.toml:7: FIX.4.4:A->B: refresh_on_logon: it is for a program with a store of its own",
+            "a.toml:7: FIX.4.4:A->B: refresh_on_logon: the key works only in a program with its \
+             own store",
         ),
         (
             format!("{ACCEPTOR}tls = {{ certificate = 'no.pem', key = 'no.key' }}\n"),
@@ -330,8 +331,13 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
         "numbers.too_low = 'ignore'",
         "stays connected, and its messages are lost",
     ),
-    ("FIX.4.4", ACCEPTOR, "numbers.too_low_at_logon = 'accept'", "is not noticed"),
-    ("FIX.4.4", ACCEPTOR, "timing.watch_silence = false", "is gone is never noticed"),
+    ("FIX.4.4", ACCEPTOR, "numbers.too_low_at_logon = 'accept'", "remains undetected"),
+    (
+        "FIX.4.4",
+        ACCEPTOR,
+        "timing.watch_silence = false",
+        "the loss of a silent counterparty remains undetected",
+    ),
     ("FIX.4.4", INITIATOR, "heart_bt_int_s = 0", "0 disables heartbeats"),
     ("FIX.4.4", ACCEPTOR, "keep_outbound = false", "no message is ever resent"),
     ("FIX.4.4", ACCEPTOR, "reset_on = ['logon']", "neither side requests messages lost"),
@@ -461,13 +467,13 @@ fn files_of_other_engines_are_recognised_by_every_verb_that_reads_settings() {
 fn keys_of_all_engines_are_answered_for() {
     let dir = TempDir::new();
     for (key, code, expected) in [
-        ("sequenceResendManagerMessageBufferSize", 0, "here it is `held_messages_max`"),
-        ("sessions.default.heartbeatInterval", 0, "here it is `heart_bt_int_s`"),
+        ("sequenceResendManagerMessageBufferSize", 0, "in Transfix use `held_messages_max`"),
+        ("sessions.default.heartbeatInterval", 0, "in Transfix use `heart_bt_int_s`"),
         ("AggressiveReceiveDelay", 0, "is a key of FIX Antenna C++; in Transfix use `spin_us`"),
-        ("Log.Device", 0, "here it is `events`"),
-        ("enhancedCmeResendLogic", 1, "there is none like it here: the rules of CME"),
+        ("Log.Device", 0, "in Transfix use `events`"),
+        ("enhancedCmeResendLogic", 1, "Transfix has no such key: the rules of CME"),
         ("server_group", 0, "is a key of Fix8; in Transfix use `failover`"),
-        ("tabsize", 1, "there is none like it here: `transfix print` indents by itself"),
+        ("tabsize", 1, "Transfix has no such key: `transfix print` indents by itself"),
         ("heartbeatIntervl", 1, "did you mean `heartbeatInterval`?"),
     ] {
         let run = run_in(dir.path(), &["settings", "reference", key], b"");

@@ -165,10 +165,10 @@ fn explains_what_is_wrong(start: Start, authority: &Authority, itself: &Signed) 
 #[test]
 fn an_address_is_host_and_port() {
     for (address, expected) in [
-        ("venue.example", "it has no port; write host:port, such as venue.example:4001"),
-        (":4001", "it has no host; write host:port, such as localhost:4001"),
-        ("venue.example:", "a port is 1 to 65535, not ``"),
-        ("venue.example:70000", "a port is 1 to 65535, not `70000`"),
+        ("venue.example", "the address has no port; write host:port, such as venue.example:4001"),
+        (":4001", "the address has no host; write host:port, such as localhost:4001"),
+        ("venue.example:", "the port must be 1 to 65535, not ``"),
+        ("venue.example:70000", "the port must be 1 to 65535, not `70000`"),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_transfix"));
         let output = command.args(["tls", "check", address]).output().unwrap();

@@ -58,7 +58,7 @@ fn main_prints_the_place_and_what_to_do() {
         (
             session("acceptor", "127.0.0.1:0") + "mode = 'dedicated'\ncpu = 99999\n",
             "my.toml:8: ",
-            "this machine has the CPUs 0",
+            "this machine has only the CPUs 0",
         ),
         (session("acceptor", "127.0.0.1:0") + "modus = 1\n", "my.toml:7: ", "did you mean `mode`?"),
     ] {

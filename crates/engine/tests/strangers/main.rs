@@ -1041,7 +1041,7 @@ fn counted(lines: &[String], text: &str) -> usize {
     };
     let of_cause = lines.iter().filter(|line| line.contains(text));
     of_cause
-        .map(|line| usize::from(!line.contains("were left out")) + left_out(line).unwrap_or(0))
+        .map(|line| usize::from(!line.contains("were omitted")) + left_out(line).unwrap_or(0))
         .sum()
 }
 

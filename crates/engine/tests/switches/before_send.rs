@@ -77,7 +77,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     let header: Change = |s, fields| s.protocol.header_fields = fields;
     let body: Change = |s, fields| s.protocol.body_fields = fields;
     for (change, fields, expected) in [
-        (header, fields(1, "ACC"), "header_fields: tag 1 is no field of the standard header"),
+        (header, fields(1, "ACC"), "header_fields: tag 1 is not in the standard header"),
         (
             header,
             fields(49, "X"),
@@ -85,8 +85,8 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
                                    remove this entry",
         ),
         (header, fields(50, "X"), "header_fields: tag 50: use the setting sender_sub_id instead"),
-        (header, fields(115, "a\x01b"), "header_fields: tag 115 has no value, or one with"),
-        (body, fields(115, "DESK"), "body_fields: tag 115 stands in the body of no message"),
+        (header, fields(115, "a\x01b"), "header_fields: tag 115 is empty or contains"),
+        (body, fields(115, "DESK"), "body_fields: tag 115 is not in the body of any message"),
         (
             body,
             fields(34, "7"),

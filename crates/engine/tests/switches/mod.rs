@@ -211,7 +211,7 @@ fn a_qualifier_tells_equal_sessions_apart() {
     let twice = Settings::parse("x.toml", &format!("{text}{text}")).unwrap_err().to_string();
     assert_eq!(
         twice,
-        "x.toml:7: session FIX.4.4:CLIENT->VENUE appears twice; give one a qualifier"
+        "x.toml:7: session FIX.4.4:CLIENT->VENUE appears twice; give one of them a qualifier"
     );
 }
 

@@ -169,7 +169,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
         // The connection may end before all messages are sent.
         let _ = flood(&hall.handle());
         hall.expect("Active to Disconnected");
-        hall.expect("end: the counterparty does not read what is sent");
+        hall.expect("end: the counterparty does not read our messages");
     }
     // A counterparty that reads in time stays connected, whatever the volume.
     let hall = Hall::open(0, |s| {
@@ -216,7 +216,7 @@ fn a_full_queue_refuses_waits_or_disconnects() {
         let _wire = hall.wire();
         assert!(flood(&hall.handle()).is_err());
         hall.expect("Active to Disconnected");
-        hall.expect("end: the counterparty does not read what is sent");
+        hall.expect("end: the counterparty does not read our messages");
     }
 }
 
@@ -249,7 +249,7 @@ fn a_callback_sends_however_much_waits() {
         let mut wire = hall.wire();
         wire.send("35=D|34=2|11=flood");
         let told: Vec<_> = (0..3).map(|_| hall.told.recv_timeout(LONG).unwrap()).collect();
-        assert_eq!(told.last().unwrap(), "end: the counterparty does not read what is sent");
+        assert_eq!(told.last().unwrap(), "end: the counterparty does not read our messages");
     }
 }
 

@@ -454,7 +454,7 @@ fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
     let handle = client.engine.session(&client.id).unwrap();
     let begin = Instant::now();
     while !handle.is_logged_on() {
-        assert!(begin.elapsed() < LONG, "it is not there any more");
+        assert!(begin.elapsed() < LONG, "is missing or changed");
         std::thread::yield_now();
     }
 }
@@ -592,16 +592,16 @@ fn contradictions_are_refused_with_the_key() {
     };
     refused("acceptor", "", "tls.certificate and tls.key are missing");
     refused("acceptor", "key = \"k\"", "one of them is missing");
-    refused("acceptor", &own("check_name = false"), "an initiator has them");
+    refused("acceptor", &own("check_name = false"), "are for initiators only");
     refused("acceptor", &own("client_certificate = \"required\""), "tls.ca is missing");
     refused("acceptor", &own("peer = [\"a\"]"), "set tls.client_certificate to");
     let optional = own("ca = [\"c\"]\nclient_certificate = \"optional\"\npeer = [\"a\"]");
-    refused("acceptor", &optional, "peer says who the counterparty must be");
-    refused("initiator", "client_certificate = \"required\"", "what an acceptor asks for");
+    refused("acceptor", &optional, "peer requires a certificate from each counterparty");
+    refused("initiator", "client_certificate = \"required\"", "is for acceptors only");
     refused(
         "initiator",
         &own("more_certificates = [{ certificate = \"a\", key = \"b\" }]"),
-        "are those of an acceptor",
+        "is for acceptors only",
     );
     refused("initiator", "peer = [\"sha256:12\"]", "neither a name nor `sha256:`");
     refused("initiator", "min_version = \"1.1\"", "unknown value `1.1`");

@@ -69,7 +69,10 @@ fn checked(action: &str, values: &[String]) -> Result<Map<String, Value>, String
         let Some((_, form, _)) = known.iter().find(|(known, ..)| *known == name) else {
             let all: Vec<_> = known.iter().map(shown).collect();
             let all = if all.is_empty() { "no argument".to_owned() } else { all.join(" and ") };
-            return Err(format!("{action} has no argument {name}=; it takes {all}"));
+            return Err(format!(
+                "the action {action} has no argument {name}=; the action accepts \
+                                {all}"
+            ));
         };
         let value = match (form, value.parse::<u64>()) {
             (Form::Text, _) => value.into(),
@@ -79,7 +82,7 @@ fn checked(action: &str, values: &[String]) -> Result<Map<String, Value>, String
             }
         };
         if object.insert(name.to_owned(), value).is_some() {
-            return Err(format!("{name}= is given twice; remove one"));
+            return Err(format!("{name}= appears twice; remove one of them"));
         }
     }
     let missing =
@@ -139,15 +142,21 @@ mod tests {
             (
                 "resend_request",
                 &["from=1"],
-                "resend_request has no argument from=; it takes begin=NUMBER and end=NUMBER",
+                "the action resend_request has no argument from=; the action accepts \
+                 begin=NUMBER and end=NUMBER",
             ),
-            ("resend_request", &["begin=1", "begin=2"], "begin= is given twice; remove one"),
+            ("resend_request", &["begin=1", "begin=2"], "begin= appears twice; remove one of them"),
             ("resend_request", &["17"], "write NAME=VALUE, not `17`"),
-            ("heartbeat", &["id=1"], "heartbeat has no argument id=; it takes no argument"),
+            (
+                "heartbeat",
+                &["id=1"],
+                "the action heartbeat has no argument id=; the action \
+                                      accepts no argument",
+            ),
             (
                 "heartbeat",
                 &["action=log_out"],
-                "heartbeat has no argument action=; it takes no argument",
+                "the action heartbeat has no argument action=; the action accepts no argument",
             ),
             ("send", &["msg_type=D"], "send needs fields=TEXT"),
             ("logout", &[], "no action logout; did you mean log_out?"),

@@ -38,7 +38,7 @@ pub(crate) struct FixTo {
 pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
     let address = fix.fix.as_deref().unwrap_or_default();
     let absent = |name: &str| {
-        Err(Failure::Usage(format!("`{name}` is not to be had over FIX; leave --fix out")))
+        Err(Failure::Usage(format!("`{name}` is not available over FIX; remove --fix")))
     };
     let ask = |to: &To, xml: &str| FixConnection::log_on(address, fix, to)?.ask(xml);
     match verb {
@@ -65,7 +65,9 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
         Verb::Do(args) => ask(&args.to, &command(args)?).map(|_| "done\n".to_owned()),
         Verb::Reload(args) => said(&ask(&args.to, "<ReloadConfig/>")?),
         Verb::Stop(args) if args.confirm == "stop" => said(&ask(&args.to, "<StopServer/>")?),
-        Verb::Stop(_) => Err(Failure::Usage("--confirm stop: to stop the engine".to_owned())),
+        Verb::Stop(_) => {
+            Err(Failure::Usage("the stop needs a confirmation; add --confirm stop".to_owned()))
+        }
         Verb::Add(_) => absent("add"),
         Verb::Change(_) => absent("change"),
         Verb::Remove(_) => absent("remove"),
@@ -120,11 +122,19 @@ impl FixConnection {
     fn log_on(address: &str, fix: &FixTo, to: &To) -> Result<Self, Failure> {
         let user = fix.user.clone();
         let user = user.ok_or_else(|| {
-            Failure::Usage("--user NAME, or TRANSFIX_ADMIN_USER: who logs on".to_owned())
+            Failure::Usage(
+                "the user is missing; add --user NAME or set TRANSFIX_ADMIN_USER".to_owned(),
+            )
         })?;
         let mut login = FixLogin::new(address, user, password(fix)?);
         let version = BeginString::parse(fix.begin_string.as_bytes());
-        let wrong = || Failure::Usage(format!("--begin-string {}: no version", fix.begin_string));
+        let wrong = || {
+            Failure::Usage(format!(
+                "--begin-string {} is no version of FIX; write a \
+            version such as FIX.4.4",
+                fix.begin_string
+            ))
+        };
         login.begin_string = version.ok_or_else(wrong)?;
         login.target_comp_id.clone_from(&fix.target);
         login.tls =
@@ -291,12 +301,13 @@ fn command(args: &Do) -> Answer {
             ("SendMessage", format!("<Message>35={kind}|{fields}|</Message>"), true)
         }
         (other, _) => {
-            let why = format!("`{other}` is not to be had over FIX; leave --fix out");
+            let why = format!("`{other}` is not available over FIX; remove --fix");
             return Err(Failure::Usage(why));
         }
     };
     if is_dangerous && args.confirm.as_deref() != Some(&*args.id) {
-        let why = format!("{} is dangerous: --confirm '{}' to do it", args.action, args.id);
+        let why =
+            format!("{} is dangerous; add --confirm '{}' to confirm it", args.action, args.id);
         return Err(Failure::Usage(why));
     }
     let id = args.id.split_once(':').and_then(|(version, rest)| {
@@ -309,7 +320,13 @@ fn command(args: &Do) -> Answer {
              <SessionQualifier>{qualifier}</SessionQualifier><Version>{version}</Version>"
         ))
     });
-    let wrong = || Failure::Usage(format!("write VERSION:OURS->THEIRS, not `{}`", args.id));
+    let wrong = || {
+        Failure::Usage(format!(
+            "write the identity of the session as \
+        VERSION:OURS->THEIRS, such as FIX.4.4:VENUE->DESK, not as `{}`",
+            args.id
+        ))
+    };
     Ok(format!("<{name}>{}{more}</{name}>", id.ok_or_else(wrong)?))
 }
 

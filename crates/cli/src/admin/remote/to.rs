@@ -18,8 +18,8 @@ use crate::input::failed;
 pub(super) const ANSWER_MAX: Duration = Duration::from_secs(90);
 
 /// Remedy for a missing or unknown token.
-const TOKEN: &str = "name its file with --token-file FILE, or set TRANSFIX_ADMIN_TOKEN to it; \
-                     `transfix admin token add NAME --role ROLE` makes one";
+const TOKEN: &str = "give a token with --token-file FILE or in TRANSFIX_ADMIN_TOKEN; `transfix \
+                     admin token add NAME --role ROLE` makes a token";
 
 /// Where the engine is, and who asks.
 #[derive(Clone, Debug, clap::Args)]
@@ -78,7 +78,11 @@ impl To {
         let mut answer = self.json("GET", "/api/sessions", None)?;
         match answer["sessions"].take() {
             Value::Array(sessions) => Ok(sessions),
-            _ => Err(Failure::Other(format!("{}: no sessions are told", self.url))),
+            _ => Err(Failure::Other(format!(
+                "{}: the answer has no list of sessions; make sure \
+                that the address is that of Transfix",
+                self.url
+            ))),
         }
     }
 
@@ -106,7 +110,11 @@ impl To {
     ) -> Result<Value, Failure> {
         let text = self.text_of(self.ask(method, path, body, Some(ANSWER_MAX))?)?;
         serde_json::from_str(&text).map_err(|_| {
-            Failure::Other(format!("{}: the answer is no JSON: is this Transfix?", self.url))
+            Failure::Other(format!(
+                "{}: the answer is not JSON; make sure that the address is \
+                                    that of Transfix",
+                self.url
+            ))
         })
     }
 
@@ -156,7 +164,7 @@ impl To {
 
     fn unreached(&self, error: &ureq::Error) -> Failure {
         Failure::Other(format!(
-            "{}: {error}; does the engine run, with [admin] in its settings?",
+            "{}: {error}; make sure that the engine runs and has [admin] in its settings",
             self.url
         ))
     }
@@ -175,7 +183,8 @@ impl To {
             .unversioned_rustls_crypto_provider(provider);
         let Some(path) = &self.ca else {
             if self.url.starts_with("https:") {
-                let why = "--ca FILE: the certificate of the authority that signed the engine's";
+                let why = "--ca FILE is missing; name the certificate of the authority that \
+                           signed the engine's certificate";
                 return Err(Failure::Usage(why.to_owned()));
             }
             return Ok(config.build());

@@ -27,12 +27,12 @@ pub(super) fn compare(
         if let (Some(stored), Some(logged)) = (stored, logged)
             && stored != logged
         {
-            let text = format!("{name} is {stored} in the store, {logged} by the log");
+            let text = format!("{name} is {stored} in the store, but {logged} in the log");
             foreign.differences.push(text);
         }
     }
     if last.next_out.is_none() {
-        let text = format!("{}: has no message that this session has sent", log.display());
+        let text = format!("{}: the log has no message that this session sent", log.display());
         foreign.differences.push(text);
     }
     Ok(())
