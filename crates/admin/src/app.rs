@@ -145,7 +145,7 @@ pub(crate) struct App {
 impl App {
     pub(crate) fn session(&self, id: &str) -> Result<SessionHandle, Refusal> {
         let found = self.admin.find(id);
-        found.ok_or_else(|| Refusal::not_found(format!("there is no session {id}")))
+        found.ok_or_else(|| Refusal::not_found(format!("no session is named {id}")))
     }
 }
 

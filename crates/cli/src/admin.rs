@@ -7,7 +7,7 @@ mod users;
 
 use std::process::ExitCode;
 
-/// See and steer an engine that runs, and say who may.
+/// Observe and control a running engine, and manage its users.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix admin user add anna --role operator

@@ -13,7 +13,7 @@ use transfix_observe::audit::{self, AuditError};
 use crate::foreign;
 use crate::input::failed;
 
-/// Prove that the file of operators' actions was not changed, or that a session lost no message.
+/// Check that the file of operators' actions was not changed, or that a session lost no message.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -40,7 +40,7 @@ Exit code: 0 nothing was changed, 1 something was, 2 wrong usage or a file that 
 struct Verify {
     /// The audit file.
     file: PathBuf,
-    /// A hash that was kept elsewhere, and must be that of some line.
+    /// A hash that was noted earlier; a line of the file must have it.
     #[arg(long, value_name = "HASH")]
     has: Option<String>,
 }

@@ -8,7 +8,8 @@ use std::process::{Command, ExitCode};
 
 const PROGRAM: &str = "transfix-bench";
 
-/// Measure a scenario against its floor and its peers, with the program transfix-bench.
+/// Measure the performance of Transfix and other engines in a scenario, with the program
+/// transfix-bench.
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {

@@ -41,21 +41,21 @@ pub(crate) struct Args {
     /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Delimiter between fields; detected for each message if left out.
+    /// Delimiter between fields. Default: detected for each message.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
     dictionary: Choice,
     #[command(flatten)]
     masking: Masking,
-    /// Shows everything that is wrong with a message, not only what a Reject(3) would name.
+    /// Shows all errors of a message, not only the error that a Reject(3) would report.
     #[arg(long)]
     all: bool,
-    /// Checks that are not made.
+    /// Checks to switch off.
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
     off: Vec<String>,
-    /// Checks that are made though they are off by default: empty_groups. Unlike in sessions,
-    /// conditions is on.
+    /// Checks to switch on; only empty_groups is off by default. Unlike in sessions, conditions is
+    /// on.
     #[arg(long, value_name = "CHECK", value_delimiter = ',', value_parser = names())]
     on: Vec<String>,
 }

@@ -29,11 +29,11 @@ Numbers below 100 are those of SessionRejectReason(373) and BusinessRejectReason
 all other fields are found as FIELD=VALUE, by the field's tag or name.
 Exit code: 0 found, 1 there is no such number or name, 2 wrong usage.";
 
-/// Explain the number of an event, an error or a reason, or a code of FIX.
+/// Explain the number of an event, error or reason, or the code of a FIX field.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Number, name or FIELD=VALUE; all numbers if left out.
+    /// Number, name or FIELD=VALUE. Default: a list of all numbers.
     code: Option<String>,
 }
 

@@ -77,10 +77,10 @@ pub(crate) struct Args {
     /// Don't print the messages.
     #[arg(long)]
     quiet: bool,
-    /// Take the commands of this file in place of those from the keyboard.
+    /// Run the commands of this file instead of commands from the keyboard.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// File of the messages that `save` keeps.
+    /// File for the messages of the command `save`.
     #[arg(long, value_name = "FILE", default_value = "messages.txt")]
     messages: PathBuf,
 }

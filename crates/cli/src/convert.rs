@@ -40,16 +40,16 @@ pub(crate) struct Args {
     /// The output format.
     #[arg(long, value_enum)]
     to: Format,
-    /// A file, or `-` for the standard input; for JSON and Parquet also the directory of a store;
-    /// for Parquet also a directory of logs and stores.
+    /// A file, or `-` for standard input. JSON and Parquet also accept the directory of a store,
+    /// and Parquet a directory of logs and stores.
     file: PathBuf,
-    /// Delimiter between fields. If left out: SOH for `--to fix`, detected for `--to json`.
+    /// Delimiter between fields. Default: SOH for `--to fix`, detected for `--to json`.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
-    /// Writes tags instead of names, and groups field by field.
+    /// Writes tags instead of names, and writes groups as separate fields.
     #[arg(long)]
     tags: bool,
-    /// Writes stars in place of the values of these tags and of passwords; several with commas.
+    /// Writes passwords and the values of these tags as stars; separate several tags by commas.
     #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = input::tag)]
     mask: Vec<Tag>,
     #[command(flatten)]
@@ -68,11 +68,11 @@ impl Args {
 /// A form of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// One object a line.
+    /// One JSON object in each line.
     Json,
-    /// Tag=value.
+    /// FIX messages in the form tag=value.
     Fix,
-    /// A table for DuckDB, pandas and the like: a row for each message.
+    /// A table for programs such as DuckDB or pandas, with a row for each message.
     Parquet,
 }
 

@@ -23,7 +23,7 @@ use crate::show::Show;
 use crate::venue::book::Ids;
 use crate::venue::{Venue, Watch};
 
-/// See a venue and a client trade, lose the connection, recover, and be measured.
+/// Show how a venue and a client trade, lose the connection and recover; measure their latency.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix demo
@@ -32,11 +32,11 @@ Needs nothing but loopback and takes about half a minute. Writes latency.csv (ra
 latency.svg (their distribution) into the current directory.
 Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
 pub(crate) struct Args {
-    /// Orders of the burst in whose middle the connection is cut.
+    /// Number of orders in the burst during which the connection is cut.
     #[arg(long, default_value_t = 2_000, value_name = "N")]
     #[arg(value_parser = value_parser!(u64).range(200..=1_000_000))]
     burst: u64,
-    /// Round trips measured in each way of waiting, at 1,000 a second.
+    /// Number of measured round trips in each waiting mode (sleep, spin), at 1,000 a second.
     #[arg(long, default_value_t = 3_000, value_name = "N")]
     messages: usize,
 }

@@ -30,7 +30,7 @@ No published source describes plain FIX 5.0 SP2 in full: an overlay can remove w
 
 Exit code: 0 found, 1 not in the dictionary, 2 wrong usage or a dictionary that cannot be read.";
 
-/// Shows what FIX says of a message, component or field.
+/// Shows the definition of a message, component or field of FIX.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -39,10 +39,10 @@ pub(crate) struct Args {
     /// A message (name or MsgType), component, field (name or tag), `header` or `trailer`.
     #[arg(requires = "dictionary")]
     what: Option<String>,
-    /// A file that changes the dictionary; several are laid over it in turn.
+    /// A file with changes to the dictionary; several files apply in their order.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file.
+    /// The scenario to use from a FIX Orchestra file.
     #[arg(long, value_name = "NAME", requires = "dictionary")]
     scenario: Option<String>,
 }

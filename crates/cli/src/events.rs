@@ -45,12 +45,12 @@ pub(crate) enum Rejects {
     Elsewhere,
 }
 
-/// How events are written on standard error.
+/// Format of events on standard error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Form {
-    /// Lines for people, with the code of the event at the end.
+    /// Readable lines, with the code of the event at the end.
     Text,
-    /// An object of JSON in each line.
+    /// One JSON object in each line.
     Json,
 }
 

@@ -34,28 +34,29 @@ The standard versions need no generating: switch on a feature of the package tra
 
 Exit code: 0 written, 2 wrong usage, or a dictionary or file is not readable or writable.";
 
-/// Writes typed messages as Rust: views, writers, code sets, tags, a router.
+/// Generates Rust code for the messages of a dictionary: views, writers, code sets, tags, a router.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file.
     dictionary: String,
-    /// A file that changes the dictionary; several are laid over it in turn.
+    /// A file with changes to the dictionary; several files apply in their order.
     #[arg(long, value_name = "FILE")]
     overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file.
+    /// The scenario to use from a FIX Orchestra file.
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
     /// The dictionary of the session layer, for FIX 5.0 and later.
     #[arg(long, value_name = "DICTIONARY")]
     session: Option<String>,
-    /// A field more: its number, name, type and messages, each with `:Y` if required there.
+    /// An additional field: number, name, type and messages, each with `:Y` if the field is
+    /// required in the message.
     #[arg(long, value_name = "FIELD")]
     extra_field: Vec<String>,
-    /// Only these messages (names or MsgTypes) and what they use.
+    /// Only these messages (names or MsgTypes), with their components and fields.
     #[arg(long, value_name = "MESSAGES", value_delimiter = ',')]
     messages: Vec<String>,
-    /// The module's name; by default the dictionary's.
+    /// The name of the module. Default: the name of the dictionary.
     #[arg(long, visible_alias = "prefix", value_name = "NAME")]
     module: Option<String>,
     /// The directory to write to.
@@ -64,22 +65,22 @@ pub(crate) struct Args {
     /// Write a whole program into the directory: Cargo.toml, settings.toml, src/main.rs.
     #[arg(long, value_enum)]
     skeleton: Option<Role>,
-    /// The package transfix of the program: the directory of its Cargo.toml, the URL of a git
-    /// repository, or a version. By default crates/engine of the checkout above the output or the
-    /// current directory; without one, the version of this program.
+    /// The package transfix for the program: the directory of its Cargo.toml, the URL of a git
+    /// repository, or a version. Default: crates/engine of the checkout above the output or the
+    /// current directory; without a checkout, the version of this program.
     #[arg(long, value_name = "DIR|URL|VERSION", requires = "skeleton")]
     transfix: Option<String>,
-    /// Say which fields no message has.
+    /// List the fields that are in no message.
     #[arg(long)]
     report_unused: bool,
 }
 
-/// Which side of a session the program is.
+/// Side of the session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Role {
-    /// It listens.
+    /// The program listens for connections.
     Acceptor,
-    /// It connects.
+    /// The program connects to the counterparty.
     Initiator,
 }
 

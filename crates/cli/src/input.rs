@@ -47,14 +47,15 @@ pub(crate) fn ended(done: Result<ExitCode, Failure>) -> ExitCode {
 /// How the user names a dictionary.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Choice {
-    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file;
-    /// chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) if left out.
+    /// A standard dictionary (FIX40 to FIX50SP2, FIXT11, FIXLatest) or the path of an XML file.
+    /// Default: chosen by BeginString(8), ApplVerID(1128) and DefaultApplVerID(1137) of each
+    /// message.
     #[arg(long, value_name = "NAME|FILE")]
     dictionary: Option<String>,
-    /// A file that changes the dictionary of `--dictionary`; may be given several times.
+    /// A file with changes to the dictionary of `--dictionary`; may be repeated.
     #[arg(long, value_name = "FILE", requires = "dictionary")]
     overlay: Vec<PathBuf>,
-    /// The scenario that is taken of a FIX Orchestra file, which `--dictionary` names.
+    /// The scenario to use, if `--dictionary` names a FIX Orchestra file.
     #[arg(long, value_name = "NAME", requires = "dictionary")]
     scenario: Option<String>,
 }
@@ -74,12 +75,13 @@ impl Choice {
 /// Options that select the values shown as stars.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct Masking {
-    /// Shows stars in place of the values of these tags too, such as 1,448; several with commas.
-    /// Password(554), NewPassword(925), EncryptedPassword(1402) and EncryptedNewPassword(1404)
-    /// always have stars, and so has RawData(96) in Logon(A) and UserRequest(BE).
+    /// Also shows the values of these tags as stars; separate several tags by commas, such as
+    /// 1,448. Password(554), NewPassword(925), EncryptedPassword(1402) and
+    /// EncryptedNewPassword(1404) are always hidden, and so is RawData(96) in Logon(A) and
+    /// UserRequest(BE).
     #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = tag)]
     mask: Vec<Tag>,
-    /// Shows passwords and other secrets, in place of stars.
+    /// Shows passwords and other secrets instead of stars.
     #[arg(long, conflicts_with = "mask")]
     unmasked: bool,
 }

@@ -53,7 +53,8 @@ Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input th
 With --gaps: 0 no number is missing, 1 some are, or there is no message to examine.
 With --latency: 0 a request has an answer, 1 none has.";
 
-/// Searches logs, captures and journals: by field, text, session, time; orders, gaps, latency.
+/// Searches logs, captures and journals by field, text, session or time; shows orders, gaps and
+/// latency.
 #[derive(clap::Args, Debug)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
@@ -64,26 +65,28 @@ pub(crate) struct Args {
     sought: SearchFilter,
     #[command(flatten)]
     forms: Forms,
-    /// All messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and of
-    /// orders that replace it. Sorted by time, as a table or in the requested form.
+    /// Shows all messages of the order with this ClOrdID(11), OrigClOrdID(41) or OrderID(37), and
+    /// of orders that replace this order. Sorted by time, as a table or in the requested form.
     #[arg(long, value_name = "ID", conflicts_with = "gaps")]
     order: Option<String>,
-    /// Times from requests to their answers, by ClOrdID(11): how many, percentiles, the slowest.
-    /// With `--csv` all of them, which may have the columns answer_time, answer and latency_ns.
+    /// Shows the times from requests to their answers, by ClOrdID(11): count, percentiles, the
+    /// slowest requests. With `--csv` shows all requests, also with the columns answer_time, answer
+    /// and latency_ns.
     #[arg(long, conflicts_with_all = ["full", "raw", "json", "count", "order", "gaps"])]
     latency: bool,
-    /// Goes on with what is written later, over the rolling of files.
+    /// Continues with new messages as they are written, also after log rotation.
     #[arg(long, short, conflicts_with_all = ["count", "order", "gaps", "latency"])]
     follow: bool,
-    /// Ends after so many messages; with `--latency` shows so many of the slowest, else 10.
+    /// Ends after this number of messages; with `--latency`, the number of slowest requests to show
+    /// (default 10).
     #[arg(long, short = 'n', value_name = "N", conflicts_with_all = ["order", "gaps"])]
     limit: Option<u64>,
-    /// Shows so many messages before and after each that is found, which has a `>`.
+    /// Shows this number of messages before and after each match; a `>` marks the match.
     #[arg(long, short = 'C', value_name = "N", default_value_t = 0, hide_default_value = true)]
     #[arg(conflicts_with_all = ["count", "order", "gaps", "latency", "csv", "json"])]
     #[arg(value_parser = clap::value_parser!(u16).range(0..=1000))]
     context: u16,
-    /// Delimiter between fields; detected for each message if left out.
+    /// Delimiter between fields. Default: detected for each message.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
     #[command(flatten)]
@@ -95,26 +98,29 @@ pub(crate) struct Args {
     color: Color,
 }
 
-/// The form of the output; the default is one line a message, with names.
+/// Form of the output. Default: one line for each message, with names.
 #[derive(clap::Args, Debug)]
 #[group(multiple = false)]
 struct Forms {
-    /// Each field in a line of its own.
+    /// Prints each field in a separate line.
     #[arg(long)]
     full: bool,
-    /// The bytes of each message, and a line break.
+    /// Prints the bytes of each message, followed by a line break.
     #[arg(long)]
     raw: bool,
-    /// The values of these fields; also time, direction, session and file.
+    /// Prints the values of these fields as CSV; time, direction, session and file are accepted
+    /// too.
     #[arg(long, value_name = "FIELD", value_delimiter = ',')]
     csv: Vec<String>,
-    /// An object a line: time, direction, session, and the message as `transfix convert` writes it.
+    /// Prints a JSON object in each line: time, direction, session, and the message as `transfix
+    /// convert` writes it.
     #[arg(long)]
     json: bool,
-    /// Only the number of messages.
+    /// Prints only the number of messages.
     #[arg(long)]
     count: bool,
-    /// Gaps and repeats of MsgSeqNum(34), and what was said of them.
+    /// Shows gaps and repeats of MsgSeqNum(34), and the messages about them, such as
+    /// ResendRequest(2).
     #[arg(long)]
     gaps: bool,
 }

@@ -63,10 +63,10 @@ Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `trans
 explains a verb; `transfix --version --verbose` says how the program was built."
 )]
 struct Cli {
-    /// Show the engine's events on standard error, not only its warnings.
+    /// Show all events of the engine on standard error, not only warnings.
     #[arg(long, short, global = true, display_order = 1_000)]
     verbose: bool,
-    /// How events and warnings are written on standard error.
+    /// Format of events and warnings on standard error.
     #[arg(long, global = true, value_enum, value_name = "FORM", display_order = 1_001)]
     events: Option<events::Form>,
     #[command(subcommand)]
@@ -75,7 +75,7 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// See a venue and a client trade, lose the connection, recover, and be measured.
+    /// Show how a venue and a client trade, lose the connection and recover; measure their latency.
     Demo(demo::Args),
     /// Run a small matching venue from a settings file.
     Serve(serve::Args),
@@ -84,35 +84,36 @@ enum Verb {
     Connect(connect::Args),
     Play(play::Args),
     Bench(bench::Args),
-    /// Show what FIX says: versions, messages, fields.
+    /// Show the definitions of FIX: versions, messages, fields.
     Dictionary(dictionary::Args),
     Codes(codes::Args),
-    /// Write typed messages of a dictionary as Rust, and a program around them.
+    /// Generate Rust code for the messages of a dictionary, and a program that uses them.
     Generate(generate::Args),
-    /// Print messages from a capture, our journal or a QuickFIX log in readable form.
+    /// Print messages from a capture, a Transfix journal or a QuickFIX log in readable form.
     Print(print::Args),
-    /// Search logs, captures and journals: by field, text, session, time; orders, gaps, latency.
+    /// Search logs, captures and journals by field, text, session or time; show orders, gaps and
+    /// latency.
     Logs(logs::Args),
-    /// Check the messages of a capture, a log or our journal against a dictionary.
+    /// Check the messages of a capture, a log or a Transfix journal against a dictionary.
     Check(check::Args),
     Settings(settings::Args),
-    /// Show when the sessions of a settings file open and close.
+    /// Show the times at which the sessions of a settings file open and close.
     Schedule(schedule::Args),
     /// Convert messages to JSON and back, and to Parquet.
     Convert(convert::Args),
-    /// Write settings from those of QuickFIX, and say what has become of each key.
+    /// Convert QuickFIX settings to Transfix settings, with a report on each key.
     Migrate(migrate::Args),
     Password(password::Args),
     #[cfg(feature = "tls")]
     Tls(tls::Args),
-    /// Look into the stores of sessions, and set, repair or import one.
+    /// Show, check, repair, import and export the stores of sessions.
     Store(store::Args),
     Admin(admin::Args),
     Top(top::Args),
     Audit(audit::Args),
     Completions(pages::Completions),
     Man(pages::Man),
-    /// A counterparty for tests, driven by lines.
+    /// A counterparty for tests, controlled by lines on standard input.
     #[command(hide = true)]
     Peer(peer::Args),
 }

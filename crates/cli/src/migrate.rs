@@ -16,7 +16,7 @@ use crate::foreign::lines;
 use crate::input::{answered, failed};
 use crate::store;
 
-/// Write settings from those of QuickFIX, with a report of each key.
+/// Convert QuickFIX settings to Transfix settings, with a report on each key.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix migrate desk.cfg                            settings to standard output
@@ -35,9 +35,9 @@ is looked for beside the settings.
 Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store is inconsistent,
 2 wrong usage, a file that cannot be read or written, or no session that can be carried over.")]
 pub(crate) struct Args {
-    /// Settings of QuickFIX.
+    /// Settings file of QuickFIX.
     file: PathBuf,
-    /// Dialect of the settings. Default: the dialect that knows most of the keys.
+    /// The QuickFIX engine of the settings. Default: the engine that knows most of the keys.
     #[arg(long, value_enum, value_name = "DIALECT", ignore_case = true)]
     dialect: Option<SourceEngine>,
     /// Write the settings to this file instead of standard output.

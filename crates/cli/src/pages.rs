@@ -31,7 +31,7 @@ pub(crate) struct Completions {
 
 Exit code: 0 done, 1 a file cannot be written, 2 wrong usage.")]
 pub(crate) struct Man {
-    /// The directory, which is made if it is not there.
+    /// The directory for the pages, created if it is missing.
     #[arg(long, value_name = "DIR")]
     to: PathBuf,
 }

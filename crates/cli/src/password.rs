@@ -5,8 +5,8 @@ use std::process::ExitCode;
 
 /// Hash a password for the key `logon.expected_password_hash`.
 ///
-/// The password is asked for, twice and unseen, or is the first line of standard input. The hash is
-/// by Argon2id, and goes to standard output.
+/// At a terminal, the program asks for the password twice without showing it. Otherwise the
+/// password is the first line of standard input. Standard output receives the Argon2id hash.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix password

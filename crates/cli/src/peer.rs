@@ -36,7 +36,8 @@ pub(crate) struct Args {
     sender: String,
     #[arg(long, default_value = "CLIENT")]
     target: String,
-    /// Taken for the sake of the protocol: the standard dictionaries are built in.
+    /// Accepted without effect, for compatibility with other test counterparties: the standard
+    /// dictionaries are built in.
     #[arg(long)]
     dictionary: Option<PathBuf>,
     #[arg(long, default_value = "memory")]
@@ -49,7 +50,7 @@ pub(crate) struct Args {
     heartbeat: u32,
     #[arg(long)]
     log: Option<PathBuf>,
-    /// A settings file with one session, in place of all options about it.
+    /// A settings file with one session, instead of all options for the session.
     #[arg(long)]
     settings: Option<PathBuf>,
 }

@@ -6,7 +6,7 @@ use std::process::{Command, ExitCode, Stdio};
 use crate::input::failed;
 use crate::show::{count, say};
 
-/// Play scripts of the test client, and say which of them hold.
+/// Run scripts of the test client, and report which scripts succeed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix play client.toml logon.txt orders.txt cancels.txt
@@ -22,13 +22,13 @@ wrong.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,
-    /// Scripts: a command of the test client in each line.
+    /// Script files, with one command of the test client in each line.
     #[arg(required = true)]
     scripts: Vec<PathBuf>,
-    /// End with the first script that does not hold.
+    /// Stop after the first script that fails.
     #[arg(long)]
     fail_fast: bool,
-    /// File of the messages that `save` keeps.
+    /// File for the messages of the command `save`.
     #[arg(long, value_name = "FILE", default_value = "messages.txt")]
     messages: PathBuf,
 }

@@ -41,10 +41,10 @@ pub(crate) struct Args {
     /// Files, directories of stores, their `.seg` files, or `-` for the standard input.
     #[arg(required = true)]
     files: Vec<PathBuf>,
-    /// Delimiter between fields; detected for each message if left out.
+    /// Delimiter between fields. Default: detected for each message.
     #[arg(long, value_enum)]
     delimiter: Option<Delimiter>,
-    /// One line a message, without header and trailer.
+    /// Prints each message in one line, without header and trailer.
     #[arg(long)]
     one_line: bool,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     dictionary: Choice,
     #[command(flatten)]
     masking: Masking,
-    /// Counts the messages by type at the end.
+    /// Also prints the number of messages by type at the end.
     #[arg(long)]
     summary: bool,
     /// Use of colours; `auto` uses colours on a terminal, unless NO_COLOR is set.
@@ -95,15 +95,15 @@ struct Selection {
     /// Only messages of this type, such as D or NewOrderSingle; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
-    /// Only messages from this time on, in UTC, such as 20261121-09:28:25: that of the log's line
-    /// or the store's record, else SendingTime(52).
+    /// Only messages from this time on, in UTC, such as 20261121-09:28:25. The time of a message is
+    /// that of its log line or store record, otherwise SendingTime(52).
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Timestamp>,
     /// Only messages up to this time.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     to: Option<Timestamp>,
-    /// Only messages with this value in this field, such as 55=EU, Side=BUY or 54=1; with several
-    /// of them all must be met.
+    /// Only messages with this value in this field, such as 55=EU, Side=BUY or 54=1; a message must
+    /// meet all conditions.
     #[arg(long = "where", value_name = "TAG=VALUE", value_parser = condition)]
     conditions: Vec<Condition>,
 }

@@ -14,7 +14,7 @@ use crate::show::say;
 use crate::suits::Runner;
 use crate::{administered, events};
 
-/// Run the sessions of any settings file, also a migrated one; rules can pass messages on.
+/// Run the sessions of any settings file, and forward their messages by rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix run sessions.toml                             whatever sessions the file has
@@ -41,11 +41,11 @@ Exit code: 0 all sessions logged out, 1 not started or a session did not end in 
 pub(crate) struct Args {
     /// Settings file with the sessions.
     settings: PathBuf,
-    /// File of the routes, sockets and files. Default: routes.toml, if it is there; without any
-    /// route the sessions run, and messages of the application are refused.
+    /// File with the routes, sockets and files. Default: routes.toml, if that file exists. Without
+    /// routes the sessions run, but reject application messages.
     #[arg(long, value_name = "FILE")]
     routes: Option<PathBuf>,
-    /// Only say whether both files are right.
+    /// Only check both files and report errors.
     #[arg(long)]
     check: bool,
 }

@@ -25,19 +25,19 @@ A session of the settings has, for instance:
 
 Exit code: 0 done, 2 wrong usage or settings that cannot be read.";
 
-/// Show when the sessions of a settings file open and close.
+/// Show the times at which the sessions of a settings file open and close.
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// Settings file.
     settings: PathBuf,
-    /// Windows of each session.
+    /// Number of windows to show for each session.
     #[arg(long, short = 'n', default_value_t = 5, value_name = "N")]
     count: usize,
-    /// Only sessions whose identity holds this text.
+    /// Only sessions whose identity contains this text.
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     session: String,
-    /// The moment to begin at, in UTC, such as 20270328-00:00:00. Default: now.
+    /// Start time in UTC, such as 20270328-00:00:00. Default: now.
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Timestamp>,
 }

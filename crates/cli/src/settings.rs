@@ -51,14 +51,14 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Report all errors of a settings file at once, its dangerous settings, and when its sessions
-    /// open next.
+    /// Report all errors and dangerous settings of a settings file, and the times at which its
+    /// sessions open next.
     Check(Check),
     /// Show each key with the value in force, and where the value comes from.
     Show(show::Args),
     /// Explain the keys of a settings file: all of them, one table, or one key.
     Reference(Reference),
-    /// Write the JSON Schema by which editors complete and check settings files.
+    /// Write a JSON Schema, with which editors complete and check settings files.
     #[command(after_help = SCHEMA)]
     Schema,
 }
@@ -82,10 +82,10 @@ struct Reference {
 struct Check {
     /// Settings file.
     settings: PathBuf,
-    /// End with 1 if there are warnings.
+    /// Return exit code 1 also for warnings.
     #[arg(long)]
     strict: bool,
-    /// Check for a program of your own, which may poll its sessions and open its own stores.
+    /// Check the file for your own program, which may poll its sessions and use its own stores.
     #[arg(long)]
     program: bool,
 }

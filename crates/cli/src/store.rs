@@ -28,7 +28,7 @@ use crate::foreign;
 use crate::input::{Failure, ended, holds_store, store_beside};
 use crate::show::count;
 
-/// Look into the stores of sessions, and set, repair or import one.
+/// Show, check, repair, import and export the stores of sessions.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix store list store
@@ -48,19 +48,20 @@ enum Verb {
     List(list::Args),
     /// Show a store: numbers, times, sizes, segments, health.
     Show(show::Args),
-    /// Print what a store holds in readable form, by number, time, direction or type.
+    /// Print the records of a store in readable form, by number, time, direction or type.
     Print(print::Args),
     /// Show the messages that wait for a logon, or clear them.
     Queue(queue::Args),
-    /// Set the next numbers of a session that is not running, and say why in its journal.
+    /// Set the next sequence numbers of a session that is not running, and record the reason in its
+    /// journal.
     SetNext(set_next::Args),
-    /// Check every byte of stores, and say what is lost where one is damaged.
+    /// Check every byte of stores, and report the losses in damaged stores.
     Verify(verify::Args),
-    /// Make a sound store of what is sound in a damaged one, which stays as it is.
+    /// Copy the sound parts of a damaged store to a new store; the damaged store is not changed.
     Repair(repair::Args),
     /// Write the messages of a store as bytes, JSON or a log.
     Export(export::Args),
-    /// Make a store of one that another engine has left.
+    /// Convert the store of another engine to a Transfix store.
     Import(import::Args),
 }
 

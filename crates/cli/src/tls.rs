@@ -24,7 +24,7 @@ The options are those of `tls` in the settings of a session. No byte of FIX is s
 Exit code: 0 a session would be encrypted, 1 it would not, and the last line says why, 2 wrong
 usage.";
 
-/// Look at the TLS of a counterparty.
+/// Check the TLS connection to a counterparty.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
 pub(crate) struct Args {
@@ -34,36 +34,37 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Verb {
-    /// Shake hands with a counterparty, and explain its certificates and the first thing that is
-    /// wrong with them.
+    /// Perform a TLS handshake with a counterparty, show its certificates, and explain the first
+    /// problem.
     Check(Check),
 }
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 struct Check {
-    /// Where the counterparty listens, as host:port.
+    /// Address of the counterparty, as host:port.
     #[arg(value_parser = address)]
     address: String,
-    /// Certificates of the authorities that are trusted, in PEM; by default those of the system.
+    /// PEM file with the certificates of the trusted authorities. Default: the authorities of the
+    /// system.
     #[arg(long, value_name = "FILE")]
     ca: Vec<PathBuf>,
-    /// Lists of revoked certificates, in PEM.
+    /// PEM file with lists of revoked certificates.
     #[arg(long, value_name = "FILE")]
     crl: Vec<PathBuf>,
-    /// Our own certificate, which is shown if the counterparty asks for one.
+    /// Your own certificate, sent if the counterparty requests a certificate.
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
-    /// Its private key.
+    /// Private key of your own certificate.
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
-    /// The name that the certificate must be for; by default the host of the address.
+    /// The name that the counterparty's certificate must have. Default: the host of the address.
     #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     server_name: String,
-    /// A name or `sha256:` fingerprint of a certificate that the counterparty may show.
+    /// A name or `sha256:` fingerprint of a certificate that is accepted from the counterparty.
     #[arg(long, value_name = "CERTIFICATE")]
     peer: Vec<String>,
-    /// The oldest version of TLS.
+    /// The lowest accepted version of TLS.
     #[arg(long, value_name = "VERSION", value_parser = ["1.2", "1.3"], default_value = "1.2")]
     min_version: String,
     /// Seconds to wait for the counterparty.

@@ -20,7 +20,7 @@ use crate::admin::remote::{Failure, To};
 use crate::foreign::Foreign;
 use crate::input::failed;
 
-/// See the sessions of an engine that runs, in a table that lives.
+/// Show the sessions of a running engine in a table that is updated regularly.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix top --token-file token
@@ -31,7 +31,7 @@ problems alone, s sorts by another column, q or Ctrl-C ends.
 The engine has [admin] in its settings; a token of a viewer is enough.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or no terminal.")]
 pub(crate) struct Args {
-    /// Seconds between two looks.
+    /// Seconds between two updates.
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=3600))]
     every: u64,
     #[command(flatten)]

@@ -204,7 +204,8 @@ mod tests {
         for (mode, expected) in [(0o644, true), (0o640, false)] {
             fs::set_permissions(&secret, Permissions::from_mode(mode)).unwrap();
             let said = said(&review(&dir, &line).warnings);
-            let expected_text = format!("password {} is readable by every user", secret.display());
+            let expected_text =
+                format!("password file {} is readable by every user", secret.display());
             assert_eq!(said.contains(&expected_text), expected, "{said}");
             assert!(!said.contains("sesame"), "{said}");
         }

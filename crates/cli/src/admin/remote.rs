@@ -47,27 +47,27 @@ pub(crate) enum Verb {
 
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Sessions {
-    /// Only those that are not as they should be.
+    /// Show only sessions with a problem.
     #[arg(long)]
     problems: bool,
     #[command(flatten)]
     to: To,
 }
 
-/// Show one session with its times and its next windows.
+/// Show one session with its latency and the next windows of its schedule.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin session 'FIX.4.4:VENUE->DESK'
 
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Session {
-    /// Its identity.
+    /// The session's identity, such as `FIX.4.4:VENUE->DESK`.
     id: String,
     #[command(flatten)]
     to: To,
 }
 
-/// Write how long one stage of a session took, as a file `.hgrm`.
+/// Write the latency of one stage of a session in the format `.hgrm`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin latency 'FIX.4.4:VENUE->DESK' read_to_written > desk.hgrm
@@ -85,7 +85,7 @@ pub(crate) struct Latency {
     to: To,
 }
 
-/// Do something to a session.
+/// Perform an action on a session, such as a logout.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix admin do 'FIX.4.4:VENUE->DESK' log_out text='end of day'
@@ -104,10 +104,10 @@ pub(crate) struct Do {
     id: String,
     /// The action.
     action: String,
-    /// Values of the action.
+    /// Arguments of the action.
     #[arg(value_name = "NAME=VALUE")]
     values: Vec<String>,
-    /// The session's identity once more, for what is dangerous.
+    /// The session's identity again, to confirm a dangerous action.
     #[arg(long, value_name = "ID")]
     confirm: Option<String>,
     #[command(flatten)]
@@ -130,19 +130,19 @@ pub(crate) struct Messages {
     /// Only messages with this field.
     #[arg(long, value_name = "TAG=VALUE")]
     field: Option<String>,
-    /// Only messages with this text anywhere.
+    /// Only messages that contain this text.
     #[arg(long)]
     text: Option<String>,
-    /// Only those received (`in`) or sent (`out`).
+    /// Only received messages (`in`) or sent messages (`out`).
     #[arg(long, value_parser = ["in", "out"])]
     direction: Option<String>,
-    /// From this MsgSeqNum(34) on.
+    /// Only messages from this MsgSeqNum(34) on.
     #[arg(long, value_name = "SEQ")]
     from: Option<u64>,
-    /// Up to this MsgSeqNum(34).
+    /// Only messages up to this MsgSeqNum(34).
     #[arg(long, value_name = "SEQ")]
     to_seq: Option<u64>,
-    /// The last so many.
+    /// Show at most this number, the newest.
     #[arg(long, short = 'n', default_value_t = 100)]
     limit: u32,
     #[command(flatten)]
@@ -157,13 +157,13 @@ pub(crate) struct Messages {
 
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Events {
-    /// Only those of this session.
+    /// Only events of this session.
     #[arg(long, value_name = "ID")]
     session: Option<String>,
-    /// The last so many.
+    /// Show at most this number, the newest.
     #[arg(long, short = 'n', default_value_t = 100)]
     limit: u32,
-    /// Go on with those that happen, until Ctrl-C.
+    /// Continue with new events, until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
@@ -178,14 +178,14 @@ pub(crate) struct Events {
 `transfix audit verify FILE` proves that the file was not changed.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Audit {
-    /// The last so many lines.
+    /// Show at most this number of lines, the newest.
     #[arg(long, short = 'n', default_value_t = 100)]
     limit: u32,
     #[command(flatten)]
     to: To,
 }
 
-/// Show the engine's own certificates, and how long they are valid.
+/// Show the engine's own certificates and their last valid days.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin certificates
@@ -196,7 +196,7 @@ pub(crate) struct Certificates {
     to: To,
 }
 
-/// Ask whether the engine can do what it is there for.
+/// Ask whether the engine is ready: its stores can be written and it accepts connections.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin ready
@@ -219,7 +219,7 @@ pub(crate) struct Reload {
     to: To,
 }
 
-/// Show which events the program tells, or set it until the next start or reload.
+/// Show the levels of the program's events, or set them until the next start or reload.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix admin levels
@@ -230,13 +230,13 @@ needs the role administrator to set them. Each destination of [events] may have 
 beyond which nothing goes there; so has standard error, and the console, which shows `info`.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Levels {
-    /// A level, or parts of the program with their own.
+    /// The new levels: one level, or also levels for parts of the program.
     set: Option<String>,
     #[command(flatten)]
     to: To,
 }
 
-/// Begin new files of the protocol logs and of the event log now.
+/// Rotate the protocol logs and the event log now: begin new files.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin rotate-logs
@@ -247,14 +247,14 @@ pub(crate) struct RotateLogs {
     to: To,
 }
 
-/// Make the program log out everywhere and end.
+/// Log out all sessions and end the program.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin stop --confirm stop
 
 Exit code: 0 it stops, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Stop {
-    /// The word `stop`.
+    /// Confirmation: the word `stop`.
     #[arg(long)]
     confirm: String,
     #[command(flatten)]
@@ -270,7 +270,7 @@ pub(crate) struct Stop {
 The page \"FIX administration\" of the book has all commands.
 Exit code: 0 answered, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Xml {
-    /// The command.
+    /// The command, as XML.
     xml: String,
     #[command(flatten)]
     to: To,

@@ -10,14 +10,14 @@ use crate::foreign;
 use crate::input::{answered, failed};
 use crate::password;
 
-/// People who log in with a password.
+/// Manage people, who log in with a password.
 #[derive(Debug, clap::Args)]
 pub(crate) struct User {
     #[command(subcommand)]
     verb: UserVerb,
 }
 
-/// Programs that show a token.
+/// Manage programs, which log in with a token.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Token {
     #[command(subcommand)]
@@ -45,9 +45,10 @@ struct InFile {
     file: PathBuf,
 }
 
-/// Add a user, or give one another role and password.
+/// Add a user, or change the role and password of a user.
 ///
-/// The password is asked for, twice and unseen, or is the first line of standard input.
+/// At a terminal, the program asks for the password twice without showing it. Otherwise the
+/// password is the first line of standard input.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix admin user add anna --role operator
@@ -77,7 +78,7 @@ struct List {
     at: InFile,
 }
 
-/// Remove one: it is out at once.
+/// Remove a user or a token, whose access ends immediately.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin user remove anna
@@ -91,7 +92,7 @@ struct Remove {
     at: InFile,
 }
 
-/// Make a token for a program, and print it: it is shown once.
+/// Make a token for a program and print it. A token cannot be shown again.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   (umask 077; transfix admin token add prometheus --role viewer > prometheus.token)

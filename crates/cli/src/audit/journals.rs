@@ -12,7 +12,8 @@ use transfix_store::journal::{self, Event};
 use crate::foreign;
 use crate::input::{failed, tag as tag_number};
 
-/// Compare the journals of both sides of a session: was each message received once, in order?
+/// Compare the journals of both sides of a session, and check that each message was received once
+/// and in order.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix audit journals store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT
@@ -25,8 +26,8 @@ pub(crate) struct Args {
     client: PathBuf,
     /// Store of the acceptor's session.
     venue: PathBuf,
-    /// Shows stars in place of the values of these tags too, where messages differ; passwords
-    /// always have stars.
+    /// Also shows the values of these tags as stars where messages differ; passwords are always
+    /// hidden.
     #[arg(long, value_name = "TAG", value_delimiter = ',', value_parser = tag_number)]
     mask: Vec<Tag>,
 }

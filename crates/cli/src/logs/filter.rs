@@ -10,18 +10,19 @@ use crate::input::{Dictionaries, msg_types};
 /// Conditions of the search; a message must meet all of them.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct SearchFilter {
-    /// Only messages with a field that is so: its name or tag, then = != < <= > >= or ~ (contains),
-    /// and a value. Numbers and times are compared by what they mean; with several conditions all
-    /// must be met. In a group one entry is enough. A message without the field meets none.
+    /// Only messages with a field that meets this condition: name or tag, then = != < <= > >= or ~
+    /// (contains), then a value. Numbers and times are compared by value. A message must meet all
+    /// conditions. In a group, one entry is enough. A message without the field never meets the
+    /// condition.
     #[arg(long = "where", value_name = "CONDITION", value_parser = ConditionText::from_str)]
     conditions: Vec<ConditionText>,
-    /// Only messages with these bytes anywhere in them.
+    /// Only messages that contain this text.
     #[arg(long, value_name = "TEXT")]
     text: Option<String>,
     /// Only messages of this type, such as D or NewOrderSingle; several with commas.
     #[arg(long = "type", value_name = "MSGTYPE", value_delimiter = ',')]
     msg_types: Vec<String>,
-    /// Only messages of this session: a CompID, or both as VENUE-DESK.
+    /// Only messages of this session: one CompID, or both CompIDs as VENUE-DESK.
     #[arg(long, value_name = "SESSION")]
     session: Option<String>,
     /// Only messages received.
@@ -30,8 +31,8 @@ pub(super) struct SearchFilter {
     /// Only messages sent.
     #[arg(long = "out")]
     outbound: bool,
-    /// Only messages from this time on, in UTC, such as 20261121-09:28:25: that of the log's line
-    /// or the store's record, else SendingTime(52).
+    /// Only messages from this time on, in UTC, such as 20261121-09:28:25. The time of a message is
+    /// that of its log line or store record, otherwise SendingTime(52).
     #[arg(long, value_name = "TIME", value_parser = moment)]
     from: Option<Timestamp>,
     /// Only messages up to this time.

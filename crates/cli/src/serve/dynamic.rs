@@ -64,7 +64,7 @@ fn change(
     application: &mut Applications<'_>,
 ) -> Result<String, String> {
     let id = new.id();
-    let handle = engine.session(&id).ok_or_else(|| format!("there is no session {id}"))?;
+    let handle = engine.session(&id).ok_or_else(|| format!("no session is named {id}"))?;
     let old = handle.settings().clone();
     let alone = |session: &SessionSettings| Settings {
         engine: settings.engine.clone(),
@@ -114,7 +114,7 @@ fn remove(
     (id, text): (&SessionId, &str),
 ) -> Result<String, String> {
     let removed = engine.remove(id, text, LOGOUT_TIME);
-    let outcome = removed.map_err(|_| format!("there is no session {id}"))?;
+    let outcome = removed.map_err(|_| format!("no session is named {id}"))?;
     let count = settings.sessions.len();
     settings.sessions.retain(|session| session.id() != *id);
     let of_file = match settings.sessions.len() < count {

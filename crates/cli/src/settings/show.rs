@@ -29,7 +29,7 @@ pub(super) struct Args {
     settings: PathBuf,
     /// Only sessions whose identity has this text, such as `FIX.4.4:VENUE->CLIENT7`.
     session: Option<String>,
-    /// Leave out what no file says.
+    /// Show only keys that a file sets.
     #[arg(long)]
     changed: bool,
     /// Write JSON.

@@ -33,10 +33,10 @@ pub(crate) struct Args {
     to: Format,
     #[command(flatten)]
     selection: Selection,
-    /// The last, as for `--from`.
+    /// The last record, in the form of `--from`.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     until: Option<Bound>,
-    /// A file that does not exist yet, instead of the standard output.
+    /// A new file for the output. Default: standard output.
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -47,9 +47,9 @@ pub(crate) struct Args {
 enum Format {
     /// The bytes of the messages.
     Raw,
-    /// One object a line.
+    /// One JSON object in each line.
     Json,
-    /// One message a line, behind its time.
+    /// One message in each line, after its time.
     QuickfixLog,
 }
 

@@ -20,7 +20,7 @@ use super::{count, ended, refused, say, set_next};
 use crate::foreign;
 use crate::input::{failed, holds_store};
 
-/// Make a store of one that another engine has left.
+/// Convert the store of another engine to a Transfix store.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix store import --from quickfix-cpp old/store --to store/FIX.4.4-VENUE-CLIENT
@@ -37,29 +37,29 @@ The engine finds the store if it is in `store_dir` and called BeginString-Sender
 Exit code: 0 done, 1 something does not fit, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {
-    /// Whose store it is.
+    /// The engine that wrote the store.
     #[arg(long, value_enum)]
     from: Origin,
-    /// The directory with its files.
+    /// The directory with the store files of that engine.
     dir: PathBuf,
-    /// The session, if the directory has several: the files' name without the ending.
+    /// The session, if the directory has several: the name of its files without the extension.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
-    /// Its log of messages.
+    /// The message log of that engine, to compare with the store.
     #[arg(long, value_name = "FILE")]
     log: Option<PathBuf>,
     /// The directory of the new store, which must not exist yet.
     #[arg(long, value_name = "STORE")]
     to: PathBuf,
-    /// MsgSeqNum(34) expected next from the counterparty, whatever the files say.
+    /// MsgSeqNum(34) expected next from the counterparty, instead of the number in the files.
     #[arg(long = "in", value_name = "N", value_parser = set_next::number(), requires = "next_out")]
     next_in: Option<u64>,
-    /// MsgSeqNum(34) of the next message sent, whatever the files say.
+    /// MsgSeqNum(34) of the next message sent, instead of the number in the files.
     #[arg(long = "out", value_name = "M", value_parser = set_next::number(), requires = "next_in")]
     next_out: Option<u64>,
 }
 
-/// The engine whose file store it is.
+/// The engine that wrote the file store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Origin {
     /// QuickFIX C++, FileStore.

@@ -23,7 +23,7 @@ those before a reset. `none kept`: the store holds no message received, and does
 session lacks `keep_inbound` or no message of the application has come.
 Exit code: 0 done, 1 a store is damaged, 2 wrong usage or a directory that cannot be read.")]
 pub(crate) struct Args {
-    /// The directory; stores are looked for in it and up to three levels below.
+    /// The directory to search, with up to three levels of subdirectories.
     dir: PathBuf,
 }
 

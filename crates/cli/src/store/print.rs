@@ -10,7 +10,7 @@ use super::select::{Bound, Selection, bound};
 use crate::input::{self, Choice, failed};
 use crate::print::print;
 
-/// Print what a store holds in readable form, by number, time, direction or type.
+/// Print the records of a store in readable form, by number, time, direction or type.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix store print store/FIX.4.4-VENUE-CLIENT --from 100 --to 120
@@ -25,15 +25,15 @@ pub(crate) struct Args {
     store: PathBuf,
     #[command(flatten)]
     selection: Selection,
-    /// The last, as for `--from`.
+    /// The last record, in the form of `--from`.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     to: Option<Bound>,
-    /// Each field in a line of its own.
+    /// Print each field in a separate line.
     #[arg(long)]
     full: bool,
     #[command(flatten)]
     dictionary: Choice,
-    /// Counts the messages by type at the end.
+    /// Also prints the number of messages by type at the end.
     #[arg(long)]
     summary: bool,
 }

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     /// Clear the queue.
     #[arg(long)]
     clear: bool,
-    /// Why, for those who read the journal later.
+    /// The reason, which is recorded in the journal.
     #[arg(long, value_name = "TEXT", value_parser = reason, requires = "clear")]
     reason: Option<String>,
 }

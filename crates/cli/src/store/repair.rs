@@ -11,7 +11,7 @@ use super::health::{lost, told};
 use super::{count, ended, existing, refused, say, set_next};
 use crate::input::{Failure, failed, holds_store};
 
-/// Make a sound store of what is sound in a damaged one, which stays as it is.
+/// Copy the sound parts of a damaged store to a new store; the damaged store is not changed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix store repair store/FIX.4.4-VENUE-CLIENT --to repaired/FIX.4.4-VENUE-CLIENT
@@ -27,11 +27,11 @@ written.")]
 pub(crate) struct Args {
     /// The directory of the damaged store.
     store: PathBuf,
-    /// The directory of the new one, which must not hold a store yet.
+    /// The directory of the new store, which must not yet contain a store.
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
-    /// The session that the new store belongs to, by the name of its directory; by default the one
-    /// that the old store belongs to.
+    /// The session of the new store, written as the name of its store directory. Default: the
+    /// session of the damaged store.
     #[arg(long, value_name = "NAME")]
     session: Option<String>,
 }

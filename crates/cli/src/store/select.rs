@@ -10,10 +10,10 @@ use crate::input::{Dictionaries, Masking, covered_entry, msg_types};
 /// Which records.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(super) struct Selection {
-    /// The first: a MsgSeqNum(34), or a time in UTC such as 20261121-09:28:25.
+    /// The first record: a MsgSeqNum(34), or a time in UTC such as 20261121-09:28:25.
     #[arg(long, value_name = "N|TIME", value_parser = bound)]
     from: Option<Bound>,
-    /// Only messages received, or only those sent.
+    /// Only received messages, or only sent messages.
     #[arg(long, value_enum)]
     direction: Option<Direction>,
     /// Only messages of this type, such as D or NewOrderSingle; several with commas.

@@ -12,7 +12,8 @@ use transfix_store::{Durability, FileStore, Numbers, Options, Record, Store, Sto
 use super::{ended, existing, refused, say};
 use crate::input::failed;
 
-/// Set the next numbers of a session that is not running, and say why in its journal.
+/// Set the next sequence numbers of a session that is not running, and record the reason in its
+/// journal.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix store set-next store/FIX.4.4-VENUE-CLIENT --in 40 --reason 'agreed with CLIENT by phone'
@@ -34,10 +35,10 @@ pub(crate) struct Args {
     /// MsgSeqNum(34) of the next message sent.
     #[arg(long = "out", value_name = "M", group = "numbers", value_parser = number())]
     next_out: Option<u64>,
-    /// Why, for those who read the journal later.
+    /// The reason, which is recorded in the journal.
     #[arg(long, value_name = "TEXT", value_parser = reason)]
     reason: String,
-    /// Sets a number that is lower than the present one too.
+    /// Also accepts a number that is lower than the present number.
     #[arg(long)]
     force: bool,
 }

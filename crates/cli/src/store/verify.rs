@@ -9,7 +9,7 @@ use super::health::{health, misnamed, told};
 use super::{count, ended, existing, gone, say};
 use crate::input::{Failure, failed, store_beside};
 
-/// Check every byte of stores, and say what is lost where one is damaged.
+/// Check every byte of stores, and report the losses in damaged stores.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix store verify store/FIX.4.4-VENUE-CLIENT

@@ -97,7 +97,7 @@ impl AdminError {
 impl fmt::Display for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NoSession(id) => write!(f, "there is no session {id}"),
+            Self::NoSession(id) => write!(f, "no session is named {id}"),
             Self::Operate(error) => write!(f, "{error}"),
             Self::Audit(error) => {
                 write!(f, "not applied, because the audit file cannot be written: {error}")

@@ -91,7 +91,7 @@ fn all_errors_show_their_text_by_debug() {
 fn errors_have_a_cause_a_place_and_a_number() {
     let cause = |error: &dyn Error| error.source().map(ToString::to_string);
     let misuse = SendError::Misuse(Misuse::EmptyValue(transfix::tag::TEXT));
-    assert_eq!(cause(&misuse), Some("tag 58 has no value; leave the field out".to_owned()));
+    assert_eq!(cause(&misuse), Some("tag 58 has no value; omit the field".to_owned()));
     assert_eq!((misuse.as_u16(), SendError::Closed.as_u16()), (302, 207));
 
     let damaged = StoreError::Damaged { path: "a.seg".into(), offset: 5, reason: Damage::Record };

@@ -85,7 +85,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
                                    remove this entry",
         ),
         (header, fields(50, "X"), "header_fields: tag 50: use the setting sender_sub_id instead"),
-        (header, fields(115, "a\x01b"), "header_fields: tag 115 is empty or contains"),
+        (header, fields(115, "a\x01b"), "header_fields: the value of tag 115 is empty or contains"),
         (body, fields(115, "DESK"), "body_fields: tag 115 is not in the body of any message"),
         (
             body,
@@ -162,7 +162,7 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
         wire.send("35=D|34=2|11=a|55=EU|54=1");
         assert_eq!(wire.next(), "35=D|34=2|11=a|54=1|1=SEEN");
         wire.send("35=D|34=3|11=bad|55=EU");
-        let refused = "the program\\'s own look at what it sends has refused it";
+        let refused = "the hook `before_send` of the program refused the message";
         assert_eq!(wire.next(), format!("35=B|34=3|58={refused}"), "no number was used");
         // Sent through a handle: the sender gets the veto at once, even if another thread runs the
         // session.
@@ -287,7 +287,7 @@ fn warnings_about_what_goes_out_are_bounded_and_counted() {
         engine.stop(Duration::ZERO);
     });
     let text = String::from_utf8(lines.lock().unwrap().clone()).unwrap();
-    let would = "the counterparty would reject the message";
+    let would = "would reject it";
     let of_them: Vec<_> = text.lines().filter(|line| line.contains(would)).collect();
     let one = "session=FIX.4.4:VENUE->CLIENT msg_type=D reject=Required tag missing, tag 55";
     assert!(of_them[0].contains(one), "{}", of_them[0]);

@@ -415,7 +415,7 @@ fn settings_that_do_not_fit_are_refused() {
     type Change = fn(&mut SessionSettings);
     let cases: [(Change, &str); 8] = [
         (|s| s.failover.addresses = vec!["b.example".to_owned()], "`b.example` has no port"),
-        (|s| s.failover.addresses = vec!["b.example:1".to_owned(); 16], "are 15 at most"),
+        (|s| s.failover.addresses = vec!["b.example:1".to_owned(); 16], "at most 15 addresses"),
         (
             |s| (s.failover.own_store, s.failover.reset_on_backup) = (true, true),
             "excludes reset_on_backup and reset_on_primary",

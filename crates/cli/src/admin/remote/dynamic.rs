@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Answer, Failure, To, asked, encoded, said};
 
-/// Add a session until it is removed, or the program ends.
+/// Add a session, which exists until it is removed or the program ends.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin add new-desk.toml
@@ -23,7 +23,7 @@ pub(crate) struct Add {
     to: To,
 }
 
-/// Give a session other settings: it logs out, and begins anew from its store.
+/// Change the settings of a session: the session logs out and restarts from its store.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin change 'FIX.4.4:VENUE->DESK' desk.toml
@@ -40,7 +40,7 @@ pub(crate) struct Change {
     to: To,
 }
 
-/// Log a session out and remove it; its store stays.
+/// Log a session out and remove it; its store is kept.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:
   transfix admin remove 'FIX.4.4:VENUE->DESK' --text 'good bye' --confirm 'FIX.4.4:VENUE->DESK'
@@ -53,7 +53,7 @@ pub(crate) struct Remove {
     /// Text(58) of our Logout(5).
     #[arg(long, default_value = "")]
     text: String,
-    /// The session's identity once more.
+    /// The session's identity again, as a confirmation.
     #[arg(long, value_name = "ID")]
     confirm: Option<String>,
     #[command(flatten)]

@@ -17,19 +17,19 @@ use crate::password;
 /// Where the administration over FIX is, and who logs on.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct FixTo {
-    /// Ask over FIX, at this address, in place of HTTP.
+    /// Use the administration over FIX at this address, instead of HTTP.
     #[arg(long, value_name = "HOST:PORT", global = true)]
     pub(crate) fix: Option<String>,
     /// With --fix: the name of the user.
     #[arg(long, value_name = "NAME", global = true, env = "TRANSFIX_ADMIN_USER")]
     user: Option<String>,
-    /// With --fix: file of the password; otherwise it is asked for, or standard input has it.
+    /// With --fix: the file with the password. Default: the terminal or standard input.
     #[arg(long, value_name = "FILE", global = true)]
     password_file: Option<PathBuf>,
-    /// With --fix: `sender_comp_id` of its settings.
+    /// With --fix: `sender_comp_id` of the administration over FIX, from the engine's settings.
     #[arg(long, value_name = "NAME", global = true, default_value = "FIXADMIN")]
     target: String,
-    /// With --fix: `begin_string` of its settings.
+    /// With --fix: `begin_string` of the administration over FIX, from the engine's settings.
     #[arg(long, value_name = "VERSION", global = true, default_value = "FIX.4.4")]
     begin_string: String,
 }
@@ -58,7 +58,7 @@ pub(super) fn run(verb: &Verb, fix: &FixTo) -> Answer {
         Verb::Session(args) => {
             let all = sessions(&ask(&args.to, SNAPSHOT)?)?;
             let one = all.into_iter().find(|one| one["id"] == *args.id);
-            let unknown = || Failure::Other(format!("there is no session {}", args.id));
+            let unknown = || Failure::Other(format!("no session is named {}", args.id));
             let one = one.ok_or_else(unknown)?;
             Ok(if args.to.json { foreign::json(&one) + "\n" } else { shown::session(&one) })
         }

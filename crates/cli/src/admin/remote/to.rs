@@ -24,17 +24,17 @@ const TOKEN: &str = "give a token with --token-file FILE or in TRANSFIX_ADMIN_TO
 /// Where the engine is, and who asks.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct To {
-    /// Where the administration listens.
+    /// URL of the engine's administration.
     #[arg(long, env = "TRANSFIX_ADMIN_URL", default_value = "http://127.0.0.1:9890")]
     #[arg(value_name = "URL")]
     url: String,
-    /// File of a token that `transfix admin token add` has made.
+    /// File with a token from `transfix admin token add`.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// The token itself, of the environment alone: a command line is seen by others.
+    /// The token itself, accepted only from the environment: other users can see a command line.
     #[arg(long, env = "TRANSFIX_ADMIN_TOKEN", hide = true, hide_env_values = true)]
     token: Option<String>,
-    /// File of the authority's certificate, for https.
+    /// For https: file with the certificate of the authority that signed the engine's certificate.
     #[arg(long, value_name = "FILE")]
     pub(super) ca: Option<PathBuf>,
     /// Print the answer as JSON.
