@@ -282,7 +282,9 @@ impl UsersFile {
     pub(crate) fn open(path: &Path, admin: &Admin) -> Result<Self, String> {
         let stamp = stamp(path).map_err(|error| {
             let path = path.display();
-            format!("{path}: {error}; `transfix admin user add --file {path} NAME` makes it")
+            format!(
+                "{path}: {error}; `transfix admin user add --file {path} NAME` creates the file"
+            )
         })?;
         let users = Arc::new(Users::load(path)?);
         let read = Mutex::new(Read { stamp, users: Arc::clone(&users) });

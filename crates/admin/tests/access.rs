@@ -94,7 +94,7 @@ pub(crate) fn refusals_of(name: &str, audit: &str) -> (usize, u64) {
     let lines = audit.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let own = lines.filter(|line| line["who"] == name && line["step"] == "refused");
     let stands_for = |line: Value| {
-        let counted = line["why"].as_str().unwrap().split_once(" refusals before");
+        let counted = line["why"].as_str().unwrap().split_once(" earlier refusals have");
         let counted =
             counted.map_or(0, |(text, _)| text.rsplit(' ').next().unwrap().parse::<u64>().unwrap());
         counted + u64::from(line["what"] != "refused requests")
@@ -138,7 +138,7 @@ fn a_page_of_somebody_else_cannot_act() {
     let mut forged = person.clone();
     forged.headers.retain(|(name, _)| name != "X-CSRF-Token");
     let why = forged.post(&action, "{\"action\":\"heartbeat\"}").refused(403);
-    assert!(why.starts_with("the header x-csrf-token is missing"), "{why}");
+    assert!(why.starts_with("the request lacks the header x-csrf-token"), "{why}");
     let other = market.stranger().logged_in("administrator-person", PASSWORD);
     let theirs = other.headers.iter().find(|(name, _)| name == "X-CSRF-Token").unwrap();
     forged.with("X-CSRF-Token", &theirs.1).post(&action, "{\"action\":\"heartbeat\"}").refused(403);
@@ -267,7 +267,7 @@ fn it_does_not_start_where_it_would_not_be_safe() {
     };
     assert_eq!(try_with(&|_| ()), "");
     let open = try_with(&|s| s.address = "0.0.0.0:0".to_owned());
-    assert!(open.contains("is reachable from other machines"), "{open}");
+    assert!(open.contains("other machines can reach address"), "{open}");
     let none = try_with(&|s| s.users_file = "none.toml".into());
     assert!(
         none.contains("`transfix admin user add --file none.toml NAME` creates the file"),

@@ -183,7 +183,7 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
     for _ in 0..7 {
         let refused = administrator.post("/api/engine/reload", "");
         assert_eq!(refused.header("retry-after"), Some("5"));
-        assert!(refused.refused(503).contains("another request to the program is under way"));
+        assert!(refused.refused(503).contains("the program is still handling another request"));
     }
     // A client that disconnects frees its place only after the program has answered.
     drop(waiting.pop());

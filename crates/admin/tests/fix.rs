@@ -162,10 +162,10 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
     let long = format!("<Help>{}</Help>", " ".repeat(1 << 20));
     let deep = "<Help>".repeat(500) + &"</Help>".repeat(500);
     for (xml, words) in [
-        ("x", "the XML cannot be read"),
-        ("<Help>", "the XML cannot be read"),
+        ("x", "the XML is not valid"),
+        ("<Help>", "the XML is not valid"),
         (bomb, "DTD"),
-        (&*long, "write 65536 at most"),
+        (&*long, "at most 65536 are accepted"),
         (&*deep, "deeper than 16 elements"),
         ("<Help RequestID=\"x\"/>", "RequestID must be a whole number"),
         ("<Help><Me/></Help>", "Help has no parameter Me; the accepted parameters are: ToAgent"),
@@ -181,13 +181,13 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
         one.gets(xml, 9, words);
     }
     for (name, more, words) in [
-        ("ChangeSeqNum", "", "needs InSeqNum or OutSeqNum"),
+        ("ChangeSeqNum", "", "needs the parameter InSeqNum or OutSeqNum"),
         ("ChangeSeqNum", "<InSeqNum>0</InSeqNum>", "a whole number above 0, not `0`"),
         ("ChangeSeqNum", "<InSeqNum>-1</InSeqNum>", "not `-1`"),
         ("ChangeSeqNum", "<InSeqNum>1</InSeqNum><InSeqNum>2</InSeqNum>", "stands there twice"),
         ("TestRequest", "", "needs the parameter TestReqID"),
         ("StopSession", "<SendLogout>yes</SendLogout>", "`true` or `false`, not `yes`"),
-        ("SendMessage", "<Message>!</Message>", "neither Base64"),
+        ("SendMessage", "<Message>!</Message>", "must be Base64"),
         ("SessionStatus", "<Version>FIX45</Version>", "Version must be one of FIX40"),
         ("CreateInitiator", "", "CreateInitiator needs the parameter RemoteHost"),
     ] {
@@ -196,7 +196,7 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
     let nobody = "<SenderCompID>A</SenderCompID><TargetCompID>B</TargetCompID>";
     for name in ["SessionStatus", "Heartbeat", "StopSession", "Delete", "ToBackup", "SentStat"] {
         let xml = format!("<{name}>{nobody}</{name}>");
-        one.gets(&xml, 3, "no session is named of A with B");
+        one.gets(&xml, 3, "there is no session with SenderCompID A");
     }
     one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "no session is named");
     one.gets("<SessionLog/>", 1, "SessionLog is not implemented");
@@ -387,7 +387,7 @@ fn who_waits_for_the_program_holds_up_nobody_else() {
         });
         let asked = [(); 2].map(|()| requests.recv_timeout(LONG).unwrap());
         let mut three = of("three");
-        three.gets("<ReloadConfig/>", 7, "another request to the program is under way");
+        three.gets("<ReloadConfig/>", 7, "the program is still handling another request");
         three.gets("<Help/>", 0, "HelpData");
         market.administrator().post("/api/engine/reload", "").refused(503);
         asked.into_iter().for_each(|request| request.answer(Ok("done".to_owned())));
@@ -503,7 +503,7 @@ fn commands_of_the_program_are_beside_the_others() {
     operator.gets("<Shout>hey</Shout>", 0, "<Description>operator-person: &lt;Shout&gt;hey");
     operator.gets("<Shout/>", 9, "nothing to shout");
     operator.gets("<Panic/>", 6, "Panic failed; the log has the details");
-    operator.gets("<Broken/>", 6, "Broken has failed");
+    operator.gets("<Broken/>", 6, "Broken failed");
     viewer.gets("<Help/>", 0, "<SupportedRequest><Count><Description>Counts</Description>");
 }
 

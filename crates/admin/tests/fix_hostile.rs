@@ -91,10 +91,10 @@ fn what_is_no_command_is_answered_too() {
         said += &String::from_utf8_lossy(&some[..count]);
     }
     for words in [
-        "ResultCode=\"7\"><Description>the message has no field command; send an XMLnonFIX(n) \
+        "ResultCode=\"7\"><Description>the message has no command; send an XMLnonFIX(n) \
          with the command as XmlData(213)",
         "ResultCode=\"9\"><Description>XmlData(213) is missing",
-        "ResultCode=\"9\"><Description>the XML cannot be read",
+        "ResultCode=\"9\"><Description>the XML is not valid",
         "ResultCode=\"9\"><Description>tag 9207 must be UTF-8 text of at most 256 bytes",
     ] {
         assert!(said.contains(words), "{words}: {said}");

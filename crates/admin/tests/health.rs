@@ -46,7 +46,7 @@ fn listeners_that_come_and_go_are_looked_at() {
     let none: [String; 0] = [];
     assert_eq!((ready(), shown()), (Vec::from(none), Value::from(of(&engine))));
     engine.remove(&first.id(), "", Duration::from_secs(1)).unwrap();
-    let nothing = "no session is named and no listener";
+    let nothing = "the engine has no session and no listener";
     assert_eq!((ready(), shown()), (vec![nothing.to_owned()], Value::from(Vec::<Value>::new())));
     // The port is new, because the operating system chooses it.
     engine.add(&first, Box::new(App::silent())).unwrap();

@@ -307,7 +307,7 @@ mod tests {
             (ORDER.replace("55=EU", "55="), "Symbol(55)=: Tag specified without a value; give"),
             (
                 format!("{ORDER}108=30|"),
-                "HeartBtInt(108)=30: Tag not defined for this message type; NewOrderSingle(D) has",
+                "HeartBtInt(108)=30: Tag not defined for this message type; NewOrderSingle(D) does",
             ),
             (
                 format!("{ORDER}4444=9|"),
@@ -323,7 +323,7 @@ mod tests {
                 "bare: Invalid tag number; the field has no '=' after its \
                                        tag",
             ),
-            (format!("{ORDER}-1=x|"), "-1=x: Invalid tag number; a tag is a number from 1"),
+            (format!("{ORDER}-1=x|"), "-1=x: Invalid tag number; a tag must be a number above 0"),
             (
                 format!("{ORDER}354=9|355=abc|"),
                 "EncodedTextLen(354)=9: Incorrect data format for value; the value is 9, but \
@@ -338,8 +338,7 @@ mod tests {
             (ORDER.replace("40=1", "140=1"), "OrdType(40): Required tag missing"),
             (
                 format!("{ORDER}11=2|"),
-                "ClOrdID(11)=2: Tag appears more than once; field 8 is the same; remove this \
-                 entry",
+                "ClOrdID(11)=2: Tag appears more than once; field 8 has the same tag; remove one",
             ),
             (
                 format!("{ORDER}57=X|"),
@@ -349,7 +348,7 @@ mod tests {
             (
                 format!("{ORDER}453=2|448=A|447=D|452=1|"),
                 "NoPartyIDs(453)=2: Incorrect NumInGroup count for repeating group; \
-                 group 453, entry 2: tag 10 is in place of the delimiter 448 is expected",
+                 group 453, entry 2: the delimiter 448 is expected",
             ),
             (format!("{ORDER}453=0|"), "NoPartyIDs(453)=0: Incorrect NumInGroup"),
         ];

@@ -219,7 +219,7 @@ mod tests {
             (
                 "50",
                 "neither SessionRejectReason(373) nor BusinessRejectReason(380) has a code 50; \
-                 `transfix codes` lists all codes",
+                 `transfix codes` lists all",
             ),
             ("99999", "there is no code 99999; `transfix codes` lists all codes"),
             ("event_code=2299", "there is no code 2299; the nearest code is 2301  CallbackHangs"),

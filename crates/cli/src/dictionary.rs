@@ -188,7 +188,7 @@ mod tests {
             (Some("FIX45"), None, "did you mean 'FIX4"),
             (Some("FIX44"), Some("Prise"), "did you mean 'Price'?"),
             (Some("no/such.xml"), None, "no/such.xml: "),
-            (Some("FIX50SP2"), Some("Logon"), "has no 'Logon', but FIXT11 has"),
+            (Some("FIX50SP2"), Some("Logon"), "'Logon' is not in FIX.5.0SP2, but in FIXT11"),
             (Some("Sidee"), None, "no standard dictionary has this name"),
         ];
         for (dictionary, what, expected) in cases {

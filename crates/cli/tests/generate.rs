@@ -218,7 +218,7 @@ fn a_module_holds_the_messages_wanted() {
         assert_eq!(text.contains(part), is_there, "{part}");
     }
     let said = expect(0, dir, &["FIX42", "--report-unused"]);
-    assert!(said.contains("5 fields that no message has\n  IOIOthSvc(24)\n"), "{said}");
+    assert!(said.contains("5 fields are in no message\n  IOIOthSvc(24)\n"), "{said}");
     assert!(dir.join("fix42.rs").exists(), "the module is called as the dictionary");
 }
 
@@ -229,7 +229,7 @@ fn a_program_is_not_written_over() {
     fs::create_dir(dir.join("src")).unwrap();
     fs::write(dir.join("src/main.rs"), "my work").unwrap();
     let said = expect(2, dir, &["FIX44", "--messages", "D", "--skeleton", "acceptor"]);
-    assert!(said.contains("main.rs is there already; take another --output"), "{said}");
+    assert!(said.contains("main.rs already exists; name another --output"), "{said}");
     assert_eq!(fs::read_to_string(dir.join("src/main.rs")).unwrap(), "my work");
     assert!(!dir.join("Cargo.toml").exists(), "nothing is written");
     expect(0, dir, &["FIX44", "--messages", "D", "--output", "src"]);
@@ -248,18 +248,21 @@ fn what_is_wrong_is_said() {
         (&["no.xml"], "no.xml: "),
         (&["FIX44", "--messages", "NewOrderSinle"], "did you mean 'NewOrderSingle'?"),
         (&["FIX44", "--overlay", "o.xml"], "o.xml:2: field 'Prise': attribute 'number' is missing"),
-        (&["FIX44", "--skeleton", "acceptor", "--transfix", "."], "no package transfix is there"),
+        (&["FIX44", "--skeleton", "acceptor", "--transfix", "."], "has no package transfix"),
         (
             &["FIX44", "--extra-field", "9001 ClOrdId INT News"],
-            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, is that of ClOrdID(11)",
+            "field ClOrdId(9001): its name in Rust, `CL_ORD_ID`, belongs to ClOrdID(11)",
         ),
         (
             &["FIX44", "--extra-field", "9001 Price INT News"],
-            "--extra-field:3: field 'Price': its name is that of Price(44); take another",
+            "--extra-field:3: field 'Price': its name belongs to Price(44); use another",
         ),
-        (&["FIX44", "--extra-field", "9001 A"], "give number, name, type and messages"),
+        (&["FIX44", "--extra-field", "9001 A"], "write number, name, type and messages"),
         (&["FIX44", "--extra-field", "9001 A INT News:X"], "'News:X' must be :Y or :N"),
-        (&["FIX44", "--extra-field", "9001 A INT Nws"], "--extra-field:6: message 'Nws': is not"),
+        (
+            &["FIX44", "--extra-field", "9001 A INT Nws"],
+            "--extra-field:6: message 'Nws': does not exist",
+        ),
     ];
     for (args, expected) in cases {
         let said = expect(2, dir, args);

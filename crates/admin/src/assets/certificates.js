@@ -31,7 +31,7 @@ export function open(main) {
     null, HEADS)));
     frame.hidden = all.length === 0;
     setText(said, all.length > 0 ? `${number(all.length)} ${all.length === 1 ? "certificate" : "certificates"}`
-      : "The engine the counterparty presented no certificate: no session of it speaks TLS with one.");
+      : "The engine shows no certificate: no session of it speaks TLS with one.");
   }).catch((problem) => {
     if (!isOver) said.replaceChildren(mark("bad", problem.full ?? String(problem)));
   });

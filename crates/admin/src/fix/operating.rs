@@ -150,7 +150,7 @@ mod tests {
         let plain = message("35=B|148=hi|").unwrap();
         assert_eq!(plain, ("B".to_owned(), "148=hi\u{1}".to_owned()));
         assert!(message("MTQ4PXg=").unwrap_err().contains("no MsgType(35)"));
-        assert!(message("!").unwrap_err().contains("neither Base64"));
-        assert!(message("/w==").unwrap_err().contains("not UTF-8"));
+        assert!(message("!").unwrap_err().contains("must be Base64"));
+        assert!(message("/w==").unwrap_err().contains("must be UTF-8"));
     }
 }

@@ -93,14 +93,14 @@ mod tests {
         let many = format!("<a>{}</a>", "<b/>".repeat(2_000));
         let long = format!("<a>{}</a>", "x".repeat(XML_MAX));
         for (text, expected) in [
-            ("", "cannot be read"),
-            ("<a", "cannot be read"),
-            ("<a></b>", "cannot be read"),
+            ("", "is not valid"),
+            ("<a", "is not valid"),
+            ("<a></b>", "is not valid"),
             (bomb, "DTD"),
-            ("<a>&b;</a>", "cannot be read"),
+            ("<a>&b;</a>", "is not valid"),
             (&deep, "deeper than 16 elements"),
-            (&many, "cannot be read: nodes limit"),
-            (&long, "write 65536 at most"),
+            (&many, "is not valid: nodes limit"),
+            (&long, "at most 65536 are accepted"),
         ] {
             let error = parse(text.as_bytes()).unwrap_err();
             assert!(error.contains(expected), "{text:.60}: {error}");

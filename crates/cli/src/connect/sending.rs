@@ -35,7 +35,7 @@ impl Pace {
     /// Parses the number of messages a second; 0 = unlimited.
     pub(super) fn new(rate: &str) -> Result<Self, Fault> {
         let wrong = |why: &str| Fault::Usage(format!("PER_SECOND: {rate} {why}"));
-        let rate: f64 = rate.parse().map_err(|_| wrong("is no number"))?;
+        let rate: f64 = rate.parse().map_err(|_| wrong("is not a number"))?;
         if !(0.0..=1e9).contains(&rate) {
             return Err(wrong(
                 "is out of range; write 0 to 1000000000, or 0 for as fast as possible",
@@ -131,7 +131,7 @@ impl Console {
 
     fn order(&mut self, side: u8, quantity: &str, symbol: &str, price: &str) -> Result<(), Fault> {
         let decimal = |name: &str, text: &str| {
-            let wrong = || Fault::Usage(format!("{name}: {text} is no number"));
+            let wrong = || Fault::Usage(format!("{name}: {text} is not a number"));
             Decimal::parse(text.as_bytes()).ok_or_else(wrong)
         };
         let (quantity, price) = (decimal("QUANTITY", quantity)?, decimal("PRICE", price)?);

@@ -146,7 +146,7 @@ mod tests {
         let own = env!("CARGO_MANIFEST_DIR");
         for named in [own, elsewhere.to_str().unwrap(), "nowhere", "./9", ""] {
             let error = Dependency::of(Some(named), &elsewhere, &checkout).unwrap_err();
-            assert!(error.contains("no package transfix is there"), "{error}");
+            assert!(error.contains("has no package transfix"), "{error}");
         }
     }
 }

@@ -103,7 +103,7 @@ fn an_operator_looks_acts_and_is_written_down() {
     assert_eq!(json[0]["id"], ID);
     assert!(desk.good("viewer", &["session", ID]).contains("next_num_in"));
     desk.refused("viewer", &["session", "FIX.4.4:A->B"], "no session is named FIX.4.4:A->B");
-    desk.refused("viewer", &["do", ID, "log_on"], "it needs the role operator");
+    desk.refused("viewer", &["do", ID, "log_on"], "the request needs the role operator");
     desk.refused(
         "operator",
         &["do", ID, "heartbeat"],
@@ -117,9 +117,10 @@ fn an_operator_looks_acts_and_is_written_down() {
         &["do", ID, "set_numbers", "next_in=7"],
         "needs the role administrator",
     );
-    let unsure = format!("set_numbers is dangerous: add --confirm '{ID}' to confirm it");
+    let unsure = format!("set_numbers is dangerous; add --confirm '{ID}' to confirm it");
     desk.refused("administrator", &["do", ID, "set_numbers", "next_in=7"], &unsure);
-    let unsure = format!("to remove a session is dangerous: add --confirm '{ID}' to confirm it");
+    let unsure =
+        format!("the removal of a session is dangerous; add --confirm '{ID}' to confirm it");
     desk.refused("administrator", &["remove", ID], &unsure);
     desk.refused("administrator", &["stop", "--confirm", "no"], "add --confirm 'stop' to stop");
     for (args, why) in [
@@ -189,7 +190,10 @@ fn a_reload_is_asked_for_from_afar_or_by_signal_and_written_down() {
 fn nobody_is_asked_where_nobody_listens() {
     let dir = TempDir::new();
     let run = run_in(dir.path(), &["admin", "sessions", "--url", "http://127.0.0.1:1"], b"");
-    assert!(run.code == 1 && run.err.contains("does the engine run, with [admin]"), "{run:?}");
+    assert!(
+        run.code == 1 && run.err.contains("make sure that the engine runs and has [admin]"),
+        "{run:?}"
+    );
     let text = format!("[admin]\n{}", session("acceptor", "127.0.0.1:0"));
     fs::write(dir.path().join("venue.toml"), text).unwrap();
     let run = run_in(dir.path(), &["serve", "venue.toml"], b"");
@@ -199,7 +203,7 @@ fn nobody_is_asked_where_nobody_listens() {
 #[test]
 fn whoever_brings_no_known_token_is_told_how_to_name_one() {
     let desk = AdministeredVenue::new();
-    let remedy = "send a token that is known: give a token with --token-file FILE or in \
+    let remedy = "send a valid token: give a token with --token-file FILE or in \
                   TRANSFIX_ADMIN_TOKEN; `transfix admin token add NAME --role ROLE` makes a \
                   token";
     fs::write(desk.dir.path().join("old"), "tfx_0\n").unwrap();
@@ -300,7 +304,7 @@ fn an_operator_asks_over_fix() {
     let shown: Value = serde_json::from_str(&shown.out).unwrap();
     assert_eq!((&shown[0]["next_num_in"], &shown[0]["enabled"]), (&7.into(), &false.into()));
     let absent = ask("viewer", &["audit"]);
-    assert!(absent.code == 2 && absent.err.contains("not to be had over FIX"), "{absent:?}");
+    assert!(absent.code == 2 && absent.err.contains("not available over FIX"), "{absent:?}");
     assert_eq!(ask("administrator", &["reload"]).out, "nothing has changed\n");
     assert_eq!(ask("administrator", &["stop", "--confirm", "stop"]).code, 0);
     assert_eq!(venue.ended().0, Some(0));
@@ -420,12 +424,12 @@ fn who_speaks_no_tls_with_the_administration_is_told_of() {
     };
     // A flood gives one line per second.
     (0..100).for_each(|_| speak());
-    let line = venue.wait_for_error("closed: no TLS handshake");
+    let line = venue.wait_for_error("closed: the TLS handshake failed");
     assert!(line.contains("from=127.0.0.1 ") && line.contains("why="), "{line}");
     venue.signal();
     let (code, told) = venue.ended();
     assert_eq!(code, Some(0));
-    assert!(told.matches("no TLS handshake").count() < 20, "{told}");
+    assert!(told.matches("the TLS handshake failed").count() < 20, "{told}");
 }
 
 #[test]
@@ -461,11 +465,11 @@ fn a_password_that_is_typed_as_a_name_is_in_no_log() {
     let who = ["--fix", &over_fix, "--user", "correct horse battery", "--password-file", "pw"];
     let refused = run_in(dir.path(), &[&["admin"][..], &who, &["sessions"]].concat(), b"");
     assert_eq!(refused.code, 1, "{refused:?}");
-    let line = venue.wait_for_error("log-in to the administration failed");
+    let line = venue.wait_for_error("login to the administration failed");
     assert!(line.contains("a name without a user"), "{line}");
-    let line = venue.wait_for_error("log-in to the administration failed");
+    let line = venue.wait_for_error("login to the administration failed");
     assert!(line.contains("user=anna"), "{line}");
-    venue.wait_for_error("log-in to the administration failed");
+    venue.wait_for_error("login to the administration failed");
     venue.signal();
     let (_, log) = venue.ended();
     assert!(!log.contains("correct horse"), "{log}");

@@ -71,7 +71,7 @@ fn secrets_are_stars_and_what_is_saved_can_be_read_again() {
     assert!(fs::read_to_string(&file).unwrap().contains("554=secret"));
     for (commands, said) in [
         ("new D\nsave #mine\n", "#mine would be a comment"),
-        ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of tag58) has a bar"),
+        ("new D\nset Text=\"a|b\"\nsave bar\n", "the value of tag 58 has a bar"),
     ] {
         let run = script(&dir, commands);
         assert!(run.code == 2 && run.err.contains(said), "{run:?}");
@@ -89,14 +89,14 @@ fn a_log_is_sent_anew() {
     let store = dir.path().join("client/FIX.4.4-CLIENT-VENUE");
     let run = script(&dir, &format!("wait\nreplay {} 500\nexpect 8\nexpect 8\n", store.display()));
     assert_eq!(run.code, 0, "{run:#?}");
-    assert!(run.out.contains("\n2 sent, "), "{}", run.out);
+    assert!(run.out.contains("\n2 messages sent, "), "{}", run.out);
     let log = "8=FIX.4.4|9=1|35=D|34=77|43=Y|49=CLIENT|56=OTHER|52=20260101-00:00:00|11=old|55=EU|\
                54=1|60=20260101-00:00:00|38=5|40=2|44=31|10=000|\n\
                8=FIX.4.4|9=1|35=8|34=5|49=OTHER|56=CLIENT|52=20260101-00:00:00|37=x|10=000|\n";
     fs::write(dir.path().join("old.log"), log).unwrap();
     let run = script(&dir, "wait\nreplay old.log\nexpect 8 ClOrdID=old|Price=31\n");
     assert_eq!(run.code, 0, "{run:#?}");
-    assert!(run.out.contains("1 sent, 1 of the session layer or the other side left out"));
+    assert!(run.out.contains("1 messages sent, 1 skipped"));
     // The replayed message has its own header.
     let line = venue.wait_for("ClOrdID=old");
     assert!(line.contains("CLIENT->VENUE") && !line.contains("seq 77"), "{line}");
@@ -185,11 +185,11 @@ fn each_command_says_how_it_is_used() {
         ("help nonsense", "'nonsense'; `help` lists the commands"),
         ("snd", "unknown command 'snd'; do you mean `send`? `help` lists the commands"),
         ("buy 1 EU", "buy lacks PRICE (usage: buy QUANTITY SYMBOL PRICE)"),
-        ("buy 1 EU x", "PRICE: x is no number (usage: buy QUANTITY SYMBOL PRICE)"),
+        ("buy 1 EU x", "PRICE: x is not a number (usage: buy QUANTITY SYMBOL PRICE)"),
         ("cancel x", "NUMBER: x is not the number of an order (usage: cancel NUMBER)"),
         ("new", "new lacks MESSAGE (usage: new MESSAGE)"),
         ("set Side", "write FIELD=VALUE, not Side (usage: set FIELD=VALUE …)"),
-        ("send D", "NewOrderSingle(D) has no fields here"),
+        ("send D", "NewOrderSingle(D) needs fields here"),
         ("send D Side", "write FIELD=VALUE, not Side (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
         ("burst 3 x", "PER_SECOND: x is no number (usage: burst N [PER_SECOND] [NAME])"),
         ("burst x", "N: x is not a whole number of messages (usage: burst N [PER_SECOND] [NAME])"),
@@ -202,7 +202,7 @@ fn each_command_says_how_it_is_used() {
         ("replay", "replay lacks FILE (usage: replay FILE [PER_SECOND])"),
         ("expect", "expect lacks MESSAGE (usage: expect MESSAGE [FIELD=VALUE …] [within"),
         ("expect 8 within x", "SECONDS: x is not a number from 0 to 86400 (usage: expect MESSAGE"),
-        ("expect 8 11={id}", "{id} is a new name, which no message has"),
+        ("expect 8 11={id}", "{id} is a new number, which no received message has"),
         ("pause", "pause lacks SECONDS (usage: pause SECONDS)"),
         ("wait now", "wait does not accept the words 'now' (usage: wait)"),
         ("quit now", "quit does not accept the words 'now' (usage: quit)"),

@@ -78,7 +78,8 @@ fn messages_missing_below_the_logout_are_no_good_end() {
         venue.say("5", 2 + missing, "58=closed\x01");
         client.wait_for("ended: logged out");
         let (code, told) = quit(&mut client);
-        let words = "messages of the counterparty are missing, MsgSeqNum(34) 2 to 4: log on again";
+        let words =
+            "messages of the counterparty with MsgSeqNum(34) 2 to 4 are missing; log on again";
         assert_eq!((code, told.contains(words)), (Some(i32::from(missing > 0)), missing > 0));
     }
 }

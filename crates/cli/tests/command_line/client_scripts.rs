@@ -38,7 +38,7 @@ fn a_script_ends_with_what_fails_first() {
             "wait\nexpect QuoteRequest within 0.2\nlunch\n",
             "line 2: not within 0.2 s: QuoteRequest(R); Logon(A) came",
         ),
-        (WRONG, "wait\n\nlunch\n", "line 3: 'lunch' is not understood"),
+        (WRONG, "wait\n\nlunch\n", "line 3: unknown command 'lunch'"),
         (
             WRONG,
             "new NewOrderSingel\n",
@@ -68,7 +68,7 @@ fn a_script_ends_with_what_fails_first() {
         ),
         (WRONG, "run none.txt\n", "none.txt: No such file or directory"),
         (WRONG, "replay none.log\n", "none.log"),
-        (WRONG, "burst 1 -5\n", "line 1: PER_SECOND: -5 a second is not possible"),
+        (WRONG, "burst 1 -5\n", "line 1: PER_SECOND: -5 is out of range"),
         (WRONG, "pause x\n", "line 1: SECONDS: x is not a number from 0 to 86400"),
         (WRONG, "logout\nwait\n", "line 2: logged out; `logon` first"),
     ] {
@@ -110,7 +110,7 @@ fn what_came_before_the_last_message_answers_nothing() {
     // The report of the first order came before the last order was sent, so it does not count.
     let ended = run("wait\nbuy 5 EU 30\npause 1\nbuy 5 EU 30\nexpect 8 OrdStatus=NEW within 1\n");
     assert_eq!(ended.code, FAILED, "{ended:#?}");
-    let said = "Text(58)=no money came; one that came before the last message was sent does not";
+    let said = "Text(58)=no money came; a matching message arrived before the last message was sent, and does not";
     assert!(ended.err.contains(said), "{ended:#?}");
     // The rejection refers to the last sent order.
     let ended = run(&format!("{orders}expect 8 11={{sent.11}}|39=8|58=no money\n"));
@@ -198,7 +198,7 @@ fn a_signal_in_the_middle_of_a_script_is_no_good_end() {
     client.signal();
     let (code, errors) = client.ended();
     assert_eq!(code, Some(1), "{errors}");
-    assert!(errors.contains("a signal has ended the script before its last command"), "{errors}");
+    assert!(errors.contains("a signal ended the script before its last command"), "{errors}");
 }
 
 /// The counterparty accepts the logon and then reads nothing.

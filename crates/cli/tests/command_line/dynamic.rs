@@ -110,7 +110,7 @@ fn a_session_is_added_trades_outlives_a_reload_and_is_removed() {
     assert!(desk.venue.wait_for_error(&why).contains("reload: "));
     desk.trades("NEW");
     let remove = ["remove", NEW, "--text", "good bye"];
-    desk.refused("administrator", &remove, "to remove a session is dangerous: add --confirm ");
+    desk.refused("administrator", &remove, "the removal of a session is dangerous; add --confirm ");
     let sure = [&remove[..], &["--confirm", NEW]].concat();
     desk.refused("operator", &sure, "needs the role administrator");
     assert_eq!(desk.good("administrator", &sure), format!("{NEW}: removed\n"));
@@ -145,11 +145,11 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
     };
     let (before, _) = next(&desk);
     desk.file("other.toml", &format!("{text}heart_bt_int_s = 7\n"));
-    let how = "began anew with other values of heart_bt_int_s";
-    let until = "until the next reload or start: the settings file has it";
+    let how = "restarted with new values of heart_bt_int_s";
+    let until = "until the next reload or start: the settings file has the old values";
     assert_eq!(
         desk.good("administrator", &["change", ID, "other.toml"]),
-        format!("{ID}: {how}, {until} as it was\n")
+        format!("{ID}: {how}, {until}\n")
     );
     assert_eq!(next(&desk), (before, 7), "with the same store");
     desk.listens_anew();
@@ -165,7 +165,12 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
     assert_eq!(reloaded, format!("{ID}: restarts because these values changed: heart_bt_int_s\n"));
     desk.listens_anew();
     let sure = ["remove", ID, "--confirm", ID];
-    assert_eq!(desk.good("administrator", &sure), format!("{ID}: removed, {until}\n"));
+    assert_eq!(
+        desk.good("administrator", &sure),
+        format!(
+            "{ID}: removed, until the next reload or start: the settings file still has this session\n"
+        )
+    );
     assert!(desk.ids().is_empty());
     assert_eq!(desk.good("administrator", &["reload"]), format!("{ID}: added\n"));
     desk.listens_anew();
@@ -198,9 +203,9 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
             &format!("logon.expected_password = {{ command = ['touch', '{touch}'] }}"),
             "`logon.expected_password`: write the text itself",
         ),
-        ("[[session]]\nrole = 'acceptor'", "write one [[session]], no more and no less"),
-        ("[defaults]\nheart_bt_int_s = 7", "`defaults` stands in the settings file alone"),
-        ("[engine]\naudit_file = 'x'", "`engine` stands in the settings file alone"),
+        ("[[session]]\nrole = 'acceptor'", "write exactly one [[session]]"),
+        ("[defaults]\nheart_bt_int_s = 7", "`defaults` is accepted only in the settings file"),
+        ("[engine]\naudit_file = 'x'", "`engine` is accepted only in the settings file"),
         ("target_comp_id = 'TWICE'", "settings: TOML parse error at line 7"),
         ("heart_bt_int_s = 'x'", "settings:7: `heart_bt_int_s` must be a whole number"),
     ] {
@@ -208,11 +213,11 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
         desk.refused("administrator", &["add", "new.toml"], why);
     }
     desk.file("new.toml", &format!("include = ['{secret}']\n{}", new("")));
-    desk.refused("administrator", &["add", "new.toml"], "`include` stands in the settings file");
+    desk.refused("administrator", &["add", "new.toml"], "`include` is");
     assert_eq!(desk.ids(), [ID]);
     assert!(!touched.exists(), "a program was run");
     desk.file("new.toml", "");
-    desk.refused("administrator", &["add", "new.toml"], "write one [[session]]");
+    desk.refused("administrator", &["add", "new.toml"], "write exactly one [[session]]");
     // An address that does not belong to this machine.
     desk.file("new.toml", &new("").replace("127.0.0.1:0", "192.0.2.1:1"));
     desk.refused("administrator", &["add", "new.toml"], "192.0.2.1:1");
@@ -292,7 +297,7 @@ fn sessions_are_made_and_deleted_over_fix() {
         said.contains("ResultCode=\"0\"") && said.contains("CreateAcceptor completed: "),
         "{said}"
     );
-    assert!(said.contains("added, until it is removed or the program ends"), "{said}");
+    assert!(said.contains("added until it is removed or the program ends"), "{said}");
     assert!(made("NEW").contains("a session with this identity exists already"));
     let initiator = ask(&format!(
         "<CreateInitiator>{}<Version>FIX44</Version><RemoteHost>127.0.0.1</RemoteHost>\
@@ -341,11 +346,11 @@ fn a_reload_shows_the_new_certificate_of_the_administration() {
     let fresh = other.sign(&["localhost"], 2, Valid::Now);
     fs::copy(&fresh.certificate, path.join("own.pem")).unwrap();
     let refused = ask(&ca, "reload");
-    assert!(refused.code == 1 && refused.err.contains("the old certificate stays"), "{refused:?}");
+    assert!(refused.code == 1 && refused.err.contains("keeps its old certificate"), "{refused:?}");
     venue.wait_for_error("reload: nothing has changed");
     fs::copy(&fresh.key, path.join("own.key")).unwrap();
     let done = ask(&ca, "reload");
-    assert!(done.out.ends_with("[admin]: the certificate is another now\n"), "{done:?}");
+    assert!(done.out.ends_with("[admin]: a new certificate is in use\n"), "{done:?}");
     assert_eq!(ask(&ca, "sessions").code, 1, "the old authority has not signed it");
     assert_eq!(ask(&other.ca, "sessions").code, 0);
     venue.signal();

@@ -267,7 +267,7 @@ fn a_full_disk_stops_nothing_and_heals() {
     symlink("/dev/full", &file).unwrap();
     let (mut venue, address) = venue(&dir, "file = 'events.log'");
     (0..3).for_each(|_| stranger(&address));
-    let told = venue.wait_for_error("events could not be written");
+    let told = venue.wait_for_error("events cannot be written");
     assert!(told.contains("No space left on device") && told.contains("events.log"), "{told}");
     (0..3).for_each(|_| stranger(&address));
     fs::remove_file(&file).unwrap();
@@ -285,7 +285,7 @@ fn a_full_disk_stops_nothing_and_heals() {
     venue.signal();
     let (code, told) = venue.ended();
     assert_eq!(code, Some(0));
-    assert_eq!(told.matches("events could not be written").count(), 1, "{told}");
+    assert_eq!(told.matches("events cannot be written").count(), 1, "{told}");
 }
 
 #[test]
@@ -294,7 +294,7 @@ fn a_syslog_that_comes_late_has_what_has_waited() {
     let path = dir.path().join("log.sock");
     let (mut venue, address) = venue(&dir, &format!("syslog = '{}'", path.display()));
     stranger(&address);
-    venue.wait_for_error("events could not be written");
+    venue.wait_for_error("events cannot be written");
     let syslog = bound(&path);
     assert!(datagram(&syslog).contains(NO_MESSAGE));
     // A restarted syslog has another socket at the same path.
@@ -362,7 +362,7 @@ fn what_cannot_be_opened_or_is_no_level_keeps_it_from_starting() {
                              of off",
         ),
         ("levles = 'info'", "venue.toml:2: unknown key `levles`; did you mean `levels`?"),
-        ("syslog = 'logs'", "venue.toml:2: syslog is the path of a socket, such as /dev/log"),
+        ("syslog = 'logs'", "venue.toml:2: syslog must be the path of a socket, such as /dev/log"),
         ("file_level = 'loud'", "unknown value `loud`; known are off, error, warn, info, debug"),
     ] {
         write(keys);
@@ -381,7 +381,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     let file = desk.dir.path().join("events.log");
     let has = |text: &str| fs::read_to_string(&file).unwrap().contains(text);
     assert_eq!(desk.good("viewer", &["levels"]), "error, from the settings\n");
-    desk.refused("operator", &["levels", "info"], "it needs the role administrator");
+    desk.refused("operator", &["levels", "info"], "the request needs the role administrator");
     desk.refused("administrator", &["levels", "loud"], "levels: `loud` is not a level");
     stranger(&desk.listening);
     let said = desk.good("administrator", &["levels", "info,transfix::link=trace"]);
@@ -392,7 +392,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     assert!(!has(NO_MESSAGE), "it was told before");
     stranger(&desk.listening);
     until("it is told", || has(NO_MESSAGE));
-    let again = "nothing has changed\n[events]: levels are those of the settings again\n";
+    let again = "nothing has changed\n[events]: the levels of the settings are in force again\n";
     assert_eq!(desk.good("administrator", &["reload"]), again);
     assert_eq!(desk.good("administrator", &["reload"]), "nothing has changed\n");
     assert_eq!(desk.good("viewer", &["levels"]), "error, from the settings\n");
@@ -408,7 +408,7 @@ fn levels_are_set_from_afar_until_the_next_reload() {
     assert_eq!(audit.matches("set_levels info,transfix::link=trace").count(), 2, "{audit}");
     let said = desk.good("administrator", &["rotate-logs"]);
     assert_eq!(said, "rolled: 0 files of the protocol logs\nrolled: the event file\n");
-    desk.refused("operator", &["rotate-logs"], "it needs the role administrator");
+    desk.refused("operator", &["rotate-logs"], "the request needs the role administrator");
     desk.venue.signal();
     assert_eq!(desk.venue.ended().0, Some(0));
 }

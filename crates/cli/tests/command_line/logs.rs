@@ -146,7 +146,7 @@ fn what_is_wrong_with_a_call_is_said() {
     for (args, expected) in [
         ("--where MsgTyp=D soh.log", "no dictionary has a field 'MsgTyp'; did you mean 'MsgType'?"),
         ("--where Price soh.log", "write FIELD, an operator"),
-        ("--where Price=cheap soh.log", "'cheap' is no value of Price, which is a Price"),
+        ("--where Price=cheap soh.log", "'cheap' is not a valid value of Price, which is a Price"),
         ("--type NewOrderSingel soh.log", "did you mean 'NewOrderSingle'?"),
         ("--csv Symbl soh.log", "--csv: no dictionary has a field 'Symbl'; did you mean 'Symbol'?"),
         ("--seq 9-5 soh.log", "write numbers as 5..9"),
@@ -154,7 +154,7 @@ fn what_is_wrong_with_a_call_is_said() {
         ("--count --json soh.log", "cannot be used with"),
         ("--in --out soh.log", "cannot be used with"),
         ("--follow --count soh.log", "cannot be used with"),
-        ("--gaps --type D soh.log", "leave out --where, --text, --type and --seq"),
+        ("--gaps --type D soh.log", "remove --where, --text, --type and --seq"),
         ("none.log", "none.log: "),
         ("", "required"),
     ] {
@@ -379,7 +379,8 @@ fn a_log_that_quickfix_has_written() {
         let run = logs(&dir, &format!("--count {args} {place}"));
         assert_eq!(run.out, format!("{expected}\n"), "{args}: {run:?}");
         // The event log has no messages.
-        let note = run.err.lines().filter(|line| line.contains("event.current.log: no FIX"));
+        let note =
+            run.err.lines().filter(|line| line.contains("event.current.log: contains no FIX"));
         assert_eq!((note.count(), run.err.lines().count()), (1, 1), "{args}: {run:?}");
     }
     let gaps = logs(&dir, &format!("--gaps {place}")).out;
@@ -486,7 +487,7 @@ fn files_of_other_programs() {
     write("some/a.log", &lines(&orders()));
     let run = logs(&dir, "--count some");
     assert_eq!((run.code, &*run.out), (0, "6\n"), "{run:?}");
-    assert!(run.err.contains("1 other file in the directories: not read"), "{run:?}");
+    assert!(run.err.contains("1 other file in the directories were not read"), "{run:?}");
 }
 
 /// The name of a closed log.
@@ -696,8 +697,8 @@ fn what_two_logs_show_by_one_message_is_one_line() {
     assert_eq!(table(&logged), table(&stored), "{stored:#?}");
     let both = logs(&dir, "--gaps .");
     assert_eq!(table(&both), table(&logged), "{both:#?}");
-    assert!(both.err.contains("13 lines left out: another log has the same message"), "{both:?}");
-    assert!(!logged.err.contains("left out"), "{logged:?}");
+    assert!(both.err.contains("13 lines omitted: another log has the same message"), "{both:?}");
+    assert!(!logged.err.contains("omitted"), "{logged:?}");
     // Each log has a separate sum.
     assert_eq!(both.out.lines().filter(|line| line.contains(" missing (")).count(), 4, "{both:#?}");
     assert_eq!((both.code, logged.code), (1, 1));
@@ -745,7 +746,7 @@ fn gaps_and_repeats() {
         ("10", "out", "gap 10..11 (2), never came"),
         ("11", "out", "SequenceReset(4) to 20"),
         ("13", "out", "Reject(3) of 2: no such tag"),
-        ("14", "out", "numbers begin again at 1"),
+        ("14", "out", "the numbers start again at 1"),
     ];
     let lines: Vec<_> = run.out.lines().collect();
     for (line, (second, way, what)) in lines[1..].iter().zip(expected) {

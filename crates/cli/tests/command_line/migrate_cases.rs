@@ -76,7 +76,7 @@ fn no_file_is_written_over_another_of_the_same_call() {
         let from = if options[1].starts_with("..") { "../desk.cfg" } else { "desk.cfg" };
         let run = run_in(&dir, &[&["migrate", from], options].concat(), b"");
         assert_eq!(run.code, 2, "{run:#?}");
-        assert!(run.err.contains("or named for two that are written"), "{run:#?}");
+        assert!(run.err.contains("is already the input or another output"), "{run:#?}");
         assert_eq!(fs::read_to_string(dir.join("desk.cfg")).unwrap(), text);
     }
 }
@@ -147,8 +147,7 @@ fn the_report_names_the_cause_whatever_the_outcome_is() {
             &all_lower,
             &["--dialect", "cpp"],
             2,
-            "the file has sessions if read as a file of \
-            QuickFIX/n it has sessions",
+            "the file has sessions if read as a file of QuickFIX/n",
         ),
         (
             &cfg("").replace("ConnectionType=initiator\n", ""),
@@ -204,8 +203,8 @@ fn a_property_of_java_is_a_variable_of_the_environment_and_keeps_no_session_back
     let run = migrated(&dir, text, &["--dialect", "j", "--out", "desk.toml"]);
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
-        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: a Java property",
-        "desk.cfg:9: not carried over: ResetOnLogon=${resets}: a Java property: ",
+        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: QuickFIX/J reads a Java property",
+        "desk.cfg:9: not carried over: ResetOnLogon=${resets}: ",
         "[all 2 sessions]",
     ] {
         assert!(run.err.contains(expected), "{expected}: {}", run.err);
@@ -506,10 +505,7 @@ fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
          [SESSION]\nConnectionType=acceptor\nTargetCompID=C\n\
          [SESSION]\nConnectionType=acceptor\nTargetCompID=*\n";
     let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml"]);
-    assert!(
-        run.code == 1 && run.err.contains("RefreshOnLogon=Y: because the engine's stores"),
-        "{run:#?}"
-    );
+    assert!(run.code == 1 && run.err.contains("RefreshOnLogon=Y: "), "{run:#?}");
     let checked = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
     assert!(checked.out.contains("starts with `transfix run desk.toml`\n"), "{checked:#?}");
     for verb in ["serve", "connect"] {

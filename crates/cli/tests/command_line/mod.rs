@@ -321,7 +321,7 @@ fn wrong_settings_are_said_with_line_and_nearest_key() {
         (
             ["connect", "two.toml"],
             2,
-            "the file has two.toml: 2 sessions, but the test client needs exactly one; use \
+            "two.toml: the file has 2 sessions, but the test client needs exactly one; use \
              `transfix serve two.toml`",
         ),
     ];

@@ -13,7 +13,9 @@ fn a_program_without_it_says_which_one_has_it() {
     fs::write(dir.path().join("a.log"), b"8=FIX.4.4|9=5|35=0|10=163|\n").unwrap();
     let run = run_in(dir.path(), &["convert", "--to", "parquet", "a.log"], b"");
     assert_eq!((run.code, &*run.out), (2, ""), "{run:?}");
-    for expected in ["this program was built without it", "Debian package", "--features parquet"] {
+    for expected in
+        ["this program was built without Parquet", "Debian package", "--features parquet"]
+    {
         assert!(run.err.contains(expected), "{run:?}");
     }
 }

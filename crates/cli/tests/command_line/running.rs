@@ -657,13 +657,13 @@ fn numbers_go_on_past_queued_and_foreign_orders() {
     let connect = |commands: &str| {
         run_in(dir.path(), &["connect", "client.toml", "--quiet"], commands.as_bytes()).out
     };
-    assert!(connect("buy 1 EU 3\nbuy 2 EU 3\n").contains("orders go on at 1;"));
+    assert!(connect("buy 1 EU 3\nbuy 2 EU 3\n").contains("the next order has the number 1;"));
     // An order with the highest possible number, sent by `send`.
     let highest = format!("send D 11={}|55=EU|54=1|38=1|40=2|44=1\n", u64::MAX);
-    assert!(connect(&highest).contains("orders go on at 3;"));
+    assert!(connect(&highest).contains("the next order has the number 3;"));
     let out = connect("cancel 2\n");
-    assert!(out.contains("orders go on at 3;") && !out.contains("no order"), "{out}");
-    assert!(connect("").contains("orders go on at 4;"));
+    assert!(out.contains("the next order has the number 3;") && !out.contains("no order"), "{out}");
+    assert!(connect("").contains("the next order has the number 4;"));
 }
 
 /// Sends garbage from another address of this machine, and waits for the end of the connection.

@@ -80,7 +80,10 @@ fn what_does_not_start_is_an_error_with_its_key() {
     let fixed = ACCEPTOR.replace(":0'", ":4321'");
     let second = fixed.replace("'B'", "'C'");
     for (text, expected) in [
-        (format!("{ACCEPTOR}mode = 'polled'\n"), "a.toml:7: FIX.4.4:A->B: mode: \"polled\" is for"),
+        (
+            format!("{ACCEPTOR}mode = 'polled'\n"),
+            "a.toml:7: FIX.4.4:A->B: mode: \"polled\" works only",
+        ),
         (
             format!("{ACCEPTOR}refresh_on_logon = true\n"),
             "a.toml:7: FIX.4.4:A->B: refresh_on_logon: the key works only in a program with its \
@@ -198,18 +201,18 @@ fn an_administration_that_cannot_start_is_found_before_a_port_is_opened() {
         ),
         (
             format!("[admin]\naddress = '127.0.0.1:{port}'\n{at_port}"),
-            "FIX.4.4:A->B listens there; choose another port",
+            "FIX.4.4:A->B already listens there; choose another port",
         ),
         (
             format!("{admin}[admin.fix]\naddress = '127.0.0.1:{port}'\n{at_port}"),
-            "FIX.4.4:A->B listens there; choose another port",
+            "FIX.4.4:A->B already listens there; choose another port",
         ),
         (
             format!(
                 "[admin]\naddress = '127.0.0.1:{port}'\n[admin.fix]\naddress = \
                      '127.0.0.1:{port}'\n{ACCEPTOR}"
             ),
-            "[admin] address listens there; choose another port",
+            "[admin] address already listens there; choose another port",
         ),
         (format!("{admin}{pair}[admin.fix]\naddress = '192.0.2.1:0'\n{ACCEPTOR}"), "[admin.fix]"),
         (
@@ -341,7 +344,7 @@ const CHOICES: &[(&str, &str, &str, &str)] = &[
     ("FIX.4.4", INITIATOR, "heart_bt_int_s = 0", "0 disables heartbeats"),
     ("FIX.4.4", ACCEPTOR, "keep_outbound = false", "no message is ever resent"),
     ("FIX.4.4", ACCEPTOR, "reset_on = ['logon']", "neither side requests messages lost"),
-    ("FIX.4.0", ACCEPTOR, "precision = 'nanos'", "up to FIX 4.1 times have seconds"),
+    ("FIX.4.0", ACCEPTOR, "precision = 'nanos'", "up to FIX 4.1, times have"),
     ("FIX.4.4", ACCEPTOR, "logon.count_refusals = true", "can advance the sequence numbers"),
     ("FIX.4.2", ACCEPTOR, "numbers.next_expected = true", "exists only from FIX 4.4 on"),
     ("FIX.4.1", ACCEPTOR, "numbers.send_last_processed = true", "exists only from FIX 4.2 on"),
@@ -498,7 +501,7 @@ fn a_store_whose_segments_are_gone_leads_to_a_remedy_and_not_in_a_circle() {
         }
     }
     assert!(gone > 0 && Path::new(&store).join("lock").exists());
-    let remedy = "put the files back from a backup";
+    let remedy = "restore the files from a backup";
     for (call, code) in [
         (&["store", "list", "store"][..], 1),
         (&["store", "verify", path], 1),

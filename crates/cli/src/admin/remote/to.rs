@@ -199,7 +199,12 @@ impl To {
 
 /// Rewrites the engine's request for confirmation as an option of the command line.
 fn with_option(why: &str) -> String {
-    let mut forms = [("write \"confirm\": \"", "\" to "), ("write confirm=", " to ")].into_iter();
+    let mut forms = [
+        ("write \"confirm\": \"", "\" to "),
+        ("add \"confirm\": \"", "\" to "),
+        ("add confirm=", " to "),
+    ]
+    .into_iter();
     let said = forms.find_map(|(begin, end)| {
         let (before, rest) = why.split_once(begin)?;
         let (value, what) = rest.rsplit_once(end)?;
