@@ -348,7 +348,7 @@ mod tests {
             (
                 format!("{ORDER}453=2|448=A|447=D|452=1|"),
                 "NoPartyIDs(453)=2: Incorrect NumInGroup count for repeating group; \
-                 group 453, entry 2: the delimiter 448 is expected",
+                 group 453, entry 2: tag 10 is in place of the delimiter 448",
             ),
             (format!("{ORDER}453=0|"), "NoPartyIDs(453)=0: Incorrect NumInGroup"),
         ];
@@ -360,7 +360,7 @@ mod tests {
         let twisted = explained("D", &format!("{ORDER}453=1|447=D|448=A|"));
         let expected = [
             "PartyIDSource(447)=D: Repeating group fields out of order; \
-             group 453, entry 1: tag 447 is in place of the delimiter 448 is expected",
+             group 453, entry 1: tag 447 is in place of the delimiter 448",
             "PartyIDSource(447)=D: Tag not defined for this message type; this error is a \
              consequence of the group's error above",
             "PartyID(448)=A: Tag not defined for this message type; this error is a consequence \

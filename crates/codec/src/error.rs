@@ -199,11 +199,8 @@ impl fmt::Display for GroupError {
         match fault {
             GroupFault::NotANumber => write!(f, "group {group}: its NumInGroup is not a number"),
             GroupFault::Delimiter { expected, found: Some(found) } => {
-                write!(
-                    f,
-                    "group {group}, entry {entry}: tag {found} is in place of the delimiter "
-                )?;
-                write!(f, "{expected} is expected")
+                write!(f, "group {group}, entry {entry}: tag {found} is in place of ")?;
+                write!(f, "the delimiter {expected}")
             }
             GroupFault::Delimiter { expected, found: None } => {
                 write!(f, "group {group}, entry {entry}: the delimiter {expected} is expected, ")?;

@@ -407,12 +407,9 @@ fn faults_of_groups_are_named() {
         ("453=x|448=A|", Some("group 453: its NumInGroup is not a number")),
         (
             "453=1|447=D|448=A|",
-            Some("group 453, entry 1: tag 447 is in place of the delimiter 448 is expected"),
+            Some("group 453, entry 1: tag 447 is in place of the delimiter 448"),
         ),
-        (
-            "453=2|448=A|55=EU|",
-            Some("group 453, entry 2: tag 55 is in place of the delimiter 448 is expected"),
-        ),
+        ("453=2|448=A|55=EU|", Some("group 453, entry 2: tag 55 is in place of the delimiter 448")),
         ("453=1|448=A|448=B|", Some("group 453, entry 2: NumInGroup gives fewer entries")),
         ("453=1|448=A|452=1|447=D|", Some("group 453, entry 1: tag 447 must not follow 452")),
         (

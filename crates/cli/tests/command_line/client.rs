@@ -191,7 +191,7 @@ fn each_command_says_how_it_is_used() {
         ("set Side", "write FIELD=VALUE, not Side (usage: set FIELD=VALUE …)"),
         ("send D", "NewOrderSingle(D) needs fields here"),
         ("send D Side", "write FIELD=VALUE, not Side (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
-        ("burst 3 x", "PER_SECOND: x is no number (usage: burst N [PER_SECOND] [NAME])"),
+        ("burst 3 x", "PER_SECOND: x is not a number (usage: burst N [PER_SECOND] [NAME])"),
         ("burst x", "N: x is not a whole number of messages (usage: burst N [PER_SECOND] [NAME])"),
         ("burst 3 0 x", "no message 'x' was saved"),
         (
