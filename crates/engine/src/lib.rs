@@ -88,6 +88,14 @@ pub use link::session_event::{
     Disconnection, Rejected, RejectedBy, SessionEvent, SessionNotice, Undeliverable,
 };
 pub use review::Review;
+/// Schedules of sessions: when a session may be connected.
+pub mod schedule {
+    pub use transfix_settings::schedule::{
+        Interval, NumbersAtOpening, Outside, Schedule, ScheduleError, ScheduleSettings,
+        WindowSettings, is_zone,
+    };
+}
+
 /// The clocks of the machine.
 pub mod clock {
     pub use transfix_observe::clock::{monotonic_ns, now, process_cpu_ns};
@@ -147,7 +155,7 @@ pub use transfix_settings::{
     SessionSettings, Settings, SettingsError, ShownKey, ShownSettings, SlowConsumer,
     SocketSettings, StoreSettings, Subnet, SyslogFacility, ThreadLost, ThreadSettings, TlsSettings,
     TlsVersion, TooLongPolicy, Unavailable, UnavailableAction, Unsent, ValidateOut,
-    ValidationSettings, WhenFull, hash_password, is_password_of, schedule,
+    ValidationSettings, WhenFull, hash_password, is_password_of,
 };
 pub use transfix_store::{Store, StoreError};
 

@@ -178,7 +178,7 @@ mod tests {
         let dir = TempDir::new();
         let all = [
             ("durability = 'memory'", "durability: messages are not stored in files"),
-            ("address = '0.0.0.0:9880'", "address: messages and passwords go over the network"),
+            ("address = '0.0.0.0:9880'", "address: messages and passwords are sent unencrypted"),
             ("address = '[::]:9880'", "logon: anybody who knows the CompIDs can log on"),
             (
                 "address = '[::]:9880'\nallow_from = ['10.1.0.0/16', '::1']",

@@ -110,7 +110,8 @@ fn what_came_before_the_last_message_answers_nothing() {
     // The report of the first order came before the last order was sent, so it does not count.
     let ended = run("wait\nbuy 5 EU 30\npause 1\nbuy 5 EU 30\nexpect 8 OrdStatus=NEW within 1\n");
     assert_eq!(ended.code, FAILED, "{ended:#?}");
-    let said = "Text(58)=no money came; a matching message arrived before the last message was sent, and does not";
+    let said = "Text(58)=no money came; a matching message arrived before the last message was \
+                sent, and does not";
     assert!(ended.err.contains(said), "{ended:#?}");
     // The rejection refers to the last sent order.
     let ended = run(&format!("{orders}expect 8 11={{sent.11}}|39=8|58=no money\n"));

@@ -168,7 +168,8 @@ fn a_session_of_the_file_is_changed_or_removed_until_the_next_reload() {
     assert_eq!(
         desk.good("administrator", &sure),
         format!(
-            "{ID}: removed, until the next reload or start: the settings file still has this session\n"
+            "{ID}: removed, until the next reload or start: the settings file still has this \
+             session\n"
         )
     );
     assert!(desk.ids().is_empty());

@@ -203,7 +203,8 @@ fn a_property_of_java_is_a_variable_of_the_environment_and_keeps_no_session_back
     let run = migrated(&dir, text, &["--dialect", "j", "--out", "desk.toml"]);
     assert_eq!(run.code, 1, "{run:#?}");
     for expected in [
-        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: QuickFIX/J reads a Java property",
+        "desk.cfg:5: mapped: SenderCompID=${desk.id} -> ${DESK_ID}: QuickFIX/J reads a Java \
+         property",
         "desk.cfg:9: not carried over: ResetOnLogon=${resets}: ",
         "[all 2 sessions]",
     ] {

@@ -48,7 +48,7 @@ fn main_prints_the_place_and_what_to_do() {
         (session("initiator", "::1"), "my.toml:6: ", "such as [::1]:9880"),
         (session("acceptor", ""), "my.toml:6: ", "address : invalid socket address"),
         (session("acceptor", ":9880"), "my.toml:6: ", "has no host"),
-        (session("acceptor", "localhost:x"), "my.toml:6: ", "a port is 0 to 65535, not `x`"),
+        (session("acceptor", "localhost:x"), "my.toml:6: ", "the port must be 0 to 65535, not `x`"),
         (
             session("acceptor", "venue..example:9880"),
             "my.toml:6: ",

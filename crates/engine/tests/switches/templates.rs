@@ -200,7 +200,11 @@ fn without_a_template_nobody_else_gets_in() {
     assert_eq!(log_on(address, "OTHER", 1).1, "");
     let settings = Settings::of(template());
     let refused = Engine::start(&settings, |_| Box::new(echo())).err().unwrap().to_string();
-    assert_eq!(refused, "FIX.4.4:VENUE->* is a template; a program admits its sessions");
+    assert_eq!(
+        refused,
+        "FIX.4.4:VENUE->* is a template; a program admits its sessions by \
+                         Engine::builder().admit()"
+    );
 }
 
 /// Admits counterparties with the right password, and counts the attempts.
