@@ -198,11 +198,11 @@ fn what_is_wrong_is_told_with_its_code_and_the_session_goes_on() {
         let xml = format!("<{name}>{nobody}</{name}>");
         one.gets(&xml, 3, "there is no session with SenderCompID A");
     }
-    one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "no session is named");
+    one.of_session("SessionStatus", "<Version>FIX42</Version>", 3, "there is no session");
     one.gets("<SessionLog/>", 1, "SessionLog is not implemented");
     one.gets("<Sing/>", 1, "there is no command Sing; the command Help lists all commands");
-    one.gets("<ReloadConfig/>", 1, "takes no such requests (1403)");
-    one.gets("<DeleteAll/>", 1, "takes no such requests (1403)");
+    one.gets("<ReloadConfig/>", 1, "does not accept such requests (1403)");
+    one.gets("<DeleteAll/>", 1, "does not accept such requests (1403)");
     one.of_session("ToBackup", "", 7, "(1");
     let off = "<SessionsList><SubscriptionRequestType>2</SubscriptionRequestType></SessionsList>";
     one.gets(off, 7, "this connection has no subscription to end");

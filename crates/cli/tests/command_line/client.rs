@@ -193,7 +193,7 @@ fn each_command_says_how_it_is_used() {
         ("send D Side", "write FIELD=VALUE, not Side (usage: send [NAME | MESSAGE FIELD=VALUE …])"),
         ("burst 3 x", "PER_SECOND: x is not a number (usage: burst N [PER_SECOND] [NAME])"),
         ("burst x", "N: x is not a whole number of messages (usage: burst N [PER_SECOND] [NAME])"),
-        ("burst 3 0 x", "no message 'x' was saved"),
+        ("burst 3 0 x", "there is no saved message 'x'"),
         (
             "burst 1 2 x y",
             "burst does not accept the words 'y' (usage: burst N [PER_SECOND] \

@@ -273,7 +273,7 @@ fn what_is_wrong_stands_in_one_clear_line_on_both_sides() {
         (
             &|tls| tls.server_name = "other.example".to_owned(),
             "does not accept our certificate",
-            "is for another host: other.example is wanted",
+            "is for another host: expected other.example",
         ),
     ];
     let mut settings = firms.acceptor("CLIENT");
