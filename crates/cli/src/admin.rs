@@ -18,7 +18,7 @@ use std::process::ExitCode;
   transfix admin do 'FIX.4.4:VENUE->DESK' set_numbers next_in=5 --confirm 'FIX.4.4:VENUE->DESK'
   transfix admin --fix 127.0.0.1:9891 --user anna --password-file pw sessions
 
-The engine has [admin] in its settings: `transfix settings reference admin`.")]
+The engine needs [admin] in its settings; see `transfix settings reference admin`.")]
 pub(crate) struct Args {
     #[command(flatten)]
     fix: remote::FixTo,

@@ -30,13 +30,13 @@ enum Verb {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   transfix audit verify audit.jsonl
-  transfix audit verify audit.jsonl --has 5f0c…      a line with that hash is still there
+  transfix audit verify audit.jsonl --has 5f0c…      checks that a line has this hash
 
-The file is `audit_file` of `[engine]` in the settings. Each line holds the hash of the one before:
-a line that was changed, left out, put in or moved is found. Lines that were cut off at the end are
-found with `--has`: the event `operated` in the log has the hash of the last line (`audit_hash`).
-The engine that writes the file may run meanwhile.
-Exit code: 0 nothing was changed, 1 something was, 2 wrong usage or a file that cannot be read.")]
+The file is `audit_file` of `[engine]` in the settings. Each line contains the hash of the previous
+line, so the check finds each changed, removed, inserted or moved line. To find lines cut off at the
+end, use `--has` with `audit_hash` of the last event `operated` in the log. The check also works
+while the engine writes the file.
+Exit code: 0 unchanged, 1 a line was changed, 2 wrong usage or a file that cannot be read.")]
 struct Verify {
     /// The audit file.
     file: PathBuf,

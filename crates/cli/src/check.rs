@@ -26,12 +26,12 @@ const EXAMPLES: &str = "\
 Examples:
   transfix check FIX.4.4-VENUE-CLIENT.messages.log   the first error of each message
   transfix check --all capture.bin                   all errors
-  transfix check --dictionary venue.xml today.log    against your own dictionary
+  transfix check --dictionary venue.xml today.log    with your own dictionary
   transfix check --dictionary FIX44 --overlay venue.xml today.log
-  transfix check --off codes,formats today.log       without some of the checks
+  transfix check --off codes,formats today.log       without two of the checks
   transfix check store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
 
-Exit code: 0 all messages are good, 1 errors were found or a file has no message, 2 wrong usage or
+Exit code: 0 all messages are valid, 1 errors were found or a file has no message, 2 wrong usage or
 input that cannot be read.";
 
 /// Checks the messages of a capture, a log or a store against a dictionary.

@@ -18,15 +18,15 @@ const EXAMPLES: &str = "\
 Examples:
   transfix codes                 all numbers, a line each
   transfix codes 2201            an event
-  transfix codes event_code=2201 the same, as a log line has it
+  transfix codes event_code=2201 the same, in the form of a log line
   transfix codes StoreFailed     the same by its name
   transfix codes 109             the reason of a disconnect
-  transfix codes 373=5           a code of a field of FIX, as a message has it
-  transfix codes 5               the reasons of this number in Reject(3) and
+  transfix codes 373=5           a code of a FIX field, in the form of a message
+  transfix codes 5               the reasons with this number in Reject(3) and
                                  BusinessMessageReject(j)
 
-Numbers below 100 are those of SessionRejectReason(373) and BusinessRejectReason(380). The codes of
-all other fields are found as FIELD=VALUE, by the field's tag or name.
+Numbers below 100 are codes of SessionRejectReason(373) and BusinessRejectReason(380). For codes of
+other fields, write FIELD=VALUE with the tag or name of the field.
 Exit code: 0 found, 1 there is no such number or name, 2 wrong usage.";
 
 /// Explain the number of an event, error or reason, or the code of a FIX field.

@@ -59,18 +59,18 @@ use vocabulary::Vocabulary;
   > quit
   transfix connect client.toml --script morning.txt
 
-`help` lists the commands, `help expect` shows one of them; the Tab key completes commands,
-messages, fields and codes. A script has a command in each line, and ends with the first that fails:
-with its line, and what came in place of what it expected. `expect` looks at what has come after the
-last message that was sent, and `{sent.FIELD}` in it is a field of that message. The page
-\"Test client\" of the book explains them.
-On the screen passwords are stars, and so are the fields in `log.mask` of the session. The file of
-`save` has them as they are, for its owner alone.
-Ends on `quit`, the end of the input, Ctrl-C or SIGTERM: logs out and waits for the answer.
-Exit code: 0 was logged on and has logged out in order, with all messages of the counterparty,
-1 failed, or never logged on, 2 wrong usage or settings that cannot be read.
-A script: 1 too if what it expected has not come, its session has ended, or a signal came before
-its last command, and 2 if a command of it is wrong.")]
+`help` lists the commands, and `help expect` explains the command `expect`. The Tab key completes
+commands, messages, fields and codes. A script has one command in each line, and stops at the first
+command that fails; the error names the line and the received messages. `expect` examines only
+messages received after the last sent message; `{sent.FIELD}` is a field of that sent message. The
+page \"Test client\" of the book describes all commands. The screen shows passwords and the fields
+in `log.mask` of the session as stars. The file of `save` contains the real values, and only its
+owner may read it. The client ends on `quit`, the end of the input, Ctrl-C or SIGTERM: it logs out
+and waits for the answer.
+Exit code: 0 logged on, received all messages of the counterparty, and logged out in order, 1
+failed, or never logged on, 2 wrong usage or settings that cannot be read. For a script also: 1 if
+an expected message was not received, the session ended, or a signal came before the last command; 2
+if a command is invalid.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,

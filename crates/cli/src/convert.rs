@@ -24,13 +24,13 @@ Examples:
 
 `--to parquet` needs a program built with `--features parquet`; the packages have it.
 
-BodyLength(9) and CheckSum(10) stand in the JSON only if they are wrong; where they are left out
-they are computed. Text of a log around its messages is not converted. A message with a value that
-holds the requested delimiter is left out, and reported on the standard error.
-The messages of a file are written as they are, passwords too, unless there is --mask; those of a
-store, of a .seg file of it and of a directory have stars in place of passwords.
+The JSON contains BodyLength(9) and CheckSum(10) only if they are wrong; `--to fix` computes them if
+they are missing. Text around the messages of a log is not converted. A message whose value contains
+the requested delimiter is omitted, and standard error reports this message. Messages of a file are
+written unchanged, including passwords, unless --mask is given. For a store, its .seg files and a
+directory, passwords are shown as stars.
 
-Exit code: 0 done, 1 something was garbled or left out, 2 wrong usage or input that cannot be
+Exit code: 0 done, 1 a message was garbled or omitted, 2 wrong usage or input that cannot be
 read.";
 
 /// Converts messages to JSON and back, and to Parquet.

@@ -28,9 +28,9 @@ use crate::venue::{Venue, Watch};
 #[command(after_help = "Example:
   transfix demo
 
-Needs nothing but loopback and takes about half a minute. Writes latency.csv (raw values) and
+Uses only loopback and takes about half a minute. Writes latency.csv (raw values) and
 latency.svg (their distribution) into the current directory.
-Exit code: 0 all proofs hold, 1 something failed, 2 wrong usage.")]
+Exit code: 0 all checks succeeded, 1 a check failed, 2 wrong usage.")]
 pub(crate) struct Args {
     /// Number of orders in the burst during which the connection is cut.
     #[arg(long, default_value_t = 2_000, value_name = "N")]

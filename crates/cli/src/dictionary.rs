@@ -21,12 +21,13 @@ Examples:
   transfix dictionary FIX44 D                the same, by MsgType(35)
   transfix dictionary FIX44 44               a field by its tag
   transfix dictionary FIX44 Side             a field by its name, with its codes
-  transfix dictionary Side                   the same: FIX44 if none is named
+  transfix dictionary Side                   the same, because FIX44 is the default
   transfix dictionary FIX44 NoPartyIDs       a group's count, with the fields of an entry
-  transfix dictionary venue.xml Symbol       from a dictionary of your own
+  transfix dictionary venue.xml Symbol       from your own dictionary
 
 FIX50SP2 is FIX 5.0 SP2 with the extension packs up to EP280; FIXLatest has those up to EP269.
-No published source describes plain FIX 5.0 SP2 in full: an overlay can remove what is too much.
+No published source describes plain FIX 5.0 SP2 completely; an overlay can remove the additions of
+the extension packs.
 
 Exit code: 0 found, 1 not in the dictionary, 2 wrong usage or a dictionary that cannot be read.";
 

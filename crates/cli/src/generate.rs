@@ -22,15 +22,16 @@ Examples:
   transfix generate FIX44 --overlay venue.xml --messages D,ExecutionReport --module venue
       two messages of a venue's variant, and what they use
   transfix generate FIX44 --extra-field '9001 VenueFlag BOOLEAN NewOrderSingle:Y,ExecutionReport'
-      a field more, required in one message and optional in another
+      an additional field, required in one message and optional in another
   transfix generate FIX50SP2 --session FIXT11 --skeleton acceptor --output my-venue
-      a program with its settings: `cd my-venue; cargo run`. Above the output or the current
-      directory it finds a checkout of transfix by itself
+      a program with its settings: `cd my-venue; cargo run`. The command looks for a checkout of
+      transfix above the output and the current directory
   transfix generate FIX44 --skeleton initiator --output client --transfix ~/transfix/crates/engine
-      the same with the package transfix of this directory
+      the same for an initiator, with the package transfix in the directory of --transfix
 
-The standard versions need no generating: switch on a feature of the package transfix, such as
-`fix44`. In a build script call transfix_dictionary::generate::build_script: docs/messages.md.
+The messages of the standard versions are already generated: enable a feature of the package
+transfix, such as `fix44`. A build script can call transfix_dictionary::generate::build_script; see
+docs/messages.md.
 
 Exit code: 0 written, 2 wrong usage, or a dictionary or file is not readable or writable.";
 

@@ -30,28 +30,27 @@ Examples:
   transfix logs --session VENUE-DESK --in --from 20261121-09:28:00 --to 20261121-09:30:00 log
   transfix logs --where OrdStatus=REJECTED --context 3 today.log
   transfix logs --where ExecType=TRADE --csv time,Symbol,Side,LastQty,LastPx today.log
-  transfix logs --follow --type 3,j log              what comes in, over the rolling of files
-  transfix logs --order A-4711 log                   the life of an order
-  transfix logs --order A-4711 --json log            the same, an object a line
+  transfix logs --follow --type 3,j log              new messages, also after log rotation
+  transfix logs --order A-4711 log                   all messages of an order
+  transfix logs --order A-4711 --json log            the same, as one JSON object in each line
   transfix logs --gaps --session DESK log            gaps and repeats of MsgSeqNum(34)
   transfix logs --latency --in --type D log          from each order received to its answer
   transfix logs --latency --csv time,ClOrdID,Symbol,latency_ns log >all.csv
   transfix logs --count --type D - <today.log
 
-A directory stands for the store that it is, or for all stores and logs in it. Read are the logs of
-this engine, of QuickFIX C++, /J, /n and Go, of Fix8 and FIX Antenna, and whatever else holds FIX
-messages, delimited by SOH, |, ; or ^A. A direction is taken from the line of the log, the name of
-the file, or the CompIDs in it; a time from the line, else from SendingTime(52).
-Damaged messages, and messages that lack data for the search, are counted at the end on the standard
-error.
+A directory is a store, or means all stores and logs in the directory. The search reads logs of
+Transfix, QuickFIX C++, /J, /n and Go, Fix8 and FIX Antenna, and any other file with FIX messages,
+delimited by SOH, |, ; or ^A. The direction of a message comes from the line of the log, the name of
+the file, or the CompIDs; its time comes from the line, otherwise from SendingTime(52). At the end,
+standard error shows the number of damaged messages and of messages that lack data for the search.
 
-With --latency a request is a message with a ClOrdID(11) that asks for something: an order, a
-cancel, a replace, a status request, or the types of --type. The answer is the first message the
-other way with that ClOrdID(11), or a reject of it. All other options choose requests.
+With --latency, a request is an order, a cancel, a replace or a status request with a ClOrdID(11),
+or a message of --type. The answer is the first message in the other direction with the same
+ClOrdID(11), or a reject of the request. All other options select requests.
 
-Exit code: 0 something was found, 1 nothing was found, 2 wrong usage or input that cannot be read.
-With --gaps: 0 no number is missing, 1 some are, or there is no message to examine.
-With --latency: 0 a request has an answer, 1 none has.";
+Exit code: 0 messages were found, 1 no message was found, 2 wrong usage or input that cannot be
+read. With --gaps: 0 no number is missing, 1 numbers are missing, or no message was found. With
+--latency: 0 a request has an answer, 1 no request has an answer.";
 
 /// Searches logs, captures and journals by field, text, session or time; shows orders, gaps and
 /// latency.

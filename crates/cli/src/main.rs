@@ -60,7 +60,7 @@ use events::{OnStderr, Rejects};
   transfix bench latency --self --config optimized-hard-spin
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input that cannot be read. `transfix VERB --help`
-explains a verb; `transfix --version --verbose` says how the program was built."
+explains a verb; `transfix --version --verbose` shows how the program was built."
 )]
 struct Cli {
     /// Show all events of the engine on standard error, not only warnings.

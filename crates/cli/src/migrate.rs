@@ -25,12 +25,12 @@ use crate::store;
   transfix migrate desk.cfg --out desk.toml --import-stores
 
 The report has a line for each key: honoured, mapped with the difference, ignored with the reason,
-dangerous, not carried over. It goes to standard error or to the file of --report, also after an
-error. A key that is not carried over leaves a comment in its place in the settings.
-With --out, a DataDictionary that differs little from the standard becomes an overlay beside that
-file. Without --out, or if it differs much, the settings name the dictionary itself.
-Relative paths start at the current directory, as in QuickFIX; a dictionary that is missing there
-is looked for beside the settings.
+dangerous, not carried over. The program writes the report to standard error or to the file of
+--report, also after an error. In the new settings, a comment replaces each key that is not carried
+over. With --out, a DataDictionary that differs little from the standard becomes an overlay beside
+the new settings. Without --out, or if the dictionary differs much, the settings name the dictionary
+itself. Relative paths start at the current directory, as in QuickFIX; a dictionary that is missing
+there is searched beside the settings.
 `transfix run desk.toml` runs the new settings, acceptors and initiators alike.
 Exit code: 0 done, 1 done, but a key is dangerous or not carried over, or a store is inconsistent,
 2 wrong usage, a file that cannot be read or written, or no session that can be carried over.")]

@@ -11,14 +11,13 @@ use crate::show::{count, say};
 #[command(after_help = "Example:
   transfix play client.toml logon.txt orders.txt cancels.txt
 
-Each script is played by a test client of its own, as by `transfix connect SETTINGS --script FILE`:
-it logs on, does what its lines say, and logs out. They are played one after the other, in their
-order, and go on with the numbers of the same store. The page \"Test client\" of the book has the
-language.
-Prints a line for each: `ok` or `FAILED`, its file, and below it what has come in place of what was
-expected.
-Exit code: 0 all hold, 1 one of them does not, 2 wrong usage, or settings or a script that is
-wrong.")]
+A separate test client runs each script, as `transfix connect SETTINGS --script FILE` does: it logs
+on, runs the commands of the script, and logs out. The scripts run one after the other and share a
+store, so sequence numbers continue. The page \"Test client\" of the book describes the commands.
+Prints a line for each script: `ok` or `FAILED`, and the file. Below a failed script, prints the
+error with the received messages.
+Exit code: 0 all scripts succeeded, 1 a script failed, 2 wrong usage, or invalid settings or
+scripts.")]
 pub(crate) struct Args {
     /// Settings file with one initiator session.
     settings: PathBuf,

@@ -18,21 +18,22 @@ use crate::input::{
 const EXAMPLES: &str = "\
 Examples:
   transfix print FIX.4.4-VENUE-CLIENT.messages.log   a log, delimited by SOH, |, ; or ^A
-  transfix print --one-line --summary *.log          one line a message, and counts at the end
+  transfix print --one-line --summary *.log          one line for each message, and counts at the
+end
   transfix print --type 8 --where 55=EU --where Side=BUY today.log
   transfix print --from 20261121-09:28:00 --to 20261121-09:30:00 today.log
   transfix print store/venue/FIX.4.4-VENUE-CLIENT    the journal of a store
-  transfix print --mask 1,448 today.log              with stars in place of two fields
+  transfix print --mask 1,448 today.log              with the values of two fields as stars
   transfix print --dictionary venue.xml order.txt    with the names of your own dictionary
-  tail -f today.log | transfix print -               what comes in
+  tail -f today.log | transfix print -               new messages as they are written
 
-A delimiter that stands within a value is read as part of it where CheckSum(10) proves that; where
-nothing tells which one it is the message is marked, and counts as garbled.
-Values are shown as they are, but for what could not be seen or would forge a line: a line break
-is \\n, other control characters and bytes that are no UTF-8 are \\xNN, marks of direction are
-\\u{NNNN}, a backslash is \\\\. Tags and types in Text(58) of a reject have their names: Side(54).
+If CheckSum(10) proves that a delimiter belongs to a value, the delimiter is read as part of the
+value. If this cannot be decided, the message is marked and counts as garbled. Values are shown
+unchanged, except for invisible or misleading characters: a line break is \\n, other control
+characters and bytes that are not UTF-8 are \\xNN, direction marks are \\u{NNNN}, and a backslash is
+\\\\. Tags and types in Text(58) of a reject are shown with their names: Side(54).
 
-Exit code: 0 done, 1 something was garbled, 2 wrong usage or input that cannot be read.";
+Exit code: 0 done, 1 a message was garbled, 2 wrong usage or input that cannot be read.";
 
 /// Shows messages of captures, logs or stores with names instead of tags.
 #[derive(clap::Args, Debug)]

@@ -17,27 +17,27 @@ use crate::{administered, events};
 /// Run the sessions of any settings file, and forward their messages by rules.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  transfix run sessions.toml                             whatever sessions the file has
+  transfix run sessions.toml                             all sessions of the file
   transfix run sessions.toml --routes routes.toml
-  transfix run sessions.toml --routes routes.toml --check      says what is wrong, and ends
+  transfix run sessions.toml --routes routes.toml --check      only reports errors
 
-The routes are read in their order; the first that fits a message takes it:
+The first route whose conditions match a message forwards the message:
   [[route]]
-  from = [\"FIX.4.4:GATE->DESK*\"]          sessions, as `transfix admin` shows them; * at the end
-  msg_type = [\"NewOrderSingle\", \"F\"]     left out: all
-  when = { Symbol = \"EU*\" }              all of these fields; * at the end
-  to = [\"FIX.4.4:GATE->VENUE\"]           the first that is logged on; pick = \"all\" for all
+  from = [\"FIX.4.4:GATE->DESK*\"]          identities as in `transfix admin`; * at the end
+  msg_type = [\"NewOrderSingle\", \"F\"]     optional; default: all
+  when = { Symbol = \"EU*\" }              all these fields must match; * at the end
+  to = [\"FIX.4.4:GATE->VENUE\"]           the first session logged on; pick = \"all\": all
   set = { Account = \"HOUSE\" }            remove = [\"Text\"]
   [[socket]]
   name = \"desk\"                          to = [\"socket:desk\"] sends messages there
   path = \"desk.sock\"
   [[file]]
   name = \"reports\"                       to = [\"file:reports\"] writes them there
-  path = \"reports.jsonl\"                 mode = \"read\": what is in it is sent
-The page \"Gateway\" of the book has all keys, and what programs speak at a socket.
-Ends on Ctrl-C or SIGTERM: logs out everywhere. On SIGHUP it reads both files again.
-Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
-2 wrong usage, or files that cannot be read.")]
+  path = \"reports.jsonl\"                 mode = \"read\" sends the content of the file
+The page \"Gateway\" of the book describes all keys, and the protocol at a socket. On Ctrl-C or
+SIGTERM, the program logs out all sessions and ends. On SIGHUP, it reads both files again.
+Exit code: 0 all sessions logged out, 1 not started or a session did not log out in order, 2 wrong
+usage, or files that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with the sessions.
     settings: PathBuf,

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "\
 Examples:
   transfix schedule venue.toml                           the next five windows of each session
   transfix schedule venue.toml --count 20 --session DESK
-  transfix schedule venue.toml --from 20270328-00:00:00  around a change of clocks
+  transfix schedule venue.toml --from 20270328-00:00:00  around the start of daylight saving time
 
 A session of the settings has, for instance:
   schedule = { zone = \"America/New_York\", days = \"mon-fri\", from = \"08:00\", to = \"17:00\" }

@@ -36,17 +36,18 @@ use crate::{administered, events};
   transfix serve crates/cli/examples/venue.toml
   transfix connect crates/cli/examples/client.toml      in a second terminal
 
-On the screen passwords are stars, and so are the fields in `log.mask` of a session.
-Takes NewOrderSingle(D) with limit prices and OrderCancelRequest(F); orders of a session match each
-other. With `keep_inbound = true` the book outlives a restart, and a kill -9.
-Ends on Ctrl-C or SIGTERM, or when its terminal is closed: logs out everywhere and waits for the
-answers. On SIGHUP it reads the settings file again: sessions that are new, gone or changed begin,
-end or begin anew, the others go on; if anything in the file is wrong, it says so on standard error,
-and nothing changes. On SIGUSR1 it begins new files of all logs. With [admin] in the settings it is
-seen and steered over HTTP, by a browser or by `transfix admin`, which also adds sessions until the
-program ends, and removes them. [events] says where events go.
-Exit code: 0 all sessions logged out, 1 not started or a session did not end in order,
-2 wrong usage or settings that cannot be read.")]
+The screen shows passwords and the fields in `log.mask` of a session as stars. The venue accepts
+NewOrderSingle(D) with limit prices and OrderCancelRequest(F). Orders are matched only within their
+session. With `keep_inbound = true` the book survives a restart and kill -9. On Ctrl-C or SIGTERM,
+or when its terminal is closed, the venue logs out all sessions, waits for the answers, and ends. On
+SIGHUP, the venue reads the settings file again: it starts new sessions, ends removed sessions,
+restarts changed sessions, and continues the others. If the file has an error, standard error shows
+the error, and nothing changes. On SIGUSR1, the venue rotates all logs. With [admin] in the
+settings, a browser or `transfix admin` can observe and control the venue over HTTP. `transfix
+admin` can also add sessions until the program ends, and remove sessions. [events] sets the
+destinations of events.
+Exit code: 0 all sessions logged out, 1 not started or a session did not log out in order, 2 wrong
+usage or settings that cannot be read.")]
 pub(crate) struct Args {
     /// Settings file with acceptor sessions.
     settings: PathBuf,

@@ -18,32 +18,32 @@ use crate::suits::suited;
 const EXAMPLES: &str = "\
 Examples:
   transfix settings check venue.toml
-  transfix settings check venue.toml --strict    in a pipeline: a warning fails too
-  transfix settings check venue.toml --program   for a program of your own
+  transfix settings check venue.toml --strict    for a pipeline: warnings are errors too
+  transfix settings check venue.toml --program   for your own program
 
-A file without errors starts, with the verbs that the last lines name. Run the check on the machine
-of the engine and as its user: it looks at certificates, dictionaries, CPUs, addresses and folders.
-It opens no port and no store, so it does not notice a taken port or a damaged store
-(`transfix store verify` does). Example of its output:
+The last lines of the output name the verbs that can run a file without errors. Run the check on the
+engine's machine and as its user, because the check examines certificates, dictionaries, CPUs,
+addresses and directories. The check opens no port and no store, so it finds no port in use and no
+damaged store (use `transfix store verify`). Example of the output:
   error: venue.toml:7: unknown key `heart_bt_int`; did you mean `heart_bt_int_s`?
   warning: venue.toml:4: FIX.4.4:A->B: address: messages and passwords go over the network as ...
 
-Exit code: 0 sound, perhaps with warnings, 1 errors, or with --strict warnings, 2 wrong usage or a
-file that cannot be read.";
+Exit code: 0 no errors, 1 errors, or with --strict warnings, 2 wrong usage or a file that cannot be
+read.";
 
 const SCHEMA: &str = "\
 Example:
   transfix settings schema > settings.schema.json
 
-A settings file that begins with this line is completed and checked by editors that know Taplo
-(Even Better TOML in Visual Studio Code, for one):
+Editors with Taplo, such as Visual Studio Code with Even Better TOML, complete and check a settings
+file that begins with this line:
   #:schema ./settings.schema.json
 
 Exit code: 0 done, 2 wrong usage, or standard output cannot be written.";
 
 /// Check, show and explain settings files.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
+#[command(after_help = "Exit code: 0 done, 1 an error was found, 2 wrong usage.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

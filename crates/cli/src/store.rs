@@ -35,7 +35,7 @@ use crate::show::count;
   transfix store show store/FIX.4.4-VENUE-CLIENT
   transfix store print store/FIX.4.4-VENUE-CLIENT --from 20261121-09:00:00 --direction out
 
-A store is the directory of one session: it holds `.seg` files. Those of the engine are in the
+A store is a directory with the `.seg` files of one session. The engine keeps its stores in the
 `store_dir` of the settings. `transfix store VERB --help` explains a verb.")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -19,14 +19,14 @@ Examples:
   transfix tls check 10.0.0.7:4001 --ca ca.pem --server-name fix.broker.example \\
       --certificate own.pem --key own.key
 
-The options are those of `tls` in the settings of a session. No byte of FIX is sent.
+The options correspond to the keys of `tls` in the settings of a session. No FIX message is sent.
 
-Exit code: 0 a session would be encrypted, 1 it would not, and the last line says why, 2 wrong
-usage.";
+Exit code: 0 the connection would be encrypted, 1 the handshake failed, and the last line shows the
+reason, 2 wrong usage.";
 
 /// Check the TLS connection to a counterparty.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Exit code: 0 done, 1 there is something wrong, 2 wrong usage.")]
+#[command(after_help = "Exit code: 0 done, 1 an error was found, 2 wrong usage.")]
 pub(crate) struct Args {
     #[command(subcommand)]
     verb: Verb,

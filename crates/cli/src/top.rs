@@ -26,9 +26,9 @@ use crate::input::failed;
   transfix top --token-file token
   transfix top --url https://venue.example:9890 --ca authority.pem --every 5
 
-Keys: up and down choose a session, whose times are shown by stage; / filters by text, p shows
-problems alone, s sorts by another column, q or Ctrl-C ends.
-The engine has [admin] in its settings; a token of a viewer is enough.
+Keys: up and down select a session and show its latency by stage; / filters by text, p shows only
+sessions with problems, s sorts by another column, q or Ctrl-C ends the program. The engine needs
+[admin] in its settings; a token with the role viewer is sufficient.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or no terminal.")]
 pub(crate) struct Args {
     /// Seconds between two updates.

@@ -170,7 +170,7 @@ fn a_value_that_cannot_be_read_is_said_and_does_not_count() {
 fn a_file_without_a_session_is_an_error_with_its_line() {
     for (text, expected) in [
         ("", "no.cfg: the file has no [SESSION] of QuickFIX C++"),
-        ("[DEFAULT]\nHeartBtInt=30\n", "no.cfg: no [SESSION]"),
+        ("[DEFAULT]\nHeartBtInt=30\n", "no.cfg: the file has no [SESSION]"),
         (
             "[SESSION]\nBeginString=FIX.4.4\n",
             "no.cfg:1: the file has no [SESSION] of QuickFIX \

@@ -1,20 +1,20 @@
 //! Reader of messages in captures, logs and store journals.
 //!
 //! [`read`] passes each message to a [`Sink`], valid or not. The reader detects the delimiter of
-//! each message in a stream. The text before a message is its [`head`](Found::head).
+//! each message in a stream. The text before a message is its [`head`](InputMessage::head).
 //!
 //! ```
-//! use transfix_text::input::{self, Failure, Found, Place, Sink, Wrong};
+//! use transfix_text::input::{self, Failure, InputError, InputMessage, Place, Sink};
 //!
 //! struct Count(u64, u64);
 //!
 //! impl Sink for Count {
-//!     fn message(&mut self, _: &Found<'_>) -> Result<(), Failure> {
+//!     fn message(&mut self, _: &InputMessage<'_>) -> Result<(), Failure> {
 //!         self.0 += 1;
 //!         Ok(())
 //!     }
 //!
-//!     fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+//!     fn garbled(&mut self, _: Place, _: InputError) -> Result<(), Failure> {
 //!         self.1 += 1;
 //!         Ok(())
 //!     }

@@ -8,16 +8,16 @@
 //! ```
 //! use transfix_text::input::Dictionaries;
 //! use transfix_text::logs::{
-//!     Condition, Form, Query, Report, Search, Show, Sought, Sources, Written,
+//!     Condition, ConditionText, Form, Query, Report, Search, SearchFilter, Show, Sources,
 //! };
 //!
 //! let log = std::env::temp_dir().join(format!("transfix-logs-{}.log", std::process::id()));
 //! std::fs::write(&log, "8=FIX.4.4|9=10|35=D|54=1|10=201|\n8=FIX.4.4|9=10|35=D|54=2|10=202|\n")?;
 //!
 //! let mut dictionaries = Dictionaries::default();
-//! let side: Written = "Side=BUY".parse()?;
+//! let side: ConditionText = "Side=BUY".parse()?;
 //! let conditions = vec![Condition::of(&side, &mut dictionaries)?];
-//! let query = Query::new(Sought { conditions, ..Sought::default() });
+//! let query = Query::new(SearchFilter { conditions, ..SearchFilter::default() });
 //! let show = Show::new(Vec::new(), Form::Raw, dictionaries, None);
 //! let mut search = Search::new(show, query, Report::default());
 //! search.read(&Sources::of(&[log]).all, None)?;

@@ -72,8 +72,8 @@ pub(crate) struct Session {
 #[command(after_help = "Example:
   transfix admin latency 'FIX.4.4:VENUE->DESK' read_to_written > desk.hgrm
 
-The plotter of HdrHistogram draws it. `transfix admin session` shows all stages as a table; the page
-\"Latency\" of the book says what each holds.
+The plotter of HdrHistogram can draw the file. `transfix admin session` shows all stages as a table;
+the page \"Latency\" of the book describes each stage.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Latency {
     /// The session's identity.
@@ -95,8 +95,8 @@ pub(crate) struct Latency {
       --confirm 'FIX.4.4:VENUE->DESK'
 
 Actions: log_on, log_out text=, disconnect, connect_to destination=, revive, heartbeat,
-test_request id=, resend_request begin= end=, hold_sending, release_sending; and with --confirm, for
-an administrator: set_numbers next_in= next_out=, reset_at_next_logon, reset_in_session,
+test_request id=, resend_request begin= end=, hold_sending, release_sending. With --confirm, and
+only for an administrator: set_numbers next_in= next_out=, reset_at_next_logon, reset_in_session,
 sequence_reset new_seq_no=, send msg_type= fields=, clear_queued.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Do {
@@ -175,7 +175,7 @@ pub(crate) struct Events {
 #[command(after_help = "Example:
   transfix admin audit -n 20
 
-`transfix audit verify FILE` proves that the file was not changed.
+`transfix audit verify FILE` checks that the file was not changed.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Audit {
     /// Show at most this number of lines, the newest.
@@ -201,7 +201,7 @@ pub(crate) struct Certificates {
 #[command(after_help = "Example:
   transfix admin ready
 
-It needs no token.
+The command needs no token.
 Exit code: 0 ready, 1 not ready or not reached, 2 wrong usage.")]
 pub(crate) struct Ready {
     #[command(flatten)]
@@ -225,9 +225,10 @@ pub(crate) struct Reload {
   transfix admin levels
   transfix admin levels info,transfix::link=debug
 
-Levels are off, error, warn, info, debug, trace; a part of the program is a module of its code. It
-needs the role administrator to set them. Each destination of [events] may have a level of its own
-beyond which nothing goes there; so has standard error, and the console, which shows `info`.
+Levels are off, error, warn, info, debug, trace; a part of the program is a module of its code. Only
+an administrator may set levels. Each destination of [events] may have its own level, and never
+receives events below it. The same holds for standard error, and for the console, which shows
+`info`.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Levels {
     /// The new levels: one level, or also levels for parts of the program.
@@ -241,7 +242,7 @@ pub(crate) struct Levels {
 #[command(after_help = "Example:
   transfix admin rotate-logs
 
-Exit code: 0 done, 1 refused, not reached or not all rolled, 2 wrong usage.")]
+Exit code: 0 done, 1 refused, not reached, or a log was not rotated, 2 wrong usage.")]
 pub(crate) struct RotateLogs {
     #[command(flatten)]
     to: To,
@@ -252,7 +253,7 @@ pub(crate) struct RotateLogs {
 #[command(after_help = "Example:
   transfix admin stop --confirm stop
 
-Exit code: 0 it stops, 1 refused or not reached, 2 wrong usage.")]
+Exit code: 0 the program is stopping, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Stop {
     /// Confirmation: the word `stop`.
     #[arg(long)]
@@ -267,7 +268,7 @@ pub(crate) struct Stop {
   transfix admin --fix 127.0.0.1:9891 --user anna --password-file pw xml '<Help/>'
   transfix admin --fix 127.0.0.1:9891 --user anna xml '<SessionsList/>' < pw
 
-The page \"FIX administration\" of the book has all commands.
+The page \"FIX administration\" of the book describes all commands.
 Exit code: 0 answered, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Xml {
     /// The command, as XML.

@@ -54,8 +54,8 @@ struct InFile {
   transfix admin user add anna --role operator
   pass show fix/anna | transfix admin user add anna --role administrator --file venue-users.toml
 
-viewer looks; operator logs sessions on and out too; administrator does everything. An engine that
-runs sees the change at once.
+A viewer may only look, an operator may also log sessions on and out, and an administrator may do
+everything. A running engine applies the change at once.
 Exit code: 0 done, 1 the file cannot be written, 2 wrong usage, name or password.")]
 struct AddUser {
     /// The name.
@@ -83,7 +83,7 @@ struct List {
 #[command(after_help = "Example:
   transfix admin user remove anna
 
-Exit code: 0 done, 1 nobody has that name, or the file cannot be written, 2 wrong usage, or the file
+Exit code: 0 done, 1 the name is unknown, or the file cannot be written, 2 wrong usage, or the file
 cannot be read.")]
 struct Remove {
     /// The name.
@@ -97,7 +97,8 @@ struct Remove {
 #[command(after_help = "Example:
   (umask 077; transfix admin token add prometheus --role viewer > prometheus.token)
 
-A program sends it as `Authorization: Bearer TOKEN`. The file has its hash alone.
+A program sends the token as `Authorization: Bearer TOKEN`. The file contains only the hash of the
+token.
 Exit code: 0 done, 1 the file cannot be written, 2 wrong usage or name.")]
 struct AddToken {
     /// The name.

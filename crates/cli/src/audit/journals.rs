@@ -18,9 +18,9 @@ use crate::input::{failed, tag as tag_number};
 #[command(after_help = "Example:
   transfix audit journals store/client/FIX.4.4-CLIENT-VENUE store/venue/FIX.4.4-VENUE-CLIENT
 
-Both sessions must have `keep_inbound = true`, and nothing may be on its way.
-Exit code: 0 all was received once and in order, 1 not, 2 wrong usage or a journal that
-cannot be read.")]
+Both sessions must have `keep_inbound = true`, and no message may be in transit.
+Exit code: 0 each message was received once and in order, 1 a message is missing, repeated or
+different, 2 wrong usage or a journal that cannot be read.")]
 pub(crate) struct Args {
     /// Store of the initiator's session.
     client: PathBuf,

@@ -74,9 +74,10 @@ pub(super) const COMMANDS: &[Command] = &commands([
 
 /// Text below the command list of `help`.
 pub(super) const VALUES: &str = "\
-In values {id} is a new number that no other run has, {now} and {date} the time, {n} the message's
-place in a burst, {sent.FIELD} a field of what was sent last, {last.FIELD} one of what expect has
-found last. FIELD=VALUE stand apart by spaces, or all by bars: A=two words|B=3.";
+Placeholders in values: {id} is a number never used before, {now} and {date} are the time, and {n}
+is the position in a burst. {sent.FIELD} is a field of the last sent message, and {last.FIELD} of
+the last message that expect found. Separate FIELD=VALUE by spaces, or all by bars:
+A=two words|B=3.";
 
 const fn commands<const N: usize>(
     all: [(&'static str, &'static str, &'static str); N],

@@ -12,13 +12,13 @@ use crate::input::{answered, failed};
 
 const HELP: &str = "\
 Examples:
-  transfix settings show venue.toml                  everything, defaults too
-  transfix settings show venue.toml --changed        what some file says
-  transfix settings show venue.toml CLIENT7          sessions whose identity has this text
+  transfix settings show venue.toml                  all keys, with defaults
+  transfix settings show venue.toml --changed        only keys that a file sets
+  transfix settings show venue.toml CLIENT7          sessions whose identity contains this text
   transfix settings show venue.toml --json
 
-The output is a settings file again, but with stars in place of passwords. Behind each value stands
-its origin: a file and its line, `[defaults]`, or the default of the key.
+The output is a settings file with stars instead of passwords. The origin follows each value: a file
+and its line, `[defaults]`, or the default of the key.
 Exit code: 0 done, 1 the file is wrong or has no such session, 2 wrong usage or a file that cannot
 be read.";
 

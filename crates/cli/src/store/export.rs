@@ -21,7 +21,7 @@ use crate::input::{Choice, Dictionaries, Failure, InputMessage, Place, ended, fa
   transfix store export store/FIX.4.4-VENUE-CLIENT --to quickfix-log --from 1 --until 99
 
 raw           the bytes of the messages, one after the other
-json          one object a line: time, direction, seq and message; also what is no message
+json          one object in each line: time, direction, seq and message; also other records
 quickfix-log  `20261121-09:28:25.623118000 : 8=FIX...`, one message a line, as QuickFIX logs have it
 
 Exit code: 0 done, 1 a message was garbled, 2 wrong usage or a store that cannot be read.")]

@@ -29,12 +29,12 @@ use crate::input::{failed, holds_store};
   transfix store import --from quickfixgo old/store --to store/new --in 17 --out 6
 
 Reads the .body, .header, .session and number files of a FileStore (QuickFIX/J: also of a
-CachedFileStore). They hold the messages sent; those received are not there. Each message is held
-against header, CheckSum(10) and MsgSeqNum(34), the numbers against the messages and, with --log,
-against the last messages logged. If something does not fit nothing is written, until --in and --out
-say the numbers to go on with.
-The engine finds the store if it is in `store_dir` and called BeginString-SenderCompID-TargetCompID.
-Exit code: 0 done, 1 something does not fit, 2 wrong usage or a file that cannot be read or
+CachedFileStore). These files contain only the sent messages, not the received messages. The import
+checks the header, CheckSum(10) and MsgSeqNum(34) of each message. It also compares the next numbers
+with the messages and, with --log, with the last messages in the log. After a difference nothing is
+written, unless --in and --out set the next numbers. The engine finds the store if it is in
+`store_dir` and called BeginString-SenderCompID-TargetCompID.
+Exit code: 0 done, 1 a difference was found, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {
     /// The engine that wrote the store.

@@ -18,9 +18,9 @@ use crate::input::{Failure, failed};
 #[command(after_help = "Example:
   transfix store list store
 
-Every store is read from its first byte to its last. Messages are all that the journal holds, also
-those before a reset. `none kept`: the store holds no message received, and does not say whether the
-session lacks `keep_inbound` or no message of the application has come.
+The command reads each store completely. The numbers of messages include messages before a reset.
+`none kept`: the store has no received message, because the session has no `keep_inbound` or has
+received no application message.
 Exit code: 0 done, 1 a store is damaged, 2 wrong usage or a directory that cannot be read.")]
 pub(crate) struct Args {
     /// The directory to search, with up to three levels of subdirectories.

@@ -17,9 +17,9 @@ use crate::print::print;
   transfix store print store/FIX.4.4-VENUE-CLIENT --from 20261121-09:00:00 --to 20261121-09:05:00
   transfix store print store/FIX.4.4-VENUE-CLIENT --direction out --type D,8 --full
 
-Also what is no message, unless a number, direction or type is asked for: changes of the numbers,
-resets, notes. A store can be printed while an engine writes it.
-Exit code: 0 done, 1 something was garbled, 2 wrong usage or a store that cannot be read.")]
+Without an option for a number, direction or type, the output includes other records too: changes of
+the numbers, resets, notes. A store can be printed while an engine writes it.
+Exit code: 0 done, 1 a message was garbled, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// The directory of the store.
     store: PathBuf,

@@ -19,10 +19,10 @@ use crate::input::{Failure, Masking, failed, shown};
   transfix store queue store/FIX.4.4-VENUE-CLIENT
   transfix store queue store/FIX.4.4-VENUE-CLIENT --clear --reason 'orders of yesterday'
 
-One line a message, oldest first: its ticket, since when it waits, its fields. A queue can be shown
-while an engine uses the store. Cleared messages are never sent, and the journal gets a note of who
-cleared how many and why; while an engine has the store open nothing is cleared: there an operator
-clears the queue of the running session.
+Prints one line for each message, oldest first: its ticket, the start of its wait, its fields. A
+queue can be shown while an engine uses the store. Cleared messages are never sent. The journal
+records the user, the number of cleared messages and the reason. While an engine has the store open,
+the command clears nothing; use the action clear_queued of `transfix admin do` instead.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// The directory of the store.

@@ -16,12 +16,12 @@ use crate::input::{Failure, failed, holds_store};
 #[command(after_help = "Example:
   transfix store repair store/FIX.4.4-VENUE-CLIENT --to repaired/FIX.4.4-VENUE-CLIENT
 
-Then move the damaged directory away and the new one into its place. Messages that were destroyed
-are not found afterwards: a resend covers them with a gap fill. The numbers are those behind the
-last sound batch; compare them with the counterparty's, and see `transfix store set-next`. The
-journal gets a note of who repaired what, and what was left out. Segments of older formats become
-ones of today's, so a sound store can be repaired too. A store of a session that was renamed is
-taken along with `--session FIX.4.4-VENUE-NEWNAME`.
+Afterwards move the damaged directory away and the new directory into its place. Destroyed messages
+are missing in the new store; a resend replaces them by a gap fill. The next numbers are those after
+the last sound batch. Compare them with the counterparty's numbers; `transfix store set-next` can
+change them. The journal records the user, the repair and the omitted parts. The repair also
+converts segments of older formats to the present format, even in a sound store. After a session was
+renamed, `--session FIX.4.4-VENUE-NEWNAME` gives the store to the new name.
 Exit code: 0 done, 1 a process has the store open, 2 wrong usage or a file that cannot be read or
 written.")]
 pub(crate) struct Args {

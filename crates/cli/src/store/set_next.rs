@@ -18,11 +18,11 @@ use crate::input::failed;
 #[command(after_help = "Example:
   transfix store set-next store/FIX.4.4-VENUE-CLIENT --in 40 --reason 'agreed with CLIENT by phone'
 
-The journal gets a note of who set what and why; `transfix store print` shows it. A lower number has
-been used already, and needs `--force`: with a lower `--out` messages get numbers that others had,
-and those sent from that number on are hidden; with a lower `--in` messages that were received are
-asked for again. While an engine has the store open nothing is written:
-there an operator sets the numbers of the running session.
+The journal records the user, the change and the reason; `transfix store print` shows the record. A
+number lower than the present number needs `--force`, because it was already used. With a lower
+`--out`, new messages reuse old numbers, and the messages sent earlier with these numbers are
+hidden. With a lower `--in`, the session requests received messages again. While an engine has the
+store open, the command writes nothing; use the action set_numbers of `transfix admin do` instead.
 Exit code: 0 done, 1 a process has the store open or a number needs `--force`, 2 wrong usage or a
 store that cannot be read.")]
 #[command(group(clap::ArgGroup::new("numbers").required(true).multiple(true)))]

@@ -19,8 +19,8 @@ use crate::input::{Failure, failed};
   transfix store show store/FIX.4.4-VENUE-CLIENT
   transfix store show --json store/FIX.4.4-VENUE-CLIENT | jq .next_out
 
-`none kept`: the store holds no message received, and does not say whether the session lacks
-`keep_inbound` or no message of the application has come.
+`none kept`: the store has no received message, because the session has no `keep_inbound` or has
+received no application message.
 Exit code: 0 done, 1 the store is damaged, 2 wrong usage or a store that cannot be read.")]
 pub(crate) struct Args {
     /// The directory of the store.

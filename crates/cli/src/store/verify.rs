@@ -15,10 +15,11 @@ use crate::input::{Failure, failed, store_beside};
   transfix store verify store/FIX.4.4-VENUE-CLIENT
   transfix store verify store/*
 
-Looks for missing and shortened files, headers, numbers that do not follow, checksums, files and
-batches in the places of others, and files of other stores. An unfinished batch at the end is what a
-crash leaves, and no damage.
-Exit code: 0 all are sound, 1 one is damaged, 2 wrong usage or a store that cannot be read.")]
+Finds missing and truncated files, invalid headers and checksums, numbers out of order, exchanged
+files and batches, and files of other stores. An unfinished batch at the end is a normal result of a
+crash, not damage.
+Exit code: 0 all stores are sound, 1 a store is damaged, 2 wrong usage or a store that cannot be
+read.")]
 pub(crate) struct Args {
     /// Directories of stores.
     #[arg(required = true)]

@@ -11,10 +11,10 @@ use super::{Answer, Failure, To, asked, encoded, said};
 #[command(after_help = "Example:
   transfix admin add new-desk.toml
 
-The file has one [[session]] as a settings file has it, and nothing else. Keys that name files are
-left out: the store and the protocol log stand where those of the first session do, and an acceptor
-at an address where others listen shares their TLS. The settings file of the program does not get
-it, and a reload leaves it alone.
+The file contains exactly one [[session]], as in a settings file. Keys that name files are not
+accepted. The store and the protocol log use the directories of the first session. An acceptor with
+the address of other sessions also uses their TLS settings. The settings file of the program is not
+changed, and a reload keeps the new session.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or the file cannot be read.")]
 pub(crate) struct Add {
     /// File with the session.
@@ -28,8 +28,9 @@ pub(crate) struct Add {
 #[command(after_help = "Example:
   transfix admin change 'FIX.4.4:VENUE->DESK' desk.toml
 
-The file is one as for `transfix admin add`, with all keys that the session is to have; what names
-files stays as it was. For a session of the settings file it holds until the next reload or start.
+The file has the form for `transfix admin add`, with all keys of the session; keys that name files
+keep their old values. For a session of the settings file, the change lasts until the next reload or
+start.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage, or the file cannot be read.")]
 pub(crate) struct Change {
     /// The session's identity.
@@ -45,7 +46,7 @@ pub(crate) struct Change {
 #[command(after_help = "Example:
   transfix admin remove 'FIX.4.4:VENUE->DESK' --text 'good bye' --confirm 'FIX.4.4:VENUE->DESK'
 
-A session of the settings file comes back with the next reload or start.
+The next reload or start restores a session of the settings file.
 Exit code: 0 done, 1 refused or not reached, 2 wrong usage.")]
 pub(crate) struct Remove {
     /// The session's identity.
