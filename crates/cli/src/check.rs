@@ -357,6 +357,10 @@ mod tests {
             assert_eq!(found.len(), usize::from(!expected.is_empty()), "{body}\n{found:#?}");
             assert!(found.iter().all(|line| line.starts_with(expected)), "{found:#?}\n{expected}");
         }
+    }
+
+    #[test]
+    fn errors_that_follow_from_another_say_so() {
         let twisted = explained("D", &format!("{ORDER}453=1|447=D|448=A|"));
         let expected = [
             "PartyIDSource(447)=D: Repeating group fields out of order; \

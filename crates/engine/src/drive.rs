@@ -19,7 +19,6 @@ pub(crate) mod driven;
 pub(crate) mod drives;
 mod handshakes;
 pub(crate) mod listening;
-pub(crate) mod mappings;
 pub(crate) mod new_connections;
 pub(crate) mod outcome;
 pub(crate) mod passwords;

@@ -13,6 +13,7 @@ pub mod clock;
 pub mod counters;
 pub mod event_codes;
 pub mod latency;
+pub mod mappings;
 pub mod protocol_log;
 pub mod published;
 pub mod reasons;

@@ -5,13 +5,14 @@
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
-use transfix_observe::event;
+
+use crate::event;
 
 /// Fewer stores stay far below the limit.
 const STORES_MIN: usize = 1_000;
 
 /// Warns once, at the start, if more than half of the mappings are used, because stores grow.
-pub(crate) fn check(stores: usize) {
+pub fn check(stores: usize) {
     if stores < STORES_MIN {
         return;
     }
