@@ -160,6 +160,10 @@ fn tables_are_read_strictly() {
         "my.toml:7: FIX.4.4:A->B: logon.fields: tag 108 is written by the session layer or has \
          a setting of its own",
     );
+}
+
+#[test]
+fn values_that_do_not_fit_each_other_are_refused() {
     let of_session = |keys: &str, expected: &str| {
         check(&format!("{GOOD}{keys}\n"), &format!("my.toml:1: FIX.4.4:A->B: {expected}"));
     };
