@@ -316,9 +316,9 @@ events! {
         "Remove the cause in `error`: the disk, the permissions, or the server of the store and \
          its network. The engine tries again, and accepts no messages meanwhile.";
     LeftInDoubt = 2204, Error,
-        "the store has not confirmed messages: they may be stored or lost",
-        "Wait until the store is open again: then the engine reports whether the store has the \
-         messages.";
+        "the session ended while it is unknown whether the store has its last messages",
+        "Repair the store's disk or server, then look for the messages with `transfix store \
+        print`.";
     SentInDoubt = 2205, Error,
         "a message was sent while the store failed; the application receives a report when the \
          store is open again",
@@ -471,10 +471,12 @@ events! {
         "Read `why`.";
     AuditTakesNothing = 2706, Error,
         "not operated: the audit file cannot be written",
-        "Free space on the disk: the engine refuses all actions meanwhile.";
+        "Free disk space, or remove the cause in `error`. Until then the engine refuses all \
+        actions.";
     AuditEndMissing = 2707, Error,
-        "the end of an action could not be written to the audit file",
-        "Free space on the disk. The action was applied.";
+        "the result of an action could not be written to the audit file",
+        "Free disk space, or remove the cause in `error`: the action was done, but its result \
+        could not be written.";
     AuditLineTorn = 2708, Warn,
         "the last record of the audit file was incomplete, and was moved to FILE.torn",
         "Do nothing: a crash left the record, and the audit file notes the move.";
@@ -483,8 +485,9 @@ events! {
         "Remove the cause in `error`, and reload. The session could start neither with its new \
          settings nor with its old settings.";
     NotInAudit = 2710, Error,
-        "a login could not be written to the audit file",
-        "Free space on the disk: nobody can log in meanwhile.";
+        "a login was refused: the audit file cannot be written",
+        "Free disk space, or remove the cause in `error`. Until then the administration refuses \
+        all logins.";
     Latency = 2801, Info,
         "latency",
         "Do nothing: the setting `latency_at_stop` requests the figures.";

@@ -161,10 +161,10 @@ fn a_text_is_a_statement() {
 }
 
 /// The first words of remedies, all verbs.
-const VERBS: [&str; 27] = [
+const VERBS: [&str; 28] = [
     "Add", "Ask", "Call", "Check", "Compare", "Correct", "Do", "Enable", "Find", "Follow", "Free",
-    "Handle", "Have", "Look", "Make", "Raise", "Read", "Reload", "Remove", "Report", "Run", "Send",
-    "Set", "Stop", "Tell", "Use", "Wait",
+    "Handle", "Have", "Look", "Make", "Raise", "Read", "Reload", "Remove", "Repair", "Report",
+    "Run", "Send", "Set", "Stop", "Tell", "Use", "Wait",
 ];
 
 #[test]
