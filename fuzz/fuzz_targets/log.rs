@@ -6,7 +6,7 @@ use std::sync::{Arc, LazyLock};
 
 use libfuzzer_sys::fuzz_target;
 use transfix_dictionary::{Dictionary, standard};
-use transfix_text::input::{self, Dictionaries, Failure, Found, Place, Sink, Wrong};
+use transfix_text::input::{self, Dictionaries, Failure, InputError, InputMessage, Place, Sink};
 use transfix_text::print::Palette;
 use transfix_text::printer::Printer;
 
@@ -21,12 +21,12 @@ const LAST: &[u8] = b"8=FIX.4.4\x019=29\x0135=0\x01112=the last one of all\x0110
 struct Last(bool);
 
 impl Sink for Last {
-    fn message(&mut self, found: &Found<'_>) -> Result<(), Failure> {
+    fn message(&mut self, found: &InputMessage<'_>) -> Result<(), Failure> {
         self.0 |= found.bytes == LAST;
         Ok(())
     }
 
-    fn garbled(&mut self, _: Place, _: Wrong) -> Result<(), Failure> {
+    fn garbled(&mut self, _: Place, _: InputError) -> Result<(), Failure> {
         Ok(())
     }
 }
