@@ -245,7 +245,7 @@ pub(super) fn levels(stage: &Stage<'_>) -> Checked {
     browser.until("document.querySelector('#event-levels').value === 'info'")?;
     browser.write("#event-levels", "loud")?;
     browser.press("Set")?;
-    browser.text("`loud` is no level")?;
+    browser.text("`loud` is not a level")?;
     browser.write("#event-levels", "warn,transfix::link=info")?;
     browser.press("Set")?;
     browser.text("Events: warn,transfix::link=info until the next start or reload")?;

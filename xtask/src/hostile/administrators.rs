@@ -290,7 +290,7 @@ fn shared() -> Vec<Attack> {
             line.say("A", "98=0|108=30|");
             line.is_shut_silently()?;
         }
-        let waits = || field.log().matches("a Logon(A) waits").count();
+        let waits = || field.log().matches("a Logon(A) is delayed").count();
         let before = waits();
         for name in SESSIONS.into_iter().filter(|name| *name == "PROBE" || *name == "LIAR") {
             let mut line = Line::over(connect_from([127, 0, 0, 7], field.plain)?, name)?;
