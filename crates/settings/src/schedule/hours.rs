@@ -26,6 +26,7 @@ impl Hours {
     }
 
     /// Returns the state of the schedule at `now`.
+    #[inline]
     pub fn state(&mut self, now: Timestamp) -> &ScheduleState {
         if !self.state.holds(now) {
             self.open = self.schedule.at(now);
@@ -58,6 +59,7 @@ impl Hours {
     }
 
     /// Returns the open window at `now`.
+    #[inline]
     pub fn at(&mut self, now: Timestamp) -> Option<Interval> {
         self.state(now);
         self.open
@@ -65,16 +67,19 @@ impl Hours {
 
     /// Returns true if the session stays connected outside of its windows.
     #[must_use]
+    #[inline]
     pub fn stays(&self) -> bool {
         *self.schedule.outside() != Outside::Disconnect
     }
 
     /// Returns true if the session may be connected at `now`.
+    #[inline]
     pub fn may_connect(&mut self, now: Timestamp) -> bool {
         self.stays() || self.at(now).is_some()
     }
 
     /// Returns the latest time for the next check, on the monotonic clock in nanoseconds.
+    #[inline]
     pub fn look_again(&mut self, now: Now) -> u64 {
         let until = self.state(now.utc).until;
         let left = u64::try_from(until.0.saturating_sub(now.utc.0)).unwrap_or(0);
