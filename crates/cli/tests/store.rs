@@ -445,11 +445,11 @@ fn what_is_lost_is_told_or_said_not_to_be_known() {
         said(expected);
         fs::write(segment(number), whole).unwrap();
     };
-    let unknown = "unknown";
+    let unknown = "; the loss is unknown";
     with(last, None, &["1 place, loss not known", "this segment is missing", unknown]);
     with(last, Some(2000), &["1 place, ", "more not known", "the file was truncated", unknown]);
     with(last, Some(10), &["1 place, loss not known", "unsound segment header", unknown]);
-    with(1, None, &["messages sent lost, more not known", " are lost; further losses"]);
+    with(1, None, &["messages sent lost, more not known", " are lost; further losses are unknown"]);
     assert!(expect(0, &["verify", &store]).out.contains("sound"));
 }
 

@@ -109,7 +109,7 @@ impl Reader<'_> {
             if name.is_empty() {
                 self.errors.push(format!("[[{kind}]]: `name` is empty"));
             } else if !names.insert((kind, name)) {
-                self.errors.push(format!("{here} is there twice"));
+                self.errors.push(format!("{here} appears twice; rename one"));
             }
             let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
             let parent = parent.unwrap_or(Path::new("."));

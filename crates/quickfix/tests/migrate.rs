@@ -365,7 +365,7 @@ fn times_of_old_versions_have_seconds() {
 #[test]
 fn variables_are_not_guessed() {
     let java = parsed("FileLogPath=${user.home}/log", Dialect::Java);
-    assert!(java.report().contains("a Java property"), "{}", java.report());
+    assert!(java.report().contains("QuickFIX/J reads a Java property here"), "{}", java.report());
     assert!(java.toml().contains("log.dir = \"${USER_HOME}/log\""), "{}", java.toml());
     let error = java.settings().unwrap_err().to_string();
     assert!(error.contains("the environment variable USER_HOME is not set"), "{error}");

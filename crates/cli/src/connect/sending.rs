@@ -226,7 +226,7 @@ impl Console {
             None => Fault::Wrong(text),
         })?;
         say(&format!(
-            "{} messages sent, {} skipped (session layer or other side), {} garbled",
+            "messages: {} sent, {} skipped (session layer or other side), {} garbled",
             done.sent, done.left_out, done.garbled
         ));
         Ok(())

@@ -89,14 +89,14 @@ fn a_log_is_sent_anew() {
     let store = dir.path().join("client/FIX.4.4-CLIENT-VENUE");
     let run = script(&dir, &format!("wait\nreplay {} 500\nexpect 8\nexpect 8\n", store.display()));
     assert_eq!(run.code, 0, "{run:#?}");
-    assert!(run.out.contains("\n2 messages sent, "), "{}", run.out);
+    assert!(run.out.contains("\nmessages: 2 sent, "), "{}", run.out);
     let log = "8=FIX.4.4|9=1|35=D|34=77|43=Y|49=CLIENT|56=OTHER|52=20260101-00:00:00|11=old|55=EU|\
                54=1|60=20260101-00:00:00|38=5|40=2|44=31|10=000|\n\
                8=FIX.4.4|9=1|35=8|34=5|49=OTHER|56=CLIENT|52=20260101-00:00:00|37=x|10=000|\n";
     fs::write(dir.path().join("old.log"), log).unwrap();
     let run = script(&dir, "wait\nreplay old.log\nexpect 8 ClOrdID=old|Price=31\n");
     assert_eq!(run.code, 0, "{run:#?}");
-    assert!(run.out.contains("1 messages sent, 1 skipped"));
+    assert!(run.out.contains("messages: 1 sent, 1 skipped (session layer or other side)"));
     // The replayed message has its own header.
     let line = venue.wait_for("ClOrdID=old");
     assert!(line.contains("CLIENT->VENUE") && !line.contains("seq 77"), "{line}");

@@ -214,7 +214,11 @@ fn nothing_of_the_machine_is_read_run_or_shown() {
         desk.refused("administrator", &["add", "new.toml"], why);
     }
     desk.file("new.toml", &format!("include = ['{secret}']\n{}", new("")));
-    desk.refused("administrator", &["add", "new.toml"], "`include` is");
+    desk.refused(
+        "administrator",
+        &["add", "new.toml"],
+        "`include` is accepted only in the settings file",
+    );
     assert_eq!(desk.ids(), [ID]);
     assert!(!touched.exists(), "a program was run");
     desk.file("new.toml", "");

@@ -394,7 +394,7 @@ fn wrong_routes_are_told_all_at_once() {
          field cannot be changed",
         "[[socket]] one: directory nowhere: No such file",
         "[[socket]] three: [[socket]] two uses the same path, ./two.sock",
-        "[[file]] two",
+        "[[file]] two appears twice",
     ] {
         assert!(run.err.contains(said), "{said}: {}", run.err);
     }

@@ -487,7 +487,7 @@ fn files_of_other_programs() {
     write("some/a.log", &lines(&orders()));
     let run = logs(&dir, "--count some");
     assert_eq!((run.code, &*run.out), (0, "6\n"), "{run:?}");
-    assert!(run.err.contains("1 other file in the directories were not read"), "{run:?}");
+    assert!(run.err.contains("skipped 1 other file in the directories"), "{run:?}");
 }
 
 /// The name of a closed log.

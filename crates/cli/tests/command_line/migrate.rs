@@ -152,7 +152,7 @@ fn stores_are_offered_and_imported() {
     let again = [&call[..], &["--force"]].concat();
     let run = run_in(dir.path(), &again, b"");
     assert_eq!(run.code, 2, "{run:#?}");
-    assert!(run.err.contains("already"), "{}", run.err);
+    assert!(run.err.contains("already exists"), "{}", run.err);
 }
 
 /// Sample files of QuickFIX C++.

@@ -506,7 +506,10 @@ fn one_program_runs_a_migrated_file_whatever_sessions_it_holds() {
          [SESSION]\nConnectionType=acceptor\nTargetCompID=C\n\
          [SESSION]\nConnectionType=acceptor\nTargetCompID=*\n";
     let run = migrated(&dir, text, &["--dialect", "n", "--out", "desk.toml"]);
-    assert!(run.code == 1 && run.err.contains("RefreshOnLogon=Y: "), "{run:#?}");
+    assert!(
+        run.code == 1 && run.err.contains("RefreshOnLogon=Y: the engine's own stores"),
+        "{run:#?}"
+    );
     let checked = run_in(dir.path(), &["settings", "check", "desk.toml"], b"");
     assert!(checked.out.contains("starts with `transfix run desk.toml`\n"), "{checked:#?}");
     for verb in ["serve", "connect"] {

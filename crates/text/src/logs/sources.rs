@@ -148,8 +148,7 @@ impl Sources {
         if self.others > 0 {
             let others = count(self.others, "other file");
             report.note(format!(
-                "{others} in the directories were not read: their names are not \
-                                 those of logs"
+                "skipped {others} in the directories: the names are not those of logs"
             ));
         }
     }
