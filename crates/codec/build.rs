@@ -1,4 +1,4 @@
-//! Writes the typed messages of the versions whose features are on.
+//! Generates the typed messages of each FIX version whose Cargo feature is enabled.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,5 +1,5 @@
-//! Feeds any XML as a FIX administrator's command, in each role. Nothing panics, the answer is XML
-//! with a result code, and viewers change nothing.
+//! Sends arbitrary XML as the command of a FIX administrator, in each role. Nothing panics, the
+//! answer is XML with a result code, and viewers change nothing.
 #![no_main]
 
 use std::time::Duration;
@@ -28,8 +28,8 @@ thread_local! {
     static ENGINE: (Engine, Commands) = engine();
 }
 
-/// Returns an engine with an acceptor and an initiator. Its program accepts every request and does
-/// nothing.
+/// Returns an engine with an acceptor and an initiator. Its application accepts every request and
+/// does nothing.
 fn engine() -> (Engine, Commands) {
     let session = |role, theirs: &str, address: &str| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", theirs);
@@ -39,7 +39,7 @@ fn engine() -> (Engine, Commands) {
         session
     };
     let mut settings = Settings::of(session(transfix::Role::Acceptor, "DESK", "127.0.0.1:0"));
-    // No process listens there.
+    // No process listens at this address.
     settings.sessions.push(session(transfix::Role::Initiator, "FAR", "127.0.0.1:1"));
     settings.engine.workers = 1;
     let engine = Engine::start(&settings, |_| Box::new(Deaf)).expect("an engine");
@@ -54,7 +54,7 @@ fn engine() -> (Engine, Commands) {
     (engine, commands)
 }
 
-/// Returns the state that only an operator or administrator changes.
+/// Returns the state of a session that only an operator or an administrator may change.
 fn state(status: &SessionStatus) -> (SessionId, u64, u64, bool) {
     (status.id.clone(), status.next_num_in, status.next_num_out, status.enabled)
 }

@@ -1,11 +1,12 @@
-//! Reads a dictionary or an overlay, or refuses it; a loaded one can be described and generated.
+//! Reads arbitrary text as a dictionary or an overlay. If it is accepted, it can be described, and
+//! Rust code can be generated from it.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use transfix_dictionary::generate::{Options, generate};
 use transfix_dictionary::{Draft, describe};
 
-/// The dictionary below the overlays.
+/// The dictionary to which the overlays are applied.
 const BASE: &str = include_str!("../../testdata/dictionaries/quickfix.xml");
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,15 +1,17 @@
-//! Any bytes in any chunks give the same frames, and each frame is parsed without a panic.
+//! Arbitrary bytes give the same frames however they are split, and each frame is parsed without a
+//! panic.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
 use transfix_codec::{FieldIndex, Limits};
 use transfix_fuzz::{check_spans, parse, take_apart};
 
-/// Streams up to this length are split at every byte; longer ones would cost more than they find.
+/// Maximum length in bytes of streams that are split at every byte; for longer streams, this would
+/// cost more than it finds.
 const CUT_BYTES_MAX: usize = 160;
 
 fuzz_target!(|bytes: &[u8]| {
-    // The last bytes of the input select the chunks and a limit.
+    // The last bytes of the input determine the lengths of the chunks, and a limit.
     let (stream, choice) = bytes.split_at(bytes.len() - bytes.len().min(3));
     let chunks: Vec<usize> = choice.iter().map(|&b| usize::from(b)).chain([1]).collect();
     for message_bytes_max in [20 + 2 * chunks[0], 1 << 20] {

@@ -1,4 +1,4 @@
-//! Changes a draft as the input selects: its index and its groups stay consistent.
+//! Changes a draft as the input determines; its index and its groups stay consistent.
 #![no_main]
 
 use std::sync::LazyLock;

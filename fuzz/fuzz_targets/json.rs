@@ -1,4 +1,5 @@
-//! Converts to JSON and back: a frame comes back bit by bit, and any text is read without a panic.
+//! Converts frames to JSON and back: the result is identical to the frame, and any text is read
+//! without a panic.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! Reads and prints any bytes as a log, without a panic. Bytes without the start of a message hide
-//! no later message.
+//! Reads and prints arbitrary bytes as a log, without a panic. Bytes that do not begin a message
+//! hide no later message.
 #![no_main]
 
 use std::sync::{Arc, LazyLock};
@@ -13,10 +13,10 @@ use transfix_text::printer::Printer;
 static FIX44: LazyLock<Arc<Dictionary>> =
     LazyLock::new(|| Arc::new(standard("FIX44").expect("it is a standard one")));
 
-/// A message that no input contains by chance.
+/// A message that no input contains by chance, appended to each input.
 const LAST: &[u8] = b"8=FIX.4.4\x019=29\x0135=0\x01112=the last one of all\x0110=112\x01";
 
-/// True once the last message was found.
+/// True if the appended message was found.
 #[derive(Default)]
 struct Last(bool);
 
@@ -36,7 +36,7 @@ fuzz_target!(|bytes: &[u8]| {
     let mut printer = Printer::new(Vec::new(), dictionaries, &Palette::PLAIN);
     input::stream(&mut &bytes[..], None, None, &mut printer).expect("a slice can be read");
     std::str::from_utf8(&printer.out).expect("it is text");
-    // A message's length may cover the bytes after it.
+    // The length in a message may cover the bytes after the message.
     if bytes.windows(5).any(|five| five == b"8=FIX") {
         return;
     }

@@ -1,4 +1,4 @@
-//! Reads a message with every getter and copies it; the copy has the same fields.
+//! Reads a message with every getter and copies it; the copy has the same fields as the original.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

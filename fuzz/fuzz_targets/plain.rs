@@ -1,4 +1,5 @@
-//! Every index implementation of this processor agrees with the second, plain parser.
+//! For arbitrary bytes, every index implementation of this processor agrees with a second, simple
+//! parser.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

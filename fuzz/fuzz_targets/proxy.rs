@@ -1,5 +1,5 @@
-//! Parses the PROXY protocol header of a connection, versions 1 and 2, in any pieces. The reader
-//! never panics, reads exactly to the end of the header, and has a limit.
+//! Parses the header of the PROXY protocol, versions 1 and 2, from bytes in arbitrary pieces. The
+//! reader never panics, reads exactly to the end of the header, and has a limit.
 #![no_main]
 
 use std::io;
@@ -9,19 +9,21 @@ use libfuzzer_sys::fuzz_target;
 use transfix::simulated::rig::ProxyReader;
 use transfix_transport::{Interest, Registry, Stream, Token};
 
-/// Limit of bytes read for an invalid header, or for the longest one (version 2).
+/// Maximum number of bytes that the reader takes for an invalid header, or for the longest header
+/// of version 2.
 const READ_BYTES_MAX: usize = 4 << 10;
-/// The first bytes of version 2.
+/// The signature at the beginning of version 2.
 const SIGNATURE: &[u8] = b"\r\n\r\n\0\r\nQUIT\n";
 
-/// Bytes that arrive in pieces, with more to follow.
+/// A stream whose bytes arrive in pieces, and after which more bytes could follow.
 struct Pieces<'b> {
     bytes: &'b [u8],
-    /// The lengths of the pieces, in turn.
+    /// The lengths of the pieces, used repeatedly in this order.
     lengths: &'b [u8],
-    /// Number of pieces that arrived.
+    /// Number of pieces that have arrived.
     count: usize,
-    /// Bytes already read, and bytes that may be read before the next piece.
+    /// Number of bytes already read; `here` is the number of bytes that may be read before the next
+    /// piece.
     read: usize,
     here: usize,
 }
@@ -77,12 +79,13 @@ impl Stream for Pieces<'_> {
     }
 }
 
-/// The reader's result, and the number of bytes read.
+/// The result of the reader, and the number of bytes that it read.
 #[derive(Debug, PartialEq, Eq)]
 enum Heard {
     Whole(Option<IpAddr>, usize),
     Partial(usize),
-    /// The position at which the reader detects an invalid header depends on the pieces.
+    /// An invalid header; the position at which the reader detects it depends on the pieces, so it
+    /// is not compared.
     None,
 }
 
@@ -106,7 +109,8 @@ fn hear(bytes: &[u8], lengths: &[u8]) -> Heard {
     }
 }
 
-/// Returns the end of a header at the start of the bytes, by the rules of the protocol.
+/// Returns the end of a header at the beginning of the bytes, according to the rules of the
+/// protocol.
 fn end_of(bytes: &[u8]) -> Option<usize> {
     if bytes.starts_with(SIGNATURE) {
         let length = bytes.get(14..16)?;
@@ -122,7 +126,7 @@ fn check(bytes: &[u8], lengths: &[u8]) {
     match whole {
         Heard::Whole(_, read) => {
             assert_eq!(Some(read), end_of(bytes), "the header has another end");
-            // Bytes after the header change nothing.
+            // Bytes after the header do not change the result.
             assert_eq!(hear(&bytes[..read], lengths), whole);
             assert!(matches!(hear(&bytes[..read - 1], lengths), Heard::Partial(_)));
         }
@@ -132,10 +136,10 @@ fn check(bytes: &[u8], lengths: &[u8]) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    // The last bytes of the input select the pieces.
+    // The last bytes of the input determine the lengths of the pieces.
     let (stream, lengths) = bytes.split_at(bytes.len() - bytes.len().min(3));
     check(stream, lengths);
-    // Headers that are almost valid.
+    // The prefixes make the headers almost valid.
     check(&[b"PROXY ", stream].concat(), lengths);
     check(&[SIGNATURE, stream].concat(), lengths);
 });

@@ -1,7 +1,8 @@
-//! A settings file with any text: reading it never panics. The reader of the first error and the
-//! reader of all errors agree if the file is sound. The shown settings have no password.
+//! Reads arbitrary text as a settings file, without a panic. The reader that stops at the first
+//! error and the reader that collects all errors agree on a valid file. Settings that are printed
+//! contain no password.
 //!
-//! A file may name programs to run and files to read; such inputs are skipped.
+//! A settings file may name programs to run and files to read; such inputs are skipped.
 #![no_main]
 
 use std::fs;
@@ -11,18 +12,19 @@ use std::sync::LazyLock;
 use libfuzzer_sys::fuzz_target;
 use transfix::{Mask, Secret, Settings};
 
-/// The file to which all inputs are written.
+/// The file into which each input is written.
 static FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let dir = std::env::temp_dir().join(format!("transfix-fuzz-{}", std::process::id()));
     fs::create_dir_all(&dir).expect("a directory of our own");
     dir.join("fuzz.toml")
 });
 
-/// Shorter passwords also occur inside other words.
+/// Minimum length in bytes of the passwords that are searched for; shorter ones also occur inside
+/// other words.
 const PASSWORD_BYTES_MIN: usize = 5;
 
-/// Returns true if reading the text could run a program or read another file. Keys in escaped form
-/// count, too.
+/// Returns true if reading the text could run a program or read another file, even if the key is
+/// written with escapes.
 fn reaches_out(text: &str) -> bool {
     let names = ["command", "include", "file", "\\u", "\\U", "\\x"];
     names.iter().any(|name| text.contains(name))
@@ -50,7 +52,8 @@ fuzz_target!(|bytes: &[u8]| {
     assert_eq!(shown.is_ok(), all.is_ok());
     let shown: Vec<_> = shown.into_iter().flatten().flat_map(|one| one.keys).collect();
     for password in all.iter().flat_map(passwords) {
-        // A password that occurs elsewhere may also be a name.
+        // A password that occurs more than once in the text may also be a name, so it is not
+        // searched for.
         if password.len() >= PASSWORD_BYTES_MIN && text.matches(password).count() == 1 {
             let of = shown.iter().find(|key| key.value.iter().any(|v| v.contains(password)));
             assert!(of.is_none(), "{password} is shown: {of:?}");

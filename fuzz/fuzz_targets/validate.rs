@@ -1,4 +1,5 @@
-//! Validates any message: the first error is the first of all, and switches only remove errors.
+//! Validates arbitrary messages: `check` returns the first error of `check_all`, and switching
+//! checks off only removes errors.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -31,7 +32,8 @@ fuzz_target!(|bytes: &[u8]| {
                 let first = rules.check(&message, &switches, &mut scratch).err();
                 let mut all = Vec::new();
                 rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
-                // Rules learned from earlier messages with these tags change no result.
+                // Repeated checks let the validator learn the tags of this message, which must not
+                // change the result.
                 for _ in 0..8 {
                     assert_eq!(rules.check(&message, &switches, &mut scratch).err(), first);
                 }

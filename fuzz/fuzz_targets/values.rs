@@ -1,4 +1,4 @@
-//! Values of every type: a setter writes a value so that the getter reads the same value again.
+//! Values of every type: a getter returns the value that a setter has written.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -9,7 +9,7 @@ use transfix_codec::{
 
 const FIELD: Tag = Tag(9_999);
 
-/// Returns the bytes that a setter writes; `None` if it refuses.
+/// Returns the bytes that a setter writes; `None` if the setter refuses the value.
 fn written(write: impl FnOnce(&mut Body<'_>)) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     Body::detached(&mut out, Precision::Nanos, |body| write(body)).ok()?;

@@ -1,6 +1,7 @@
-//! Parts that the targets share: splitting a stream in chunks, and examining a message in all ways.
+//! Shared parts of the fuzz targets: splitting a stream in chunks, and examining a message in all
+//! ways.
 //!
-//! Invariant: each law is an assertion; a target that returns has found no violation.
+//! Invariant: each property is an assertion, so a function that returns has found no violation.
 #![forbid(unsafe_code)]
 
 use transfix_codec::{
@@ -8,22 +9,23 @@ use transfix_codec::{
     SOH, Tag, frame, frame::TooLong, tag,
 };
 
-/// The contents of a stream: frames, and the total of skipped bytes.
+/// The result of splitting a stream: its frames, and the bytes that are not frames.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Found {
-    /// The whole frames in order.
+    /// The complete frames in order.
     pub frames: Vec<Vec<u8>>,
-    /// Bytes that were no message.
+    /// Number of bytes that belong to no message.
     pub skipped: usize,
-    /// Bytes of an incomplete message.
+    /// The bytes of an incomplete message at the end.
     pub left: Vec<u8>,
-    /// The first fields and the fault of each complete oversized message.
+    /// The first fields of each complete oversized message, and its fault, if any.
     pub too_long: Vec<(Vec<u8>, Result<(), Garbled>)>,
-    /// The declared length of an incomplete oversized message.
+    /// The declared length of an oversized message that is incomplete at the end.
     pub end: Option<usize>,
 }
 
-/// Splits `stream` as a link that reads `chunks` bytes at a time, in turn.
+/// Splits `stream` into frames as a connection does; reads return the numbers of bytes in `chunks`,
+/// used repeatedly.
 pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
     let (mut found, mut too_long) = (Found::default(), None);
     let mut rest = stream;
@@ -42,7 +44,7 @@ pub fn take_apart(stream: &[u8], chunks: &[usize], limits: Limits) -> Found {
 
 fn split_all(found: &mut Found, too_long: &mut Option<TooLong>, limits: Limits) {
     loop {
-        // No byte inside a declared body ever starts a message.
+        // No byte within a declared body may start a message, so these bytes are skipped.
         if let Some(message) = too_long {
             let taken = message.take(&found.left);
             found.left.drain(..taken);
@@ -73,7 +75,8 @@ fn split_all(found: &mut Found, too_long: &mut Option<TooLong>, limits: Limits) 
     }
 }
 
-/// Parses a whole frame without checking CheckSum(10), so that random input contains messages.
+/// Parses a whole frame without verifying CheckSum(10), because random input rarely has a correct
+/// one.
 ///
 /// # Errors
 /// Returns the reason if the frame is garbled.
@@ -81,7 +84,8 @@ pub fn parse<'a>(bytes: &'a [u8], index: &'a mut FieldIndex) -> Result<Message<'
     Message::parse(bytes, index, CheckSumPolicy::Ignore)
 }
 
-/// Checks that the fields are in order and, with tags and delimiters, fill the frame.
+/// Checks that the fields are in order, and that they fill the frame together with tags and
+/// delimiters.
 pub fn check_spans(message: &Message<'_>) {
     let frame = message.bytes().as_ptr_range();
     let mut end = frame.start;
@@ -129,7 +133,7 @@ pub fn read_all(message: &Message<'_>) {
     let _ = (message.to_string(), message.msg_type(), message.msg_seq_num());
 }
 
-/// Copies the body as a resend does; the copy is valid and has the same fields.
+/// Copies the body as a resend does, and checks that the copy is valid and has the same fields.
 pub fn copy(message: &Message<'_>) {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
@@ -149,8 +153,8 @@ pub fn copy(message: &Message<'_>) {
     assert!(message.fields().filter(kept).eq(again.fields().filter(kept)));
 }
 
-/// Wraps `body` in a message: BeginString(8), BodyLength(9) and MsgType(35) before, CheckSum(10)
-/// after.
+/// Makes a message from `body`: adds BeginString(8), BodyLength(9) and MsgType(35) before it, and
+/// CheckSum(10) after it.
 pub fn wrap(body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, b"FIX.4.4", b"D");

@@ -1,11 +1,11 @@
 //! Data fields, whose value may contain the delimiter because a Length field gives the value's
 //! length.
 //!
-//! FIX, "data" type: a Length field precedes the value and determines where the value ends.
+//! In FIX, the Length field precedes a value of type "data" and determines where the value ends.
 
 use crate::Tag;
 
-/// Pairs of Length field and data field in the standard versions, FIX 4.0 to FIX Latest.
+/// Tags of each Length field and its data field in the standard versions, FIX 4.0 to FIX Latest.
 const PAIRS: [(u32, u32); 83] = [
     (93, 89),
     (90, 91),
@@ -96,7 +96,8 @@ const PAIRS: [(u32, u32); 83] = [
 /// field.
 #[must_use]
 pub fn length_of(tag: Tag) -> Option<Tag> {
-    // Most tags are not data fields, so most calls return here.
+    // Most calls ask about a tag that is no data field, so the bit set is checked before the
+    // search.
     let word = DATA.get(tag.0 as usize / 64)?;
     if word & (1 << (tag.0 % 64)) == 0 {
         return None;

@@ -7,7 +7,7 @@ use core::fmt;
 
 use crate::digits;
 
-/// 0001-01-01 and 9999-12-31 as days since 1970-01-01, the range of [`civil`].
+/// The range of [`civil`]: 0001-01-01 and 9999-12-31 as days since 1970-01-01.
 const DAY_MIN: i64 = -719_162;
 const DAY_MAX: i64 = 2_932_896;
 
@@ -26,7 +26,7 @@ pub struct Date {
     day: u8,
 }
 
-/// Days from 0000-03-01 to 1970-01-01, plus the days of four centuries.
+/// Days from 0000-03-01 to 1970-01-01, plus the days of the 400 years that [`Date::days`] adds.
 const EPOCH: u32 = 719_468 + 146_097;
 
 impl Date {
@@ -81,8 +81,8 @@ impl Date {
     #[must_use]
     #[inline]
     pub const fn days(self) -> i32 {
-        // Years start in March, so that the leap day comes last. Adding 400 years keeps all numbers
-        // non-negative. All numbers stay far below 32 bits.
+        // The calculation counts years from March, so that the leap day comes last. Adding 400
+        // years keeps all numbers non-negative. All numbers stay far below 32 bits.
         let is_early = (self.month <= 2) as u32;
         let year = (self.year as u32 + 400).wrapping_sub(is_early);
         let month = (self.month as u32 + 12 * is_early).wrapping_sub(3);
@@ -94,7 +94,7 @@ impl Date {
         days.wrapping_sub(EPOCH) as i32
     }
 
-    /// Returns the text `YYYYMMDD`.
+    /// Returns the encoded date, `YYYYMMDD`.
     #[must_use]
     pub const fn text(self) -> [u8; 8] {
         let [c, y] = [self.year / 100, self.year % 100];
@@ -109,7 +109,7 @@ impl Date {
     }
 }
 
-/// Returns the two digits of a number below 100.
+/// Returns the two decimal digits of a number below 100 as ASCII.
 pub(crate) const fn two(number: u8) -> [u8; 2] {
     [b'0' + number / 10, b'0' + number % 10]
 }
@@ -124,7 +124,8 @@ const fn days_in_month(year: u16, month: u8) -> u8 {
         };
         return 28 + is_leap as u8;
     }
-    // The lengths 31 and 30 alternate, and restart with 31 in August.
+    // Month lengths alternate between 31 and 30 days, and the alternation restarts with 31 in
+    // August.
     30 | (month ^ (month >> 3))
 }
 
@@ -191,7 +192,7 @@ impl MonthYear {
             [_, _] => PartOfMonth::Day(u8::try_from(digits::short(rest)?).ok()?),
             _ => return None,
         };
-        // Six digits, so year and month fit their types.
+        // `number` has at most six digits, so year and month fit their types.
         Self::new((number / 100) as u16, (number % 100) as u8, part)
     }
 
@@ -213,7 +214,7 @@ impl MonthYear {
         self.part
     }
 
-    /// Writes the text into `buffer` and returns the written bytes.
+    /// Writes the encoded MonthYear into `buffer` and returns the written bytes.
     pub(crate) fn text(self, buffer: &mut [u8; 8]) -> &[u8] {
         let day = if let PartOfMonth::Day(day) = self.part { day } else { 1 };
         *buffer = Date { year: self.year, month: self.month, day }.text();
@@ -234,7 +235,7 @@ impl fmt::Display for MonthYear {
     }
 }
 
-/// Returns year, month and day for days since 1970-01-01, clamped to 0001-01-01 to 9999-12-31.
+/// Converts days since 1970-01-01 into year, month and day, clamped to 0001-01-01 to 9999-12-31.
 pub(crate) const fn civil(day: i64) -> (i64, i64, i64) {
     let day = if day < DAY_MIN { DAY_MIN } else { day };
     let day = if day > DAY_MAX { DAY_MAX } else { day } + 719_468;
@@ -282,7 +283,7 @@ mod tests {
 
     #[test]
     fn days_follow_each_other() {
-        // Covers each leap-year cycle six times; the last day is checked separately.
+        // The range covers six 400-year cycles of the calendar; the last day is checked separately.
         let mut expected = -719_528;
         for year in 0..=2_400 {
             for month in 1..=12 {

@@ -14,7 +14,8 @@ use crate::value;
 #[cfg(test)]
 mod tests;
 
-/// A value of the float types of FIX: `mantissa / 10^scale`, with 64 bits of mantissa and a sign.
+/// A value of a FIX float type such as Price or Qty: `mantissa / 10^scale`, with 64 bits of
+/// mantissa and a sign.
 ///
 /// Equality compares the number and its scale: `1.0` and `1.00` are different.
 /// [`Decimal::cmp_value`] compares only the numbers. Sums and products are exact or `None`.
@@ -33,26 +34,26 @@ mod tests;
 pub struct Decimal {
     /// The mantissa without its sign.
     digits: u64,
-    /// Scale and sign in one byte that is never 0.
+    /// Scale and sign, packed into one byte that is never 0.
     ///
-    /// An `Option<Decimal>` thus has two words, which functions return in registers. With a third
-    /// field the value would pass through memory, where a load wider than the preceding store
-    /// stalls.
+    /// Because this byte is never 0, an `Option<Decimal>` has two words, which functions return in
+    /// registers. With a third field the value would pass through memory, where a load wider than
+    /// the preceding store stalls.
     form: NonZeroU8,
 }
 
-/// The sign bit in [`Decimal::form`]. The bits below contain the scale plus 1.
+/// The sign bit in [`Decimal::form`]. The bits below the sign bit contain the scale plus 1.
 const NEGATIVE: u8 = 0x20;
 
 const SCALE_MAX: usize = 18;
-/// Maximum text length, in bytes, whose digits always fit into 64 bits.
+/// Maximum length in bytes of a text whose digits always fit into 64 bits.
 const SHORT: usize = 19;
-/// Maximum text length in bytes: sign, 20 digits and point. At most 18 digits follow a leading
-/// zero.
+/// Maximum length of an encoded decimal in bytes: a sign, 20 digits and a point. At most 18 digits
+/// follow a leading zero.
 const TEXT_MAX: usize = 22;
 
 impl Decimal {
-    /// Returns `mantissa / 10^scale`.
+    /// Creates the decimal `mantissa / 10^scale`.
     ///
     /// # Panics
     /// If `scale` is above 18. Use [`Decimal::try_new`] for an unchecked scale.
@@ -62,7 +63,7 @@ impl Decimal {
         Self::of(mantissa.unsigned_abs(), scale, mantissa < 0)
     }
 
-    /// Returns `mantissa / 10^scale`; accepts each result of [`Decimal::mantissa`].
+    /// Creates the decimal `mantissa / 10^scale`; accepts each result of [`Decimal::mantissa`].
     ///
     /// # Errors
     /// If the mantissa needs more than 64 bits besides its sign, or `scale` is above 18.
@@ -70,7 +71,7 @@ impl Decimal {
         Self::signed(mantissa < 0, mantissa.unsigned_abs(), scale)
     }
 
-    /// Creates a decimal as [`Decimal::try_new`] does, from a sign and a magnitude.
+    /// Creates a decimal from a sign and a magnitude, with the checks of [`Decimal::try_new`].
     const fn signed(negative: bool, magnitude: u128, scale: u8) -> Result<Self, OutOfRange> {
         if magnitude > u64::MAX as u128 || scale as usize > SCALE_MAX {
             return Err(OutOfRange);
@@ -101,15 +102,15 @@ impl Decimal {
     #[inline(always)]
     const fn of(digits: u64, scale: u8, negative: bool) -> Self {
         let sign = if negative { NEGATIVE } else { 0 };
-        // The sum is at most 51, so the addition never saturates.
+        // The sum is at most 51, so `saturating_add` never saturates.
         let form = NonZeroU8::MIN.saturating_add(scale | sign);
         Self { digits, form }
     }
 
     /// Parses a float: optional minus sign, digits, optional point; no exponent, no plus sign.
     ///
-    /// Returns `None` if malformed, if the digits exceed a `u64`, or if more than 18 digits follow
-    /// the point. A zero loses its sign.
+    /// Returns `None` if the value is malformed, its digits exceed a `u64`, or more than 18 digits
+    /// follow the point. A zero loses its sign.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -120,11 +121,13 @@ impl Decimal {
         if text.len() > SHORT {
             return long(negative, text);
         }
-        // Most values are shorter than eight characters, so reading whole words is not faster.
+        // Most values have fewer than eight characters, so parsing eight bytes at a time would not
+        // be faster.
         let (mut digits, mut point) = (0_u64, None);
         for (at, &b) in text.iter().enumerate() {
             match b {
-                // Nineteen digits fit into a `u64`.
+                // `text` has at most 19 digits, which fit into a `u64`, so the arithmetic never
+                // wraps.
                 b'0'..=b'9' => digits = digits.wrapping_mul(10).wrapping_add(u64::from(b & 0x0f)),
                 b'.' if point.is_none() => point = Some(at),
                 _ => return None,
@@ -137,7 +140,8 @@ impl Decimal {
         Some(Self::of(digits, scale as u8, negative & (digits != 0)))
     }
 
-    /// Returns the nearest `f64`, for display and statistics; never for values sent on the wire.
+    /// Returns the nearest `f64`, for display and statistics; the result is too inexact for values
+    /// sent on the wire.
     #[must_use]
     pub fn to_f64(self) -> f64 {
         let mut divisor = 1.0;
@@ -157,7 +161,8 @@ impl Decimal {
 
     /// Returns the exact sum; `None` if no scale represents the sum.
     ///
-    /// The scale is the larger scale of both operands, or the largest smaller scale that fits.
+    /// The result has the larger scale of both operands, or the largest smaller scale at which the
+    /// sum fits.
     #[must_use]
     pub fn checked_add(self, other: Self) -> Option<Self> {
         let scale = self.scale().max(other.scale());
@@ -173,7 +178,8 @@ impl Decimal {
 
     /// Returns the exact product; `None` if no scale represents the product.
     ///
-    /// The scale is the sum of both scales, or the largest smaller scale that fits.
+    /// The result has the sum of both scales as its scale, or the largest smaller scale at which
+    /// the product fits.
     #[must_use]
     pub fn checked_mul(self, other: Self) -> Option<Self> {
         // The product of two magnitudes has up to 128 bits, more than an `i128` holds.
@@ -183,7 +189,8 @@ impl Decimal {
 
     /// Returns the mantissa at `scale`, which must not be below the scale of `self`.
     ///
-    /// A 64-bit mantissa with 18 more digits needs 124 bits, so the sum of two fits as well.
+    /// A 64-bit mantissa with 18 more digits needs 124 bits, so the sum of two results fits into an
+    /// `i128`.
     fn at_scale(self, scale: u8) -> i128 {
         self.mantissa() * 10_i128.pow(u32::from(scale - self.scale()))
     }
@@ -193,24 +200,25 @@ impl Decimal {
         if scale >= self.scale() {
             return self;
         }
-        // At most 10^18, so that twice the remainder fits.
+        // `unit` is at most 10^18, so twice the remainder fits into a `u64`.
         let unit = 10_u64.pow(u32::from(self.scale() - scale));
         let (whole, rest) = (self.digits / unit, self.digits % unit);
-        // An odd number with a remainder of exactly half rounds up.
+        // With a remainder of exactly half, only an odd number rounds up.
         let up = rest * 2 + whole % 2 > unit;
-        // The quotient is at most a tenth of 64 bits, so adding 1 cannot overflow.
+        // The quotient is at most a tenth of `u64::MAX`, so adding 1 cannot overflow.
         let digits = whole + u64::from(up);
         Self::of(digits, scale, self.is_negative() && digits != 0)
     }
 
-    /// Returns the text if it fits into [`Short`], as most texts do.
+    /// Returns the encoded decimal if the text fits into [`Short`], as most decimals do.
     #[inline(always)]
     pub(crate) fn short(self) -> Option<Short> {
-        // One comparison covers scale and sign: the sign bit exceeds every short scale.
+        // A single comparison in `Short::decimal` checks scale and sign: the sign bit exceeds every
+        // short scale.
         Short::decimal(self.digits, usize::from(self.form.get() - 1))
     }
 
-    /// Writes the text into `buffer` and returns it.
+    /// Writes the encoded decimal into `buffer` and returns the written bytes.
     pub(crate) fn text(self, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
         let mut rest = self.digits;
         let mut at = TEXT_MAX;
@@ -237,7 +245,7 @@ impl Decimal {
     }
 }
 
-/// Parses a long text, splitting the digits at the point.
+/// Parses a text of more than 19 bytes, without its sign, by splitting the digits at the point.
 #[cold]
 fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     let point = text.iter().position(|&b| b == b'.').unwrap_or(text.len());
@@ -252,12 +260,13 @@ fn long(negative: bool, text: &[u8]) -> Option<Decimal> {
     Some(Decimal::of(digits, part.len() as u8, negative && digits != 0))
 }
 
-/// Returns `mantissa / 10^scale` with the largest scale that fits.
+/// Creates the decimal `mantissa / 10^scale`; drops trailing zeros until the mantissa and the scale
+/// fit.
 fn exact_sum(mantissa: i128, scale: u8) -> Option<Decimal> {
     exact(mantissa < 0, mantissa.unsigned_abs(), scale)
 }
 
-/// Returns the decimal of [`exact_sum`], from a sign and a magnitude.
+/// Does the work of [`exact_sum`] for a sign and a magnitude.
 fn exact(negative: bool, mut magnitude: u128, mut scale: u8) -> Option<Decimal> {
     loop {
         if let Ok(decimal) = Decimal::signed(negative, magnitude, scale) {
@@ -284,9 +293,9 @@ impl From<u64> for Decimal {
     }
 }
 
-/// Implements conversions from the other integer types of at most 64 bits.
+/// Implements the conversions from integer types of at most 64 bits other than `u64` and `i64`.
 ///
-/// Rust has no `usize` or `isize` of more than 64 bits.
+/// The conversions include `usize` and `isize`, which have at most 64 bits on every Rust target.
 macro_rules! from_whole {
     ($of:ty: $($whole:ty)*) => {$(
         impl From<$whole> for Decimal {
@@ -319,7 +328,7 @@ impl TryFrom<u128> for Decimal {
 }
 
 impl Default for Decimal {
-    /// Returns zero without digits after the point.
+    /// Returns the decimal `0`, which has scale 0.
     #[inline]
     fn default() -> Self {
         Self::of(0, 0, false)
@@ -334,7 +343,7 @@ impl fmt::Debug for Decimal {
     }
 }
 
-/// Parses as [`Decimal::parse`] does.
+/// Parses a text with [`Decimal::parse`].
 impl FromStr for Decimal {
     type Err = NotADecimal;
 
@@ -385,7 +394,7 @@ impl Write for Text {
 
 /// A number outside the range of [`Decimal`], or a time outside [`Timestamp`](crate::Timestamp).
 ///
-/// A [`Decimal`] holds at most 64 bits besides the sign and 18 digits after the point.
+/// The mantissa of a [`Decimal`] has at most 64 bits besides the sign, and its scale is at most 18.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange;
 
@@ -429,16 +438,17 @@ impl fmt::Debug for NotADecimal {
 
 impl core::error::Error for NotADecimal {}
 
-/// Converts to the same number with the same scale.
+/// Converts to the same number with the same scale, without loss.
 #[cfg(feature = "rust_decimal")]
 impl From<Decimal> for rust_decimal::Decimal {
     fn from(decimal: Decimal) -> Self {
-        // The type holds 96 bits and 28 digits after the point, so every `Decimal` fits.
+        // A `rust_decimal::Decimal` holds 96 bits and 28 digits after the point, so every `Decimal`
+        // fits.
         Self::from_i128_with_scale(decimal.mantissa(), u32::from(decimal.scale()))
     }
 }
 
-/// Converts to the same number with the same scale.
+/// Converts to the same number with the same scale, or fails if the number does not fit.
 #[cfg(feature = "rust_decimal")]
 impl TryFrom<rust_decimal::Decimal> for Decimal {
     type Error = OutOfRange;
@@ -451,7 +461,7 @@ impl TryFrom<rust_decimal::Decimal> for Decimal {
 
 /// Formats the decimal as encoded on the wire.
 ///
-/// As for other numbers, a width pads on the left. A precision rounds half to even or appends
+/// A width pads on the left, as for other numbers. A precision rounds half to even or appends
 /// zeros; a precision above 18 counts as 18.
 impl fmt::Display for Decimal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

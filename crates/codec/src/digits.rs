@@ -1,7 +1,7 @@
 //! Conversion of digits to numbers, eight bytes at a time.
 //!
-//! A text is loaded into a word whose lowest byte is the first character. Zeros before a shorter
-//! text fill the word, so the number stays the same.
+//! `word` loads a text into a word whose lowest byte is the first character. Leading zeros pad a
+//! shorter text, so the number stays the same.
 
 use crate::value;
 
@@ -9,16 +9,16 @@ const ZEROS: u64 = 0x3030_3030_3030_3030;
 const HIGH_HALVES: u64 = 0xf0f0_f0f0_f0f0_f0f0;
 const LOW_HALVES: u64 = 0x0f0f_0f0f_0f0f_0f0f;
 
-/// Loads a text of at most 8 bytes into a word; bytes after the eighth are lost.
+/// Loads a text of at most 8 bytes into a word; ignores bytes after the eighth.
 #[inline(always)]
 fn word(text: &[u8]) -> u64 {
     if let Some(whole) = text.first_chunk() {
         return u64::from_le_bytes(*whole);
     }
-    // Below 64, because `text` has fewer than 8 bytes.
+    // `used` is below 64, because `text` has fewer than 8 bytes here.
     let used = (text.len() as u32).wrapping_mul(8);
     let filled = if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
-        // Two overlapping halves cover 4 to 7 bytes.
+        // Two overlapping loads of four bytes cover a text of 4 to 7 bytes.
         let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
         u64::from(first).wrapping_shl(64_u32.wrapping_sub(used)) | u64::from(last) << 32
     } else {
@@ -39,7 +39,7 @@ pub(crate) const fn all(word: u64) -> bool {
     (word & HIGH_HALVES) | ((above_nine & HIGH_HALVES) >> 4) == 0x3333_3333_3333_3333
 }
 
-/// Combines adjacent digits: byte n becomes ten times digit n plus digit n + 1.
+/// Combines adjacent digits: byte n of the result is ten times digit n plus digit n + 1.
 #[inline(always)]
 pub(crate) const fn pairs(word: u64) -> u64 {
     let digits = word & LOW_HALVES;
@@ -54,7 +54,7 @@ pub(crate) const fn number(word: u64) -> u64 {
     fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff
 }
 
-/// Parses a point and three digits; `None` for any other byte.
+/// Parses a point and three digits; returns `None` if any of these bytes is wrong.
 #[inline(always)]
 pub(crate) fn millis([point, a, b, c]: [u8; 4]) -> Option<u32> {
     let [a, b, c] = [a, b, c].map(|digit| u32::from(digit.wrapping_sub(b'0')));
@@ -62,7 +62,7 @@ pub(crate) fn millis([point, a, b, c]: [u8; 4]) -> Option<u32> {
     is_sound.then(|| a.wrapping_mul(100).wrapping_add(b.wrapping_mul(10)).wrapping_add(c))
 }
 
-/// Parses 1 to 8 digits; `None` for any other byte.
+/// Parses 1 to 8 digits; returns `None` for any other text.
 #[inline(always)]
 pub(crate) fn short(text: &[u8]) -> Option<u64> {
     let word = word(text);
@@ -78,7 +78,7 @@ pub(crate) fn are_all(text: &[u8]) -> bool {
     }
 }
 
-/// Returns true if a value has the form of an int, with any number of digits.
+/// Returns true if a value has the form of a FIX int, with any number of digits.
 #[inline]
 pub(crate) fn are_int(text: &[u8]) -> bool {
     are_all(text.strip_prefix(b"-").unwrap_or(text))

@@ -1,9 +1,9 @@
 //! An editable message: a received message to be forwarded, or a message built in any order.
 //!
-//! A [`MessageDraft`] stores whole encoded fields with an index. The getters of [`Fields`] read the
-//! draft, and a single copy writes it to the wire. Header and trailer fields that the session layer
-//! writes are not stored. A draft reuses its memory: repeated loads allocate only while the draft
-//! grows.
+//! A [`MessageDraft`] stores whole encoded fields with an index, without the header and trailer
+//! fields that the session layer writes. The getters of [`Fields`] read the draft, and sending the
+//! draft copies its bytes once. A draft reuses its memory: repeated loads allocate only while the
+//! draft grows.
 //!
 //! Invariants of changes through [`MessageDraft::edit`]: fields of entries change only through
 //! their group. NumInGroup fields are correct after each change of a group. A group without entries
@@ -54,9 +54,10 @@ pub use entry::{DraftEntry, DraftGroup};
 pub struct MessageDraft {
     msg_type: Vec<u8>,
     run: Run,
-    /// Fields to be inserted, and the result of an arrangement.
+    /// A buffer for the fields to be inserted, and for the result of sorting the draft.
     spare: Run,
-    /// Positions and index ranges of fields to be arranged.
+    /// A buffer for sorting: the position of each unit of fields in the dictionary, and its index
+    /// range.
     order: Vec<(u32, u32, u32)>,
     precision: Precision,
 }
@@ -111,7 +112,8 @@ impl Run {
         self.length_of(a) == Some(b) || self.length_of(b) == Some(a)
     }
 
-    /// Rebuilds the index, and inserts missing Length fields before data fields.
+    /// Rebuilds the index of the encoded fields, and inserts missing Length fields before data
+    /// fields.
     fn index(&mut self) {
         let Self { bytes, tags, values, starts, more_data } = self;
         tags.clear();
@@ -139,9 +141,9 @@ impl Run {
         }
     }
 
-    /// Corrects a Length field whose data field at `at` has a different length.
+    /// Corrects the Length field before the data field at index `at` if its value is wrong.
     ///
-    /// With a wrong length, the following fields would determine how the pair is parsed.
+    /// A receiver would parse a pair with a wrong length into the following fields.
     fn mend_length(&mut self, at: usize) {
         let Some(&tag) = self.tags.get(at) else { return };
         if at == 0 || self.length_of(tag) != Some(self.tags[at - 1]) {
@@ -154,7 +156,7 @@ impl Run {
         }
     }
 
-    /// Appends the fields of another run.
+    /// Appends the given fields to this run.
     fn append(&mut self, other: &Fields<'_>) {
         for (n, field) in other.fields().enumerate() {
             self.push(field.tag, other.encoded(n), field.value.len());
@@ -164,7 +166,8 @@ impl Run {
     fn push(&mut self, tag: Tag, encoded: &[u8], value_len: usize) {
         self.bytes.extend_from_slice(encoded);
         self.tags.push(tag);
-        // The delimiter follows the value.
+        // The delimiter SOH follows the value, so the value starts one byte before the last
+        // `value_len` bytes.
         self.values.push((self.bytes.len() - value_len - 1) as u32);
         self.starts.push(self.bytes.len() as u32);
         self.mend_length(self.tags.len() - 1);
@@ -176,7 +179,7 @@ impl Run {
         let added = other.bytes();
         self.bytes.splice(begin as usize..end as usize, added.iter().copied());
         self.tags.splice(range.clone(), other.tags().iter().copied());
-        // Moves the offsets of the remaining fields first, then fills in the new offsets.
+        // The offsets of the fields after `range` move first; the inserted offsets follow.
         self.shift(range.end, added.len() as u32, end - begin);
         let places = core::iter::repeat_n(0, other.len());
         self.values.splice(range.clone(), places.clone());
@@ -217,15 +220,15 @@ impl Run {
         self.shift(at + 1, added, removed);
     }
 
-    /// Moves all offsets from field `from` on.
+    /// Moves the offsets of all fields from index `from` on by `added` minus `removed` bytes.
     fn shift(&mut self, from: usize, added: u32, removed: u32) {
-        // The start of field `from` is also the end of the field before, which moves too.
+        // The start of field `from` is also the end of the preceding field, so that end moves too.
         for place in self.values[from..].iter_mut().chain(&mut self.starts[from..]) {
             *place = *place + added - removed;
         }
     }
 
-    /// Returns the range of fields that belong together, starting at `at`.
+    /// Returns the index range of the fields that must stay together with the field at `at`.
     ///
     /// The range is a group with its entries, a Length field with its data field, or a single
     /// field.
@@ -240,7 +243,7 @@ impl Run {
 }
 
 impl MessageDraft {
-    /// Makes the draft an empty message of this type.
+    /// Makes the draft an empty message of type `msg_type`.
     pub fn clear(&mut self, msg_type: impl AsRef<[u8]>) {
         self.set_msg_type(msg_type);
         self.run.clear();
@@ -248,7 +251,7 @@ impl MessageDraft {
 
     /// Defines custom pairs of Length field and data field, in addition to the standard pairs.
     ///
-    /// Each pair names the Length field first. The pairs remain in effect until the next call.
+    /// In each pair, the Length field comes first. The pairs remain in effect until the next call.
     /// ```
     /// use transfix_codec::{MessageDraft, Tag};
     ///
@@ -271,9 +274,9 @@ impl MessageDraft {
 
     /// Replaces the draft by the fields of `message`, in their order.
     ///
-    /// Fields that the session layer writes are skipped, and so are fields without a valid tag,
-    /// which could not be sent. Only [`MessageDraft::set_data_fields`] makes custom data fields
-    /// known.
+    /// The draft skips fields that the session layer writes, and fields without a valid tag, which
+    /// could not be sent. Custom data fields are recognized only after
+    /// [`MessageDraft::set_data_fields`].
     pub fn load(&mut self, message: &Message<'_>) {
         self.clear(message.msg_type());
         for (n, field) in message.fields().enumerate() {
@@ -306,7 +309,7 @@ impl MessageDraft {
         self.run.fields()
     }
 
-    /// Returns an editor for the message that knows the permitted fields from `members`.
+    /// Returns an editor for the message; `members` defines the permitted fields and the groups.
     ///
     /// Without a dictionary, `members` is a list of groups with the permitted fields of their
     /// entries:
@@ -377,7 +380,7 @@ impl MessageDraft {
         body.fields_unchecked(&self.run.bytes);
     }
 
-    /// Encodes the fields that `write` writes into `spare`.
+    /// Encodes the fields that the closure `write` adds, and stores them in `spare`.
     fn encode(&mut self, write: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         self.spare.clear();
         Body::detached(&mut self.spare.bytes, self.precision, write)?;

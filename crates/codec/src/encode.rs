@@ -1,10 +1,10 @@
-//! Message encoding into a buffer of the caller.
+//! Encodes messages into a buffer of the caller.
 //!
-//! [`FrameWriter`] writes BeginString(8) and reserves room for BodyLength(9). Header and body
-//! follow, and the end patches BodyLength(9) and appends CheckSum(10). Applications write the
-//! [`Body`], which rejects fields that would damage the message.
+//! [`FrameWriter`] writes BeginString(8), reserves room for BodyLength(9), and then writes the
+//! header and the body. [`FrameWriter::finish`] fills in BodyLength(9) and appends CheckSum(10).
+//! Applications write the [`Body`], which rejects fields that would damage the message.
 //!
-//! Invariant: after a [`Misuse`] the buffer has its previous content.
+//! Invariant: after a [`Misuse`] the buffer has the content from before the message.
 
 mod field;
 mod head;
@@ -31,14 +31,14 @@ use text::Short;
 
 /// Digits reserved for BodyLength(9): most messages have 100 to 999 bytes.
 const BODY_LENGTH_DIGITS: usize = 3;
-/// The end of BeginString(8), BodyLength(9) to be patched, and `35=`.
+/// The delimiter of BeginString(8), BodyLength(9) with zeros to be overwritten, and `35=`.
 const BODY_LENGTH_ROOM: &[u8; 10] = b"\x019=000\x0135=";
 /// Length of `10=ddd` and its delimiter, in bytes.
 const TRAILER_LEN: usize = 7;
 /// Length of `35=`, in bytes.
 const MSG_TYPE_HEAD: usize = 3;
 
-/// Returns BodyLength(9) to be patched, with 2 or 3 digits, followed by `35=`.
+/// Returns BodyLength(9) with 2 or 3 zeros to be overwritten, followed by `35=`.
 #[inline(always)]
 const fn length_room(digits: usize) -> Short {
     match digits {
@@ -67,8 +67,9 @@ struct Summed {
 }
 
 impl<'b> FrameWriter<'b> {
-    /// Begins a message at the end of `out`: BeginString(8), room for BodyLength(9), MsgType(35).
-    // Inlined so that constant parts, most of a header, are copied without a loop.
+    /// Begins a message at the end of `out`: writes BeginString(8), room for BodyLength(9), and
+    /// MsgType(35).
+    // Inlined so that the constant parts, which are most of a header, are copied without a loop.
     #[inline]
     #[must_use]
     pub fn new(out: &'b mut Vec<u8>, begin_string: &[u8], msg_type: impl AsRef<[u8]>) -> Self {
@@ -89,29 +90,29 @@ impl<'b> FrameWriter<'b> {
         self.body.tail.slice(fields);
     }
 
-    /// Appends `tag=value` for a header field that only the session layer writes.
+    /// Appends a numeric header field that only the session layer may write.
     #[inline]
     pub fn header_uint(&mut self, tag: Tag, value: u64) {
         let head = Head::of(tag, &mut self.body.tail);
         self.body.put_uint(head, value, 1);
     }
 
-    /// Appends a time of the header, such as SendingTime(52).
+    /// Appends a time field of the header, such as SendingTime(52).
     #[inline(always)]
     pub fn header_timestamp(&mut self, tag: Tag, value: Timestamp, precision: Precision) {
         let head = Head::of(tag, &mut self.body.tail);
         self.body.put_timestamp(head, value, precision);
     }
 
-    /// Returns the body for the application's fields; its timestamps have `precision`.
+    /// Returns the body, to which the application adds its fields; timestamps have `precision`.
     #[inline]
     pub const fn body(&mut self, precision: Precision) -> &mut Body<'b> {
         self.body.precision = precision;
         &mut self.body
     }
 
-    /// Patches BodyLength(9), appends CheckSum(10) and returns the range of the message in the
-    /// buffer.
+    /// Writes the value of BodyLength(9), appends CheckSum(10) and returns the range of the message
+    /// in the buffer.
     ///
     /// # Errors
     /// The first [`Misuse`] of the body; the buffer then has its previous content.
@@ -134,7 +135,7 @@ impl<'b> FrameWriter<'b> {
     }
 }
 
-/// Writes the value of MsgType(35); returns the offset where BodyLength(9) starts to count.
+/// Writes the value of MsgType(35); also returns the offset where BodyLength(9) starts to count.
 #[inline(always)]
 fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse>) {
     let counted = tail.end().wrapping_sub(MSG_TYPE_HEAD);
@@ -147,9 +148,9 @@ fn write_msg_type(tail: &mut Tail<'_>, msg_type: &[u8]) -> (usize, Option<Misuse
     (counted, (!MsgType::of(msg_type).is_valid()).then_some(Misuse::MsgType))
 }
 
-/// Writes BodyLength(9) before `counted`, in place of `zeros` zeros.
+/// Writes BodyLength(9) before offset `counted`, in place of `zeros` zeros.
 ///
-/// Returns by how much the digits increase the sum of the bytes.
+/// Returns the difference that the digits make to the sum of the bytes.
 #[inline(always)]
 fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     let length = tail.end().wrapping_sub(counted);
@@ -167,7 +168,7 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
             tens.wrapping_add(ones).wrapping_sub(b'0'.wrapping_mul(2))
         }
         _ => {
-            // The value needs more or fewer digits than reserved.
+            // The value needs more or fewer digits than the reserved zeros.
             let mut buffer = itoa::Buffer::new();
             let digits = buffer.format(length).as_bytes();
             tail.replace(room..room.wrapping_add(zeros), digits);
@@ -176,20 +177,22 @@ fn patch_body_length(tail: &mut Tail<'_>, counted: usize, zeros: usize) -> u8 {
     }
 }
 
-/// Writer for the fields of an application message, in the order of the calls.
+/// A writer for the fields of an application message, which appear in the order of the calls.
 ///
-/// A misuse is a delimiter in a value, an empty value, or a field of the session layer. The first
-/// misuse is stored and fails the whole message, so that no call needs its own check.
+/// A misuse is a delimiter in a value, an empty value, or a field that only the session layer may
+/// write. `Body` stores the first misuse, and finishing the message reports it; single calls need
+/// no check.
 pub struct Body<'b> {
     pub(crate) tail: Tail<'b>,
     pub(crate) precision: Precision,
     misuse: Option<Misuse>,
-    /// The minute of the last written timestamp.
+    /// The minute of the last written timestamp, cached as text.
     minute: Minute,
 }
 
 impl<'b> Body<'b> {
-    /// Appends fields to `out` without a message; [`Body::fields_unchecked`] can frame them later.
+    /// Creates a body that appends fields to `out` without a message. [`Body::fields_unchecked`]
+    /// can later copy these fields into a message.
     ///
     /// # Errors
     /// The first [`Misuse`]; the buffer then has its previous content.
@@ -292,7 +295,7 @@ impl<'b> Body<'b> {
 
     /// Writes a Length field and its data field; `value` may contain any byte.
     ///
-    /// The fields must be a pair of the standard, or both tags must be user-defined, 5000 or above.
+    /// The two tags must be a standard pair, or both must be user-defined, 5000 or above.
     pub fn data(&mut self, length: Tag, data: Tag, value: &[u8]) -> &mut Self {
         let is_standard = crate::data::length_of(data) == Some(length);
         if !is_standard && length.0.min(data.0) < tag::USER_DEFINED {
@@ -309,7 +312,8 @@ impl<'b> Body<'b> {
 
     /// Writes whole encoded fields, each with its delimiter, such as fields of another message.
     ///
-    /// A piece that is not a field, an empty value or a field of the session layer is a [`Misuse`].
+    /// Records a [`Misuse`] if a part of `encoded` is not a field, has an empty value, or is a
+    /// field of the session layer.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         if let Err(misuse) = check_body(encoded) {
             self.blame(misuse);
@@ -329,8 +333,8 @@ impl<'b> Body<'b> {
             if tag::stays_with_session(field.tag) {
                 continue;
             }
-            // The index gives the end of each field, even if a data field contains the delimiter.
-            // `fields` reports a field that cannot be sent as a misuse with its tag.
+            // The message's index gives the end of each field, even if a data field contains the
+            // delimiter. For a field that cannot be sent, `fields` records a misuse with the tag.
             if field.tag == Tag(0) || field.value.is_empty() {
                 self.fields(message.encoded(n));
             } else {
@@ -340,7 +344,7 @@ impl<'b> Body<'b> {
         self
     }
 
-    /// Copies fields that must be whole, such as the fields of [`Body::detached`].
+    /// Copies whole fields without checking them, such as the fields of [`Body::detached`].
     pub fn fields_unchecked(&mut self, encoded: &[u8]) -> &mut Self {
         self.tail.slice(encoded);
         self
@@ -353,7 +357,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Rejects tags that only the session layer may write.
+    /// Records a misuse for a tag that only the session layer may write, and for tag 0.
     #[inline(always)]
     pub(crate) const fn check(&mut self, tag: Tag) {
         if tag::is_session_owned(tag) || tag.0 == 0 {
@@ -361,7 +365,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Returns the head of an application field, after checking its tag.
+    /// Checks the tag of an application field and returns the bytes `tag=`.
     #[inline(always)]
     fn head(&mut self, tag: Tag) -> Head {
         self.check(tag);
@@ -376,8 +380,8 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Writes a value of more than eight bytes, or an invalid value.
-    // Not inlined, so that `put_bytes` has no registers to save.
+    /// Writes a value of more than eight bytes, or records the misuse of an invalid value.
+    // Not inlined: otherwise `put_bytes` would have to save registers.
     #[inline(never)]
     fn put_more(&mut self, head: Head, tag: Tag, value: &[u8]) {
         match text::load_more(value) {
@@ -388,7 +392,7 @@ impl<'b> Body<'b> {
         }
     }
 
-    /// Writes a long or invalid value.
+    /// Writes a value of more than 16 bytes, or records the misuse of an invalid value.
     #[inline(never)]
     fn put_long(&mut self, head: Head, tag: Tag, value: &[u8]) {
         if value.is_empty() {
@@ -422,9 +426,9 @@ impl<'b> Body<'b> {
         piece.write(&mut self.tail);
     }
 
-    /// Appends one more string to the value just written.
+    /// Appends one more string, after a blank, to the value just written.
     pub(crate) fn put_word(&mut self, word: &[u8]) {
-        // Replaces the delimiter by a blank.
+        // The blank replaces the delimiter of the field.
         self.tail.cut(self.tail.end().wrapping_sub(1));
         self.tail.store(b" ", 1);
         self.tail.long(Head::NONE, word);

@@ -1,4 +1,4 @@
-//! Errors, grouped by the party at fault; the error type determines the answer on the wire.
+//! Error types, one for each party at fault; the type determines the answer to the counterparty.
 //!
 //! [`Garbled`]: the bytes are not a message; they are skipped and counted, and no MsgSeqNum(34) is
 //! consumed. [`Reject`]: a bad message, answered by Reject(3). [`Misuse`]: a mistake of the caller,
@@ -8,7 +8,8 @@ use core::fmt;
 
 use crate::{MsgType, Tag};
 
-/// The bytes are not a FIX message: nothing is sent for them and no MsgSeqNum(34) is consumed.
+/// A fault of bytes that are not a FIX message: the session sends no answer and consumes no
+/// MsgSeqNum(34).
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Garbled {
@@ -16,9 +17,9 @@ pub enum Garbled {
     BeginString,
     /// BodyLength(9) is not the second field, or not a number.
     BodyLengthField,
-    /// BodyLength(9) exceeds the configured limit of a message.
+    /// BodyLength(9) exceeds the configured maximum message length.
     TooLong,
-    /// CheckSum(10) is not at the position that BodyLength(9) gives.
+    /// CheckSum(10) is not at the position that BodyLength(9) implies.
     BodyLength,
     /// CheckSum(10) differs from the sum of the bytes.
     CheckSum,
@@ -68,8 +69,8 @@ impl fmt::Debug for Garbled {
 
 impl core::error::Error for Garbled {}
 
-/// The fault of a bad message, as SessionRejectReason(373) and RefTagID(371) of the answering
-/// Reject(3).
+/// The fault of an invalid message: SessionRejectReason(373) and RefTagID(371) of the Reject(3)
+/// that answers the message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Reject {
     /// SessionRejectReason(373).
@@ -79,7 +80,7 @@ pub struct Reject {
 }
 
 impl Reject {
-    /// Creates a reject with `tag` as the field at fault.
+    /// Creates a reject that names `tag` as the field at fault.
     #[must_use]
     pub const fn new(reason: RejectReason, tag: Tag) -> Self {
         Self { reason, tag: Some(tag) }
@@ -87,7 +88,8 @@ impl Reject {
 }
 
 impl Reject {
-    /// Returns the value of Text(58): reason, RefTagID(371) `tag`, and the rejected message.
+    /// Returns the value of Text(58) for the Reject(3): the reason, the RefTagID(371) `tag`, and
+    /// the rejected message.
     /// ```
     /// use transfix_codec::{Reject, RejectReason, Tag, msg_type};
     ///
@@ -139,32 +141,33 @@ impl core::error::Error for Reject {}
 pub struct GroupError {
     /// The NumInGroup field of the group.
     pub group: Tag,
-    /// The entry, counted from 1. If the group ends too early, this is the entry count plus 1.
+    /// The faulty entry, counted from 1. If the group ends too early, the entry count plus 1.
     pub entry: usize,
-    /// The fault of the entry.
+    /// The kind of the fault.
     pub fault: GroupFault,
 }
 
-/// The fault of an entry of a repeating group.
+/// The kinds of structural faults of a repeating group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupFault {
     /// The NumInGroup field is not a number.
     NotANumber,
-    /// Another field stands where the entry should begin.
+    /// The entry does not begin with the delimiter of the group.
     Delimiter {
-        /// The first field of each entry.
+        /// The delimiter: the first field of each entry.
         expected: Tag,
-        /// The field there, if there is one.
+        /// The field found instead; `None` if the message ends here.
         found: Option<Tag>,
     },
-    /// A member stands after one that comes behind it in the published order, or a second time.
+    /// A member is repeated within an entry, or stands after a member that the published order
+    /// places later.
     Order {
         /// The member.
         tag: Tag,
-        /// The one before it.
+        /// The member that precedes the misplaced member.
         after: Tag,
     },
-    /// One more entry than NumInGroup says.
+    /// The group has more entries than NumInGroup gives.
     TooMany,
 }
 
@@ -230,7 +233,7 @@ impl From<GroupError> for Reject {
         match error.fault {
             GroupFault::NotANumber => Self::new(RejectReason::IncorrectDataFormat, error.group),
             GroupFault::Order { tag, .. } => Self::new(RejectReason::GroupFieldsOutOfOrder, tag),
-            // A field other than the delimiter ends the group, so entries are missing.
+            // If a field other than the delimiter ends the group, entries are missing.
             GroupFault::Delimiter { .. } | GroupFault::TooMany => {
                 Self::new(RejectReason::IncorrectNumInGroup, error.group)
             }
@@ -238,7 +241,7 @@ impl From<GroupError> for Reject {
     }
 }
 
-/// Code set of SessionRejectReason(373), FIX 4.2 and later.
+/// The reasons of SessionRejectReason(373), as defined by FIX 4.2 and later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
@@ -269,7 +272,7 @@ pub enum RejectReason {
     TagOutOfOrder = 14,
     /// 15: the fields of a repeating group are out of order.
     GroupFieldsOutOfOrder = 15,
-    /// 16: NumInGroup is not the number of entries.
+    /// 16: NumInGroup differs from the number of entries.
     IncorrectNumInGroup = 16,
     /// 18: the application version is invalid or unsupported.
     UnsupportedApplVersion = 18,
@@ -328,34 +331,36 @@ impl RejectReason {
     }
 }
 
-/// A message that the caller may not send; the buffer is left as it was before.
+/// A mistake of the sending application. The message is not encoded, and the buffer keeps its
+/// previous content.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Misuse {
-    /// A value holds the delimiter; only a data field may (see [`crate::Body::data`]).
+    /// A value contains the delimiter, which only a data field may contain (see
+    /// [`crate::Body::data`]).
     DelimiterInValue(Tag),
-    /// A value is empty; leave the field out instead.
+    /// A value is empty; FIX forbids empty values, so omit the field.
     EmptyValue(Tag),
-    /// The field is written by the session layer.
+    /// Only the session layer may write this field.
     SessionOwned(Tag),
     /// MsgType(35) is empty, or names an administrative message that the session layer sends.
     MsgType,
-    /// A template was filled with fewer or more values than it has slots.
+    /// The number of values given to a template differs from its number of slots.
     SlotCount,
-    /// Bytes that are given as whole fields are none.
+    /// Bytes passed as whole encoded fields are not whole fields.
     NotWholeFields,
-    /// The field counts the entries of a group; it follows the entries.
+    /// A NumInGroup field cannot be set directly; it follows from the entries of the group.
     NumInGroup(Tag),
-    /// The field has no place in the entry of the group.
+    /// The entry of the group does not permit this field.
     NotInEntry(Tag),
-    /// The field belongs to the entries of a group, not to the message itself.
+    /// The field is a member of a group, and cannot be set in the message itself.
     GroupMember {
         /// The field.
         tag: Tag,
         /// The NumInGroup field of the group.
         group: Tag,
     },
-    /// The field delimits the entry of the group, which cannot be without it.
+    /// The field is the delimiter of its group entry and cannot be removed.
     EntryDelimiter(Tag),
 }
 

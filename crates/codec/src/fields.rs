@@ -1,8 +1,9 @@
-//! Consecutive fields of one message: the whole message, or one entry of a repeating group.
+//! Read access to consecutive fields of one message: the whole message, or one entry of a repeating
+//! group.
 //!
 //! Values are parsed on demand and never copied. The typed getters read the first occurrence of a
-//! tag. Errors are a [`Reject`] of the standard: a missing field (SessionRejectReason(373) 1), an
-//! empty field (4), or a value of the wrong format (6).
+//! tag. Errors are a [`Reject`] with a standard reason: a missing field (SessionRejectReason(373)
+//! 1), an empty field (4), or a value of the wrong format (6).
 
 use core::hint::cold_path;
 
@@ -23,7 +24,7 @@ pub struct Field<'a> {
     pub value: &'a [u8],
 }
 
-/// Consecutive fields of one message in wire order, with every occurrence kept.
+/// Consecutive fields of one message in wire order, including repeated tags.
 #[derive(Clone, Copy)]
 pub struct Fields<'a> {
     /// The bytes of the whole frame.
@@ -33,15 +34,16 @@ pub struct Fields<'a> {
     values: &'a [u32],
     /// Offset of the first byte of each field, followed by the end offset of the last field.
     starts: &'a [u32],
-    /// The known layout of these fields, if any. A known layout implies that no value is empty.
+    /// The known layout of these fields, if any, which speeds up the search for a tag. A known
+    /// layout implies that no value is empty.
     layout: Option<&'a Layout>,
 }
 
 impl<'a> Fields<'a> {
-    /// Creates fields from their frame and offsets.
+    /// Creates fields from the bytes of their frame and the offsets in the frame.
     ///
-    /// Invariant: `values` is as long as `tags`, `starts` is longer by one; all offsets ascend and
-    /// point into `bytes`, and each field ends with a delimiter.
+    /// Invariant: `values` is as long as `tags`, and `starts` is longer by one. All offsets ascend
+    /// and point into `bytes`, and each field ends with a delimiter.
     pub(crate) const fn new(
         bytes: &'a [u8],
         tags: &'a [Tag],
@@ -56,7 +58,7 @@ impl<'a> Fields<'a> {
         Self { layout, ..self }
     }
 
-    /// Returns the tags, the value offsets and the field offsets.
+    /// Returns the tags, the offsets of the values and the offsets of the fields.
     pub(crate) const fn places(&self) -> (&'a [Tag], &'a [u32], &'a [u32]) {
         (self.tags, self.values, self.starts)
     }
@@ -79,7 +81,7 @@ impl<'a> Fields<'a> {
         self.tags.is_empty()
     }
 
-    /// Returns the tags in wire order; `Tag(0)` if the text before `=` is not a valid tag.
+    /// Returns the tags in wire order; a field without a valid tag has `Tag(0)`.
     #[must_use]
     pub const fn tags(&self) -> &'a [Tag] {
         self.tags
@@ -109,7 +111,7 @@ impl<'a> Fields<'a> {
     #[must_use]
     #[inline]
     pub fn longer_than(&self, bytes_max: usize) -> Option<Field<'a>> {
-        // Most messages are shorter than the limit as a whole.
+        // Most messages are shorter than the limit, so no field of such a message can exceed it.
         if self.bytes.len() <= bytes_max {
             return None;
         }
@@ -177,7 +179,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Splits into the first `n` fields and the others; at least `n` fields must exist.
+    /// Splits the fields into the first `n` fields and the rest; at least `n` fields must exist.
     #[inline]
     pub(crate) fn split_at(&self, n: usize) -> (Self, Self) {
         let (tags, values) = (self.tags.split_at(n), self.values.split_at(n));
@@ -192,7 +194,7 @@ impl<'a> Fields<'a> {
     #[must_use]
     #[inline(always)]
     pub fn position(&self, tag: Tag) -> Option<usize> {
-        // Inlined, because a call would occupy registers of callers that read many fields.
+        // Inlined, because a call would cost registers in callers that read many fields.
         let known = self.layout.and_then(|layout| layout.position(tag));
         known.unwrap_or_else(|| scan::position(self.tags, tag))
     }
@@ -215,16 +217,18 @@ impl<'a> Fields<'a> {
         self.fields().filter(move |f| f.tag == tag).map(|f| f.value)
     }
 
-    /// Iterates over the received entries of the repeating group of the NumInGroup field `count`.
+    /// Iterates over the entries of a repeating group; `count` is the tag of its NumInGroup field.
     ///
-    /// `delimiter` is the first field of each entry. The group is empty if `count` is absent. The
-    /// end of the last entry is unknown without the members of the group: see [`Groups::members`].
+    /// `delimiter` is the first field of each entry. The group is empty if `count` is absent.
+    /// Without the members of the group, the end of the last entry is unknown; see
+    /// [`Groups::members`].
     #[must_use]
     pub fn group(&self, count: Tag, delimiter: Tag) -> Groups<'a> {
         Groups::new(*self, count, delimiter)
     }
 
-    /// Iterates over the entries of the repeating group of the NumInGroup field `count`.
+    /// Iterates over the entries of a repeating group with known members; `count` is the tag of its
+    /// NumInGroup field.
     ///
     /// Each entry ends before the first field that is not in `members`. The group is empty if
     /// `count` is absent.
@@ -237,8 +241,8 @@ impl<'a> Fields<'a> {
         Entries::new(*self, count, members)
     }
 
-    /// Checks the structure of the repeating group of the NumInGroup field `count` and of nested
-    /// groups.
+    /// Checks the structure of a repeating group and of its nested groups; `count` is the tag of
+    /// its NumInGroup field.
     ///
     /// # Errors
     /// The first fault, with group, entry, tag and expected delimiter.
@@ -250,7 +254,7 @@ impl<'a> Fields<'a> {
         group::check(self, count, members)
     }
 
-    /// Returns a value that must be present and not empty.
+    /// Returns the value of a field that must be present and not empty.
     ///
     /// # Errors
     /// SessionRejectReason(373) 1 if the field is absent, 4 if its value is empty.
@@ -270,7 +274,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads an optional value with the getter of its type.
+    /// Reads an optional field with the getter of its type; returns `None` if the field is absent.
     /// ```
     /// # use transfix_codec::{CheckSumPolicy, FieldIndex, Fields, Message, tag};
     /// # let bytes = b"8=FIX.4.4\x019=11\x0135=D\x0138=5\x0110=000\x01";
@@ -297,7 +301,7 @@ impl<'a> Fields<'a> {
 
     /// Returns a String, data, XMLData or Pattern value as UTF-8 text.
     ///
-    /// [`required`](Self::required) returns the bytes of a value.
+    /// For the bytes of such a value, use [`required`](Self::required).
     ///
     /// # Errors
     /// A [`Reject`] if the field is absent, empty or malformed.
@@ -485,7 +489,7 @@ impl<'a> Fields<'a> {
 
     /// Returns a UTCTimestamp value, with any number of fraction digits.
     ///
-    /// Digits below one nanosecond are cut off.
+    /// Digits below one nanosecond are truncated.
     ///
     /// # Errors
     /// A [`Reject`] if the field is absent, empty or malformed.
@@ -495,7 +499,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Returns the error of an absent field, or of a field without a value.
+/// Returns the error for an absent field or an empty field.
 #[cold]
 pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     let reason =
@@ -503,7 +507,7 @@ pub(crate) const fn nothing(tag: Tag, is_there: bool) -> Reject {
     Reject::new(reason, tag)
 }
 
-/// Returns the error of a value that does not match its data type.
+/// Returns the error for a value that does not match its data type.
 #[cold]
 pub(crate) const fn malformed(tag: Tag) -> Reject {
     Reject::new(RejectReason::IncorrectDataFormat, tag)

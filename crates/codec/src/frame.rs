@@ -1,4 +1,4 @@
-//! Finds the next message in a stream of bytes by BodyLength(9), and recovers from garbage.
+//! Finds the next message in a byte stream by BodyLength(9), and recovers from garbage.
 //!
 //! Invariants: any split of the stream gives the same frames. A result never points beyond the
 //! input, except the declared length in [`Frame::TooLong`]. Each call that does not return
@@ -23,14 +23,14 @@ impl Default for Limits {
     }
 }
 
-/// The kind of the bytes at the start of a buffer.
+/// The classification of the bytes at the start of a buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame {
-    /// One whole message of this length in bytes. Its CheckSum(10) is not yet verified.
+    /// A whole message of this length in bytes, whose CheckSum(10) is not yet verified.
     Whole(usize),
-    /// The start of a message. Read more bytes and call [`split`] again.
+    /// The incomplete start of a message. Read more bytes and call [`split`] again.
     Partial,
-    /// Not a message. Drop the first `skip` bytes and call [`split`] again.
+    /// Bytes that are not a message. Drop the first `skip` bytes and call [`split`] again.
     Garbled {
         /// Number of bytes to drop; at least 1.
         skip: usize,
@@ -39,10 +39,10 @@ pub enum Frame {
     },
     /// A message longer than [`Limits::message_bytes_max`].
     ///
-    /// Drop the whole message as its bytes arrive: its body must not be parsed for messages.
-    /// [`TooLong`] does this.
+    /// Drop the whole message as its bytes arrive, because its body must not be searched for
+    /// messages. [`TooLong`] does this.
     TooLong {
-        /// Length of the whole message as declared by BodyLength(9), in bytes. May exceed the
+        /// Length of the whole message as declared by BodyLength(9), in bytes; may exceed the
         /// input.
         end: usize,
     },
@@ -56,10 +56,11 @@ const BEGIN_STRING_MAX: usize = 16;
 /// Maximum number of digits of BodyLength(9); 18 digits cannot overflow a `u64`.
 const BODY_LENGTH_DIGITS_MAX: usize = 18;
 
-/// Classifies the start of `bytes`, which may be incomplete.
+/// Classifies the start of `bytes`; the bytes of the last message may be incomplete.
 ///
-/// If BodyLength(9) is wrong, the covered bytes are skipped too, up to the next plausible `8=FIX`.
-/// FIX Session: a message is garbled if CheckSum(10) is not where BodyLength(9) says.
+/// If BodyLength(9) is wrong, `split` skips the bytes that BodyLength(9) covers, up to the next
+/// plausible `8=FIX`. FIX Session: a message is garbled if CheckSum(10) is not where BodyLength(9)
+/// says.
 #[must_use]
 #[inline]
 pub fn split(bytes: &[u8], limits: Limits) -> Frame {
@@ -70,7 +71,7 @@ pub fn split(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
-/// Classifies the start of `bytes` as [`split`] does, and verifies CheckSum(10).
+/// Classifies the start of `bytes` like [`split`], and also verifies CheckSum(10).
 ///
 /// Intended for programs that forward or store messages without reading fields.
 /// ```
@@ -95,14 +96,14 @@ pub fn verified(bytes: &[u8], limits: Limits) -> Frame {
     }
 }
 
-/// Finds a message that a message with a too large BodyLength(9) has swallowed.
+/// Finds a message inside the bytes that a too large BodyLength(9) covers.
 ///
 /// Returns the offset of the first message within the first `covered` bytes, but not at their
 /// start. The message must have a correct CheckSum(10) or be incomplete.
 ///
 /// The search subtracts the bytes that it examines from `budget`, and finds nothing once `budget`
-/// is exhausted. Otherwise nested messages with wrong lengths would make each byte cost many
-/// searches.
+/// is exhausted. Without this limit, nested messages with wrong lengths would make each byte cost
+/// many searches.
 /// ```
 /// use transfix_codec::{Frame, Limits, frame};
 ///
@@ -137,13 +138,14 @@ pub fn message_within(
     })
 }
 
-/// Average number of times that searches in garbled messages may examine each received byte.
+/// Average number of times that searches inside garbled messages may examine each received byte.
 const LOOKS: usize = 4;
 
-/// Number of bytes that [`message_within`] may examine.
+/// The number of bytes that [`message_within`] may still examine.
 ///
 /// A counterparty can send nested messages whose lengths are all wrong, and each search examines a
-/// message to its end. A budget that grows with the received bytes keeps this work linear.
+/// message to its end. Because the budget grows only with the received bytes, the total work stays
+/// linear.
 #[derive(Clone, Copy, Debug)]
 pub struct SearchBudget {
     left: usize,
@@ -151,7 +153,7 @@ pub struct SearchBudget {
 }
 
 impl SearchBudget {
-    /// Returns a full budget, enough for a few messages of maximum length.
+    /// Returns a full budget, which suffices for a few messages of maximum length.
     #[must_use]
     pub const fn new(limits: Limits) -> Self {
         let max = limits.message_bytes_max.saturating_mul(LOOKS);
@@ -173,9 +175,10 @@ impl SearchBudget {
     }
 }
 
-/// A message longer than the limit, which is dropped as its bytes arrive.
+/// A receiver for a message longer than the limit, which drops the message as its bytes arrive.
 ///
-/// Memory is bounded: only the first bytes with the header are kept, and CheckSum(10) is summed.
+/// Memory is bounded: the receiver keeps only the first bytes, which contain the header, and sums
+/// the bytes for CheckSum(10).
 /// ```
 /// use transfix_codec::frame::{self, Frame, Limits, TooLong};
 ///
@@ -194,7 +197,7 @@ impl SearchBudget {
 pub struct TooLong {
     end: usize,
     taken: usize,
-    /// The sum of the bytes before CheckSum(10).
+    /// Sum of the bytes before CheckSum(10), modulo 256.
     sum: u8,
     head: Vec<u8>,
     /// The last byte of the body, followed by CheckSum(10) with its delimiter.
@@ -203,12 +206,12 @@ pub struct TooLong {
 
 /// Length of the last body byte and the trailer, in bytes.
 const TAIL_LEN: usize = TRAILER_LEN + 1;
-/// Number of bytes kept of a too long message; the standard header fits.
+/// Maximum number of bytes kept from a message that is too long; the standard header fits.
 const HEAD_BYTES_MAX: usize = 1 << 10;
 
 impl TooLong {
-    /// Creates the state for a message of `end` bytes, as in [`Frame::TooLong`], before its first
-    /// byte.
+    /// Creates a receiver for a message of `end` bytes, as declared in [`Frame::TooLong`], before
+    /// its first byte.
     #[must_use]
     pub const fn new(end: usize) -> Self {
         Self { end, taken: 0, sum: 0, head: Vec::new(), tail: [0; TAIL_LEN] }
@@ -220,9 +223,10 @@ impl TooLong {
         self.end
     }
 
-    /// Consumes the next bytes of the stream.
+    /// Consumes the next bytes of the stream, as far as they belong to the message.
     ///
-    /// Returns how many bytes belong to the message: all bytes, unless the message ends earlier.
+    /// Returns the number of consumed bytes, which is below `bytes.len()` only if the message ends
+    /// earlier.
     pub fn take(&mut self, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.end - self.taken);
         let bytes = &bytes[..taken];
@@ -238,7 +242,8 @@ impl TooLong {
         taken
     }
 
-    /// Returns the final result: `Ok` if CheckSum(10) is at the declared offset and correct.
+    /// Returns the result for the complete message: `Ok` if CheckSum(10) is at the declared offset
+    /// and correct.
     ///
     /// Returns `None` until the message is complete.
     #[must_use]
@@ -278,15 +283,18 @@ const USUAL_LEN: usize = 21;
 /// First eight bytes of the common versions: FIX 4.0 to 4.4, and all later versions.
 const FIX_4: u64 = u64::from_le_bytes(*b"8=FIX.4.");
 const FIXT_1: u64 = u64::from_le_bytes(*b"8=FIXT.1");
-/// The bytes after the first eight, in the lowest bits; for FIX 4 without its minor version.
+/// The bytes after the first eight, in the lowest bits; in FIX 4, after the digit of the minor
+/// version.
 const BODY_LENGTH_4: u64 = u64::from_le_bytes(*b"\x019=\0\0\0\0\0");
 const BODY_LENGTH_T: u64 = u64::from_le_bytes(*b".1\x019=\0\0\0");
-/// The delimiter before CheckSum(10) and the field itself, with zeros for digits.
+/// The last eight bytes of a message: the delimiter of the last body field, and CheckSum(10) with
+/// zeros for digits.
 const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=000\x01");
 const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
 const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 
-/// Returns the length of the message at the start of `bytes`, if it is whole and of a common form.
+/// Returns the length of the message at the start of `bytes`; `None` if the message is incomplete
+/// or not of a common form.
 ///
 /// The form is `8=FIX.4.x` or `8=FIXT.1.1` with a BodyLength(9) of 1 to 6 digits. [`look`]
 /// classifies all other bytes.
@@ -305,7 +313,7 @@ fn whole(bytes: &[u8]) -> Option<usize> {
         return None;
     };
     let digits = word(begin, length_at) ^ ZEROS;
-    // High bit of the first byte that is not a digit; higher bits are undefined.
+    // The high bit of the first byte that is not a digit is set; higher bits are undefined.
     let others = (digits.wrapping_add(u64::from_le_bytes([0x76; 8])) | digits) & HIGHS;
     let count = others.trailing_zeros() / 8;
     if !(1..=6).contains(&count) || digits >> (8 * count) & 0xff != u64::from(SOH ^ b'0') {
@@ -314,12 +322,13 @@ fn whole(bytes: &[u8]) -> Option<usize> {
     let length = digits::number(digits << (64 - 8 * count)) as usize;
     let before = length_at + count as usize + length;
     let trailer = u64::from_le_bytes(*bytes.get(before..)?.first_chunk()?) ^ TRAILER;
-    // Only the three digits may differ, and each must be at most 9.
+    // Only the three digits may differ from `TRAILER`, and each digit must be at most 9.
     let other = (trailer | trailer.wrapping_add(0x0006_0606 << 32)) & !(0x000f_0f0f << 32);
     (other == 0 && length > 0).then_some(before + 1 + TRAILER_LEN)
 }
 
-/// Classifies the start of the bytes step by step.
+/// Classifies the start of the bytes step by step, for any form of BeginString(8) and
+/// BodyLength(9).
 #[cold]
 fn look(bytes: &[u8], limits: Limits) -> Frame {
     match judge(bytes, limits) {
@@ -331,13 +340,13 @@ fn look(bytes: &[u8], limits: Limits) -> Frame {
 }
 
 enum Judged {
-    /// A message of this length.
+    /// A whole message of this length in bytes.
     Whole(usize),
-    /// The start of a message.
+    /// The incomplete start of a message.
     Partial,
-    /// A message of this declared length, which exceeds the limit.
+    /// A message of this declared length in bytes, which exceeds the limit.
     TooLong(usize),
-    /// Not a message. The search for the next message begins at this offset.
+    /// Bytes that are not a message. The search for the next message begins at this offset.
     Not(usize, Garbled),
 }
 
@@ -359,7 +368,7 @@ fn judge(bytes: &[u8], limits: Limits) -> Judged {
     if end > limits.message_bytes_max {
         return Judged::TooLong(end);
     }
-    // A wrong length is often detectable before all covered bytes have arrived.
+    // A wrong BodyLength(9) is often detectable before all bytes that it covers have arrived.
     if bytes.len() >= trailer && length > 0 && bytes[trailer - 1] != SOH {
         return Judged::Not(trailer, Garbled::BodyLength);
     }
@@ -370,7 +379,7 @@ fn judge(bytes: &[u8], limits: Limits) -> Judged {
     }
 }
 
-/// Returns true if the bytes are CheckSum(10) with its delimiter, with any value.
+/// Returns true if the bytes have the form of CheckSum(10) with its delimiter.
 fn is_trailer(bytes: &[u8]) -> bool {
     bytes.len() == TRAILER_LEN
         && bytes.starts_with(b"10=")
@@ -410,14 +419,15 @@ fn preamble(bytes: &[u8]) -> Preamble {
     Preamble::Partial
 }
 
-/// Skips at least one byte and at least `from` bytes, up to the next plausible start of a message.
+/// Returns [`Frame::Garbled`], which skips at least `from` bytes and at least one, up to the next
+/// plausible start of a message.
 fn garbled(bytes: &[u8], from: usize, reason: Garbled) -> Frame {
     let from = from.max(1);
     let tail = &bytes[from.min(bytes.len())..];
     let found = tail.windows(START.len()).position(|w| w == START);
     let skip = found.map_or_else(
         || {
-            // The last bytes may be the start of the next message.
+            // The last bytes may be the start of the next message, so they are not skipped.
             let kept = (1..START.len()).rev().find(|&n| tail.ends_with(&START[..n]));
             bytes.len() - kept.unwrap_or(0)
         },
@@ -470,8 +480,7 @@ mod tests {
         check(&bytes, skip(third, Garbled::BodyLength));
     }
 
-    /// Returns `count` nested messages that all end at one wrong CheckSum(10); the last byte of
-    /// each gap begins the next message.
+    /// Returns `count` messages nested in each other, which all end at the same wrong CheckSum(10).
     fn nested(count: usize) -> Vec<u8> {
         let rest = |n: usize| (count - n) * 20 - 19;
         let mut bytes = Vec::new();
@@ -493,7 +502,7 @@ mod tests {
         let mut budget = SearchBudget::new(Limits { message_bytes_max: bytes.len() });
         assert_eq!(message_within(&bytes, bytes.len(), limits, &mut budget), None);
         assert!(budget.left < LOOKS * 20, "all is spent: {}", budget.left);
-        // Without budget, the search misses a whole message until more bytes have been received.
+        // An exhausted budget hides a correct message until more bytes have been received.
         let mut last = bytes[..20 * 19_998].to_vec();
         last.extend_from_slice(MESSAGE);
         let start = 20 * 19_998;

@@ -1,8 +1,8 @@
-//! Repeating groups of a received message as iterators, nested to any depth.
+//! Repeating groups of a received message as iterators over their entries, nested to any depth.
 //!
 //! [`Fields::entries`] knows the permitted fields of an entry, from the dictionary or the caller,
-//! and so finds the end of each entry. [`Fields::group`] needs only the delimiter. Its last entry
-//! extends to the end of the scope unless [`Groups::members`] are given.
+//! and thus finds the end of each entry. [`Fields::group`] needs only the delimiter; the last entry
+//! then extends to the end of the scope, unless [`Groups::members`] lists the members.
 //! ```
 //! use transfix_codec::{CheckSumPolicy, FieldIndex, Members, Message, MessageLayout, Tag};
 //!
@@ -27,7 +27,7 @@ use crate::error::{GroupError, GroupFault};
 use crate::fields::Fields;
 use crate::{Tag, scan, value};
 
-/// The fields that an entry of a group, or a whole message, may contain.
+/// The fields that a message, or an entry of a group, may contain.
 ///
 /// A [`Layout`] of the dictionary implements this trait. Without a dictionary, a list of tags in
 /// the expected order serves: the delimiter first, the members of nested groups included.
@@ -35,18 +35,18 @@ pub trait Members {
     /// The members of the entries of nested groups.
     type Entry: Members<Entry = Self::Entry> + ?Sized;
 
-    /// Returns the first field of an entry.
+    /// Returns the first field of an entry; `None` for a message.
     fn delimiter(&self) -> Option<Tag>;
 
     /// Returns the position of the field in the published order; `None` if the field is not
     /// permitted here.
     fn position(&self, tag: Tag) -> Option<u32>;
 
-    /// Returns the members of the group of the NumInGroup field `count`, if `count` is such a
-    /// field.
+    /// Returns the members of a group's entries; `None` if `count` is not the NumInGroup field of a
+    /// group here.
     fn group(&self, count: Tag) -> Option<&Self::Entry>;
 
-    /// Returns both [`Members::position`] and [`Members::group`].
+    /// Returns the results of [`Members::position`] and [`Members::group`] with one search.
     fn member(&self, tag: Tag) -> Option<(u32, Option<&Self::Entry>)> {
         Some((self.position(tag)?, self.group(tag)))
     }
@@ -56,7 +56,7 @@ pub trait Members {
     fn group_of(&self, tag: Tag) -> Option<Tag>;
 }
 
-/// Finds [`Members::group_of`] among the given groups and their nested groups.
+/// Returns the result of [`Members::group_of`] for the given groups and their nested groups.
 fn owner<'m, M: Members + ?Sized + 'm>(
     mut groups: impl Iterator<Item = (Tag, &'m M)>,
     tag: Tag,
@@ -134,7 +134,7 @@ impl Members for [(Tag, &[Tag])] {
     }
 }
 
-/// Header, body and trailer of one message of a dictionary.
+/// The layout of one message type: the permitted fields of header, body and trailer.
 #[derive(Clone, Debug)]
 pub struct MessageLayout {
     header: Layout,
@@ -142,16 +142,17 @@ pub struct MessageLayout {
     trailer: Layout,
 }
 
-/// Body positions begin at `BODY`, trailer positions at `TRAILER`. Unknown fields are between the
-/// two.
+/// The first position in the body. Positions in the trailer begin at `TRAILER`; unknown fields have
+/// the position `UNKNOWN` in between.
 const BODY: u32 = 1 << 28;
 pub(crate) const UNKNOWN: u32 = 2 << 28;
 const TRAILER: u32 = 3 << 28;
 
 impl MessageLayout {
-    /// Returns the layout of the message with that type; `None` if neither dictionary defines it.
+    /// Returns the layout of messages of type `msg_type`; `None` if neither dictionary defines the
+    /// type.
     ///
-    /// `session` provides header, trailer and the session messages; see
+    /// `session` defines the header, the trailer and the session messages; see
     /// [`Rules::new`](crate::Rules::new).
     #[must_use]
     pub fn new(
@@ -191,7 +192,7 @@ impl Members for MessageLayout {
     }
 }
 
-/// Returns the end of the group entry that begins at `begin` of `tags`.
+/// Returns the index in `tags` at which the group entry that begins at `begin` ends.
 ///
 /// The entry ends before the next delimiter or before the first tag that is not a member.
 pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
@@ -209,7 +210,7 @@ pub fn entry_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -
     at
 }
 
-/// Returns the end of the group whose first entry begins at `begin` of `tags`.
+/// Returns the index in `tags` at which the group ends whose first entry begins at `begin`.
 pub fn group_end<M: Members + ?Sized>(tags: &[Tag], begin: usize, members: &M) -> usize {
     let mut at = begin;
     while at < tags.len() && Some(tags[at]) == members.delimiter() {
@@ -261,16 +262,18 @@ impl<'a, M: Members + ?Sized> Iterator for Entries<'a, '_, M> {
     }
 }
 
-/// Returns the end of the entry at the beginning of `tags`, if its tags equal the tags in `before`.
+/// Returns the end of the entry at the beginning of `tags` if the entry has the tags of the
+/// previous entry, `before`.
 ///
-/// `None` if the tags differ, or if no further entry follows.
+/// Returns `None` if the tags differ, or if no further entry follows.
 #[inline]
 pub(crate) fn same_entry(tags: &[Tag], before: &[Tag]) -> Option<usize> {
     let next = *tags.get(before.len())?;
     (next == *before.first()? && scan::begin_with(tags, before)).then_some(before.len())
 }
 
-/// Checks the group of the NumInGroup field `count`, nested groups included.
+/// Checks the structure of a group and its nested groups; `count` is the tag of its NumInGroup
+/// field.
 pub(crate) fn check<M: Members + ?Sized>(
     scope: &Fields<'_>,
     count: Tag,
@@ -323,7 +326,7 @@ fn check_entry<M: Members + ?Sized>(entry: &Fields<'_>, members: &M) -> Result<(
     Ok(())
 }
 
-/// Iterator over the entries of one repeating group.
+/// Iterator over the entries of one repeating group, of which only the delimiter need be known.
 #[derive(Clone, Copy)]
 pub struct Groups<'a> {
     /// The fields from the delimiter of the next entry to the end of the scope.
@@ -343,7 +346,8 @@ impl<'a> Groups<'a> {
         Self { rest, count: n, left: n, delimiter, members: None }
     }
 
-    /// Ends each entry before the first field that is not in `tags`.
+    /// Declares the members of an entry: each entry then ends before the first field that is not in
+    /// `tags`.
     ///
     /// `tags` must include the members of nested groups.
     #[must_use]

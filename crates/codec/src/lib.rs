@@ -5,8 +5,8 @@
 //! demand. Encoding: [`encode::FrameWriter`] writes header, body and trailer into a buffer of the
 //! caller.
 //!
-//! Invariants: no function of this path allocates per message once the caller's buffers have grown;
-//! no input makes a function panic; values are never copied.
+//! Invariants: once the caller's buffers have grown, decoding and encoding allocate nothing per
+//! message. No input makes a function panic. Values are never copied during decoding.
 //!
 //! ```
 //! use transfix_codec::{FieldIndex, Frame, Limits, Message, frame, tag};
@@ -19,8 +19,9 @@
 //! # Ok::<(), transfix_codec::Garbled>(())
 //! ```
 //!
-//! The feature of a version, such as `fix44`, adds a type for each message of the version.
-//! `transfix_dictionary::generate` generates these types; [`typed`] contains their building blocks:
+//! Each FIX version has a Cargo feature, such as `fix44`, that adds a type for each message of the
+//! version. `transfix_dictionary::generate` generates these types; [`typed`] contains their
+//! building blocks:
 //!
 //! ```
 //! # #[cfg(feature = "fix44")] {
@@ -69,7 +70,8 @@ pub mod frame;
 pub mod group;
 pub mod mask;
 pub mod message;
-// Unit tests leave the typed messages out, which halves the build time; tests/ covers them.
+// Unit tests omit the typed messages, which halves the build time; the tests in tests/ cover these
+// types.
 #[cfg(all(feature = "typed", not(test)))]
 mod messages;
 pub mod msg_type;

@@ -9,23 +9,23 @@ use core::ops::Range;
 
 use crate::{Field, SOH, Tag, raw, tag};
 
-/// Fields that contain secrets in every message: Password(554), NewPassword(925),
+/// Tags whose values are secret in every message: Password(554), NewPassword(925),
 /// EncryptedPassword(1402), EncryptedNewPassword(1404).
 const SECRET: [Tag; 4] = [tag::PASSWORD, tag::NEW_PASSWORD, Tag(1402), Tag(1404)];
 
 /// Messages whose RawData(96) is secret: Logon(A), UserRequest(BE).
 ///
-/// In other messages RawData(96) is ordinary content.
+/// RawData(96) of other messages is ordinary content.
 const RAW_DATA_IS_SECRET: [&[u8]; 2] = [b"A", b"BE"];
 
-/// Returns the frame with asterisks in place of passwords, for logs and screens.
+/// Returns the frame with its passwords replaced by asterisks, for logs and screens.
 ///
-/// The length is kept, and a correct CheckSum(10) stays correct.
+/// The frame keeps its length, and a correct CheckSum(10) stays correct.
 pub fn masked(frame: &[u8]) -> Cow<'_, [u8]> {
     Mask::default().message(frame)
 }
 
-/// The set of values that are replaced by asterisks: passwords and the values of chosen tags.
+/// The set of fields whose values are replaced by asterisks: passwords and chosen tags.
 /// ```
 /// use transfix_codec::{Mask, Tag};
 ///
@@ -40,7 +40,7 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Masks the values of these tags in every message, in addition to passwords.
+    /// Creates a mask for the values of these tags in every message, in addition to passwords.
     #[must_use]
     pub fn of(tags: impl IntoIterator<Item = Tag>) -> Self {
         Self { everywhere: tags.into_iter().collect() }
@@ -52,9 +52,9 @@ impl Mask {
         is_secret(RAW_DATA_IS_SECRET.contains(&msg_type.as_ref()), &self.everywhere, tag)
     }
 
-    /// Returns the masked message.
+    /// Returns the message with its secret values replaced by asterisks.
     ///
-    /// The length is kept, and a correct CheckSum(10) stays correct.
+    /// The message keeps its length, and a correct CheckSum(10) stays correct.
     #[must_use]
     pub fn message<'f>(&self, frame: &'f [u8]) -> Cow<'f, [u8]> {
         if secrets(frame, &self.everywhere).next().is_none() {
@@ -65,12 +65,12 @@ impl Mask {
         Cow::Owned(bytes)
     }
 
-    /// Masks as [`message`](Self::message) does, in place.
+    /// Masks a message in place; see [`message`](Self::message).
     pub fn message_in_place(&self, frame: &mut [u8]) {
         mask(frame, &self.everywhere);
     }
 
-    /// Returns masked bytes that are not a message.
+    /// Returns a masked copy of bytes that are not a message.
     ///
     /// Asterisks replace the bytes after a masked tag up to the next delimiter, and all bytes after
     /// RawData(96).
@@ -81,7 +81,7 @@ impl Mask {
         bytes
     }
 
-    /// Masks as [`garbled`](Self::garbled) does, in place.
+    /// Masks bytes that are not a message in place; see [`garbled`](Self::garbled).
     pub fn garbled_in_place(&self, bytes: &mut [u8]) {
         mask_garbled(bytes, &self.everywhere);
     }
@@ -91,7 +91,8 @@ fn is_secret(raw_data: bool, everywhere: &[Tag], tag: Tag) -> bool {
     SECRET.contains(&tag) || everywhere.contains(&tag) || (raw_data && tag == tag::RAW_DATA)
 }
 
-/// Replaces passwords and the values of these tags by asterisks, and corrects CheckSum(10).
+/// Replaces passwords and the values of the tags `everywhere` by asterisks, and corrects
+/// CheckSum(10).
 fn mask(frame: &mut [u8], everywhere: &[Tag]) {
     let places: Vec<Range<usize>> = secrets(frame, everywhere).collect();
     let mut difference = 0_u8;
@@ -112,13 +113,14 @@ fn secrets<'f>(frame: &'f [u8], everywhere: &'f [Tag]) -> impl Iterator<Item = R
     })
 }
 
-/// Returns MsgType(35): the third field, or the first field of a queued message without header.
+/// Returns MsgType(35): the value of the third field, or of the first field in a queued message
+/// without header.
 fn msg_type(frame: &[u8]) -> &[u8] {
     let found = raw::fields(frame).take(3).find(|field| field.tag == tag::MSG_TYPE);
     found.map_or(b"", |field| field.value)
 }
 
-/// Corrects CheckSum(10) for changed bytes; a wrong CheckSum(10) stays wrong.
+/// Adds the difference of the masked bytes to CheckSum(10); a wrong CheckSum(10) stays wrong.
 fn add_to_check_sum(frame: &mut [u8], difference: u8) {
     let Some([b'1', b'0', b'=', digits @ .., SOH]) = frame.last_chunk_mut::<7>() else { return };
     let text = core::str::from_utf8(digits).unwrap_or_default();
@@ -186,15 +188,16 @@ mod tests {
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=hush|925=new|95=1|96=x|10=000|",
             "8=FIX.4.4|9=50|35=BE|923=1|924=3|553=me|554=****|925=***|95=1|96=*|10=214|",
         );
-        // A queued message has no header yet.
+        // A queued message, which has no header yet, is masked too.
         check("35=BE|923=1|95=1|96=x|", "35=BE|923=1|95=1|96=*|");
         check("8=FIX.4.4|9=50|35=D|554=hush|10=000|", "8=FIX.4.4|9=50|35=D|554=****|10=240|");
-        // RawData(96) is content here, and Text(58) only resembles a password field.
+        // In News(B), RawData(96) is content, and the text `554=hush` within Text(58) is not a
+        // password field.
         let news = "8=FIX.4.4|9=50|35=B|95=1|96=x|58=554=hush|10=000|";
         check(news, news);
     }
 
-    /// Masking takes linear time: the test finishes quickly with 200,000 secrets.
+    /// Masking takes linear time: the test with 200,000 secrets finishes quickly.
     #[test]
     fn many_secrets_in_one_message() {
         let mut frame = b"8=FIX.4.4\x019=1\x0135=A\x01".to_vec();

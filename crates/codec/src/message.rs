@@ -1,5 +1,4 @@
-//! A received message as a view over its bytes, with fields in wire order and values parsed on
-//! demand.
+//! A received message as a view over its bytes; values are parsed on demand.
 
 use core::ops::Deref;
 
@@ -7,16 +6,16 @@ use crate::fields::Fields;
 use crate::scan::{CheckSumPolicy, FieldIndex};
 use crate::{Garbled, MsgType, Reject, tag};
 
-/// A whole message: borrowed bytes with their index.
+/// A whole received message: its borrowed bytes and their index.
 ///
-/// The getters of [`Fields`] read its fields.
+/// The getters of [`Fields`] read the fields of the message.
 #[derive(Clone, Copy)]
 pub struct Message<'a> {
     fields: Fields<'a>,
 }
 
 impl<'a> Message<'a> {
-    /// Indexes a whole frame found by [`crate::frame::split`] and verifies CheckSum(10).
+    /// Indexes a whole frame that [`crate::frame::split`] has found, and verifies CheckSum(10).
     // Inlined so that the caller builds the message in place. Copying a message out of a `Result`
     // stalls the processor.
     #[inline]

@@ -48,14 +48,14 @@ impl<'a> MsgType<'a> {
         self.0
     }
 
-    /// Returns the value of MsgType(35) as text; `None` if it is not UTF-8. Sendable types are
-    /// always UTF-8.
+    /// Returns the value of MsgType(35) as text; `None` if the bytes are not UTF-8, which cannot
+    /// occur for a valid type.
     #[must_use]
     pub fn as_str(self) -> Option<&'a str> {
         core::str::from_utf8(self.0).ok()
     }
 
-    /// Returns true if the type has no bytes.
+    /// Returns true if the value of MsgType(35) has no bytes.
     #[must_use]
     #[inline]
     pub const fn is_empty(self) -> bool {
@@ -69,9 +69,9 @@ impl<'a> MsgType<'a> {
         (1..=BYTES_MAX).contains(&self.0.len()) && self.0.iter().all(u8::is_ascii_graphic)
     }
 
-    /// Returns true if the session layer sends and handles messages of this type.
+    /// Returns true if messages of this type belong to the session layer, not to the application.
     ///
-    /// These types range from Heartbeat(0) to Logout(5), plus Logon(A).
+    /// Administrative types are Heartbeat(0) to Logout(5), and Logon(A).
     #[must_use]
     #[inline]
     pub const fn is_administrative(self) -> bool {
@@ -159,7 +159,7 @@ macro_rules! types {
             pub const $name: MsgType<'static> = MsgType::new($value);
         )*
 
-        /// All types of the standard with their names; types of one character first.
+        /// All types of the standard with their names; one-character types come first.
         pub const STANDARD: &[(MsgType<'static>, &str)] = &[$(($name, $text)),*];
     };
 }

@@ -34,9 +34,9 @@ impl OwnedMessage {
         Message::of(Fields::new(&self.bytes, &self.tags, &self.values, &self.starts))
     }
 
-    /// Replaces the stored message by a copy of `message`.
+    /// Replaces the stored message by a copy of `message`, reusing the memory.
     ///
-    /// Allocates only if the buffers are too small.
+    /// This method allocates only if the buffers are too small.
     pub fn keep(&mut self, message: &Message<'_>) {
         let (tags, values, starts) = message.places();
         self.bytes.clear();

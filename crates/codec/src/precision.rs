@@ -1,11 +1,11 @@
-//! Fractions of a second: the written precision, and parsing.
+//! Fractions of a second: their parsing, and the precision of encoded times.
 
 use crate::{digits, value};
 
-/// The number of fraction digits that are written.
+/// The number of fraction digits of encoded times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum Precision {
-    /// `HH:MM:SS`: the only format of FIX 4.0 and 4.1.
+    /// `HH:MM:SS` without fraction: the only format of FIX 4.0 and 4.1.
     Seconds,
     /// 3 digits: milliseconds, FIX 4.2 and later.
     #[default]
@@ -27,9 +27,10 @@ impl Precision {
     }
 }
 
-/// Maximum number of fraction digits.
+/// Maximum number of fraction digits that are accepted.
 ///
-/// FIX datatypes: 3, 6, 9 or 12 digits, or another number by agreement, down to one picosecond.
+/// FIX datatypes: a fraction has 3, 6, 9 or 12 digits, or another number by agreement, down to one
+/// picosecond.
 pub(crate) const DIGITS_MAX: usize = 12;
 
 /// Parses a common fraction into nanoseconds: an empty text, or a point and three digits.
@@ -45,7 +46,7 @@ pub(crate) fn usual_fraction(text: &[u8]) -> Option<u32> {
 
 /// Parses a fraction into nanoseconds: an empty text, or a point and up to [`DIGITS_MAX`] digits.
 ///
-/// Picoseconds are cut off.
+/// Digits below one nanosecond are truncated.
 #[inline]
 pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     let Some((point, digits)) = text.split_first() else { return Some(0) };
@@ -55,7 +56,7 @@ pub(crate) fn fraction(text: &[u8]) -> Option<u32> {
     if digits.len() > 9 {
         return long_fraction(digits);
     }
-    // Scales the value up to nine digits.
+    // The multiplication scales the value to nine digits.
     Some(value::uint(digits)?.wrapping_mul(digits::power_of_ten(9 - digits.len())) as u32)
 }
 

@@ -1,7 +1,7 @@
-//! Whole messages prepared in advance, header and trailer included.
+//! Whole messages that are encoded in advance, header and trailer included, and updated in place.
 //!
-//! New values overwrite the values of the previous message. The bytes between values move only if
-//! the length of a value changes.
+//! New values overwrite the values of the previous message. Constant bytes move only if the length
+//! of a preceding value changes.
 //! ```
 //! use transfix_codec::{Precision, Prepared, Timestamp, tag};
 //!
@@ -30,20 +30,20 @@ use crate::raw::check_constant;
 use crate::{Decimal, Misuse, MsgType, Precision, SOH, Tag, Timestamp, tag};
 
 const BLOCK: usize = 32;
-/// Number of bytes allocated at once.
+/// Number of bytes by which the buffer grows at once.
 const ROOM: usize = 256;
-/// The start of CheckSum(10), and the sum of these bytes.
+/// The tag of CheckSum(10), which precedes its digits.
 const TRAILER_HEAD: &[u8] = b"10=";
 const TRAILER_HEAD_SUM: u64 = b'1' as u64 + b'0' as u64 + b'=' as u64;
 
-/// A prepared message with its own buffer.
+/// A message encoded in advance, in its own buffer.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// The bytes of the last message, with spare room after the end.
     image: Vec<u8>,
-    /// The variable values, each with the constant bytes before it.
+    /// The variable values of the message, each with the constant bytes before it.
     slots: Vec<Slot>,
-    /// The bytes after the last value, up to `10=`.
+    /// The constant bytes after the last value, up to and including `10=`.
     rest: Constant,
     /// Sum of the bytes before the digits of BodyLength(9).
     sum: u64,
@@ -53,7 +53,8 @@ pub struct Prepared {
     length_end: usize,
     /// Value of BodyLength(9), and the sum of its digits.
     length: (usize, u64),
-    /// True if the last message was finished. Only then are the constants at their stored offsets.
+    /// True if the last message was finished. Otherwise the constants may not be at their stored
+    /// offsets.
     finished: bool,
     precision: Precision,
     minute: Minute,
@@ -65,16 +66,17 @@ struct Slot {
     before: Constant,
 }
 
-/// Constant bytes between two values.
+/// The constant bytes between two variable values.
 #[derive(Clone, Debug)]
 struct Constant {
-    /// Blocks padded with zeros: a constant-size copy is a store, a variable-size copy is a call.
+    /// The bytes in blocks padded with zeros: copying a block of constant size is a store, copying
+    /// a variable size is a call.
     blocks: Vec<[u8; BLOCK]>,
     /// The first eight bytes.
     head: [u8; 8],
     len: usize,
     sum: u64,
-    /// Offset in the image.
+    /// Offset of the constant bytes in `Prepared::image`.
     at: usize,
 }
 
@@ -114,7 +116,8 @@ fn store<const N: usize>(image: &mut Vec<u8>, at: usize, bytes: [u8; N]) {
     image[at..][..N].copy_from_slice(&bytes);
 }
 
-/// Ensures that `constant` is at offset `at`; returns its end offset, and whether bytes have moved.
+/// Ensures that the bytes of `constant` are at offset `at`; returns their end offset, and whether
+/// any constant has moved.
 #[inline(always)]
 fn place(
     constant: &mut Constant,
@@ -125,13 +128,14 @@ fn place(
     if moved {
         constant.write(at, image);
     } else {
-        // The preceding value may have overwritten the first seven bytes: see `Patch::put`.
+        // The preceding value may have overwritten the first seven bytes of the constant; see
+        // `Patch::put`.
         store(image, at, constant.head);
     }
     (at.wrapping_add(constant.len), moved)
 }
 
-/// Makes room after offset `at`.
+/// Enlarges the buffer beyond offset `at`.
 #[cold]
 #[inline(never)]
 fn grow(image: &mut Vec<u8>, at: usize) {
@@ -139,7 +143,7 @@ fn grow(image: &mut Vec<u8>, at: usize) {
 }
 
 impl Prepared {
-    /// Lays out a message of type `msg_type`.
+    /// Creates a prepared message of type `msg_type`.
     ///
     /// `layout` adds constant fields and slots after MsgType(35), in wire order, header fields
     /// included.
@@ -180,20 +184,22 @@ impl Prepared {
         })
     }
 
-    /// Begins the next message; values follow in the order of the slots.
+    /// Begins the next message; its values follow in the order of the slots.
     #[inline(always)]
     #[must_use = "end with finish(); otherwise the message is incomplete"]
     pub fn patch(&mut self) -> Patch<'_> {
-        // Writes all constants again if the previous message is unfinished.
+        // An unfinished previous message may have overwritten constants, so all constants are then
+        // written again.
         let moved = !replace(&mut self.finished, false);
         let (at, sum) = (self.length_end, self.sum);
         Patch { prepared: self, slot: 0, at, sum, moved, misuse: None }
     }
 
-    /// Sets BodyLength(9) for a message whose trailer value begins at `end`; returns the new `end`.
+    /// Updates BodyLength(9); `end` is the offset of the value of CheckSum(10), and the result is
+    /// that offset afterwards.
     #[inline(always)]
     fn write_length(&mut self, end: usize) -> usize {
-        // The delimiter after the digits does not count; neither does `10=`.
+        // BodyLength(9) counts neither the delimiter after its digits nor `10=`.
         let length = end.wrapping_sub(self.length_end).wrapping_sub(1 + TRAILER_HEAD.len());
         if length == self.length.0 { end } else { self.change_length(length, end) }
     }
@@ -206,14 +212,15 @@ impl Prepared {
         if length as u64 >= EIGHT_DIGITS / 10 || new_end != old_end {
             return self.move_all(end);
         }
-        // Keeps the bytes after the digits that share the eight-byte store.
+        // The eight-byte store of the digits also covers the bytes after the digits, so these bytes
+        // are included.
         let first = self.slots.first().map_or(&self.rest, |slot| &slot.before);
         let behind = u64::from_le_bytes(first.head) << (8 * digits.len as u32 % 64);
         store(&mut self.image, self.length_at, (digits.word | behind).to_le_bytes());
         end
     }
 
-    /// Moves all bytes after BodyLength(9), whose number of digits has changed.
+    /// Moves all bytes after BodyLength(9) when its number of digits changes.
     #[cold]
     #[inline(never)]
     fn move_all(&mut self, end: usize) -> usize {
@@ -233,26 +240,26 @@ impl Prepared {
 
 /// Builder for the layout of a [`Prepared`] message: constant fields and slots, in wire order.
 ///
-/// [`Prepared::new`] returns the first misuse as its error.
+/// [`Prepared::new`] returns the first misuse in the layout as its error.
 #[derive(Debug)]
 pub struct PreparedLayout {
     slots: Vec<Slot>,
-    /// The bytes before the next slot.
+    /// The constant bytes appended since the last slot.
     open: Vec<u8>,
     misuse: Option<Misuse>,
 }
 
 impl PreparedLayout {
-    /// Appends constant fields, each with its delimiter.
+    /// Appends whole constant fields, each with its delimiter.
     ///
-    /// A data field and its Length field must be in the same call.
+    /// A data field and its Length field must be passed in the same call.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         self.misuse = self.misuse.or_else(|| check_constant(encoded, is_framing));
         self.open.extend_from_slice(encoded);
         self
     }
 
-    /// Appends a field whose value each [`Prepared::patch`] provides.
+    /// Appends a field whose value is set anew in each message, through [`Prepared::patch`].
     ///
     /// No value may contain the delimiter, not even the value of a data field.
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
@@ -268,24 +275,25 @@ impl PreparedLayout {
     }
 }
 
-/// A prepared message being filled with values.
+/// The next message of a [`Prepared`], to be filled with values.
 pub struct Patch<'p> {
     prepared: &'p mut Prepared,
     /// Index of the next slot.
     slot: usize,
-    /// Offset of the next byte.
+    /// Offset in the buffer of the next byte to be written.
     at: usize,
-    /// The sum of the bytes so far, without BodyLength(9), modulo 2^64.
+    /// Sum of the bytes written so far, without BodyLength(9), modulo 2^64.
     sum: u64,
-    /// True if a constant has moved.
+    /// True if a constant of this message has moved.
     ///
-    /// All later constants are then rewritten, because a block write may have overwritten them.
+    /// After a move, all later constants are rewritten, because a block write may have overwritten
+    /// them.
     moved: bool,
     misuse: Option<Misuse>,
 }
 
 impl<'p> Patch<'p> {
-    /// Writes the constant bytes before the next value; returns the tag of the value.
+    /// Writes the constant bytes before the next value, and returns the tag of that value.
     #[inline(always)]
     fn next(&mut self) -> Tag {
         let Prepared { slots, image, .. } = &mut *self.prepared;
@@ -306,8 +314,8 @@ impl<'p> Patch<'p> {
 
     /// Writes a value of at most eight bytes as a single store.
     ///
-    /// The store overwrites up to seven bytes of the next constant, which restores them from its
-    /// `head`.
+    /// The store overwrites up to seven bytes of the next constant; the constant's `head` then
+    /// restores these bytes.
     #[inline(always)]
     fn put(&mut self, text: Short) {
         self.put_summed(text, text::byte_sum(text.word));
@@ -350,11 +358,12 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// Writes an empty, long or invalid value.
+    /// Writes a long value, or records the misuse of an empty or invalid value.
     #[inline(always)]
     fn long(&mut self, tag: Tag, value: &[u8]) {
         self.misuse = self.misuse.or_else(|| check(tag, value));
-        // Passed by value: a variable whose address is taken stays in memory instead of registers.
+        // The arguments are passed by value: a variable whose address is taken stays in memory
+        // instead of registers.
         (self.at, self.sum) = write_long(self.prepared, self.at, self.sum, value);
     }
 
@@ -366,7 +375,8 @@ impl<'p> Patch<'p> {
 
     /// Writes an unsigned number with leading zeros up to `digits_min` digits, at most 8.
     ///
-    /// Padding keeps the length constant across messages.
+    /// With padding, a value has the same length in each message, so the following bytes need not
+    /// move.
     #[inline(always)]
     pub fn padded(mut self, value: u64, digits_min: usize) -> Self {
         let tag = self.next();
@@ -397,7 +407,7 @@ impl<'p> Patch<'p> {
         let ([date, time], sum) = (self.prepared.minute.text(), self.prepared.minute.sum());
         self.put_summed(Short { word: date, len: 8 }, sum);
         self.put_summed(Short { word: time, len: Minute::LEN - 8 }, 0);
-        // Omits the delimiter, because the next constant begins with it.
+        // The delimiter is omitted, because the next constant begins with it.
         if self.prepared.precision != Precision::Millis {
             let (rest, len) = seconds(nanos, self.prepared.precision);
             let text = &rest.to_le_bytes()[..len];
@@ -409,7 +419,7 @@ impl<'p> Patch<'p> {
         self
     }
 
-    /// Writes BodyLength(9) and CheckSum(10); returns the message, valid until the next
+    /// Writes BodyLength(9) and CheckSum(10); returns the message, which is valid until the next
     /// [`Prepared::patch`].
     ///
     /// # Errors
@@ -425,7 +435,7 @@ impl<'p> Patch<'p> {
         let Self { prepared, at, sum, moved, .. } = self;
         let (end, _) = place(&mut prepared.rest, (at, moved), &mut prepared.image);
         let end = prepared.write_length(end);
-        // The constant includes `10=`, which CheckSum(10) does not cover.
+        // `rest.sum` includes the bytes `10=`, which CheckSum(10) does not cover.
         let sum = sum.wrapping_add(prepared.rest.sum).wrapping_add(prepared.length.1);
         let sum = sum.wrapping_sub(TRAILER_HEAD_SUM) & 0xFF;
         let trailer = text::three(sum) as u32 | u32::from(SOH) << 24;
@@ -435,12 +445,13 @@ impl<'p> Patch<'p> {
     }
 }
 
-/// Returns true if the codec writes the field in each message.
+/// Returns true if the codec itself writes this field in each message (tags 8, 9, 35 and 10), or if
+/// the tag is 0.
 fn is_framing(tag: Tag) -> bool {
     [Tag(0), tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE, tag::CHECK_SUM].contains(&tag)
 }
 
-/// Returns the misuse of an invalid value.
+/// Returns the misuse if the value is invalid.
 #[inline(never)]
 fn check(tag: Tag, value: &[u8]) -> Option<Misuse> {
     if value.is_empty() {

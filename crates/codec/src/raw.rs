@@ -1,7 +1,7 @@
 //! Functions that read values directly from bytes, without index, session, dictionary or
 //! allocation.
 //!
-//! For a single field these functions are faster than an index. For several fields,
+//! For a single field, these functions are faster than building an index. For several fields,
 //! [`Message::parse`](crate::Message::parse) is faster.
 //!
 //! ```
@@ -59,7 +59,7 @@ pub fn fields(bytes: &[u8]) -> impl Iterator<Item = Field<'_>> + Clone {
 
 /// Checks that `encoded` consists of whole fields that an application may write.
 ///
-/// [`Body::fields`](crate::Body::fields) accepts such bytes.
+/// [`Body::fields`](crate::Body::fields) accepts exactly the bytes that pass this check.
 ///
 /// # Errors
 /// The first [`Misuse`].
@@ -67,7 +67,8 @@ pub fn check_body(encoded: &[u8]) -> Result<(), Misuse> {
     check_constant(encoded, tag::is_session_owned).map_or(Ok(()), Err)
 }
 
-/// Returns the first fault of constant bytes, which must be whole fields that `is_refused` permits.
+/// Returns the first misuse in constant bytes, which must be whole fields whose tags `is_refused`
+/// does not reject.
 pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -> Option<Misuse> {
     let whole: usize = pieces_of(encoded).map(|(field, _)| field.len()).sum();
     if whole != encoded.len() || fields(encoded).any(|field| field.tag == Tag(0)) {
@@ -79,17 +80,19 @@ pub(crate) fn check_constant(encoded: &[u8], is_refused: impl Fn(Tag) -> bool) -
     })
 }
 
-/// Iterates over the encoded fields, each with the offset of its value.
+/// Iterates over the encoded fields, each with the offset of its value in the field.
 pub(crate) fn pieces_of(bytes: &[u8]) -> impl Iterator<Item = (&[u8], usize)> + Clone {
     pieces_with(bytes, data::length_of)
 }
 
-/// Iterates as [`pieces_of`] does; `length_of` returns the Length field of a data field.
+/// Iterates over the encoded fields like [`pieces_of`]; `length_of` returns the Length field of a
+/// data field.
 pub(crate) fn pieces_with(
     bytes: &[u8],
     length_of: impl Fn(Tag) -> Option<Tag> + Clone,
 ) -> impl Iterator<Item = (&[u8], usize)> + Clone {
-    // A data field must not swallow the trailer of a message.
+    // In a message, CheckSum(10) must remain after a data field, so a length that covers the
+    // trailer is not accepted.
     let after_data = usize::from(bytes.starts_with(b"8="));
     let mut rest = bytes;
     let mut before = Field { tag: Tag(0), value: &[] };
@@ -126,9 +129,9 @@ pub(crate) fn tag_of(encoded: &[u8], value: usize) -> Tag {
 pub enum Piece<'a> {
     /// One whole message. Its CheckSum(10) is not yet verified; see [`verify`].
     Message(&'a [u8]),
-    /// Bytes that are not a message, with their fault.
+    /// Bytes that are not a message, and the reason.
     Garbled(&'a [u8], Garbled),
-    /// The start of an incomplete message. This piece is the last.
+    /// The start of an incomplete message; always the last piece.
     Partial(&'a [u8]),
 }
 
@@ -145,7 +148,7 @@ impl<'a> Piece<'a> {
 
 /// Splits a buffer into messages and other bytes.
 ///
-/// The concatenated pieces equal the buffer.
+/// The pieces, concatenated, equal the buffer.
 pub fn pieces(buffer: &[u8], limits: Limits) -> impl Iterator<Item = Piece<'_>> + Clone {
     let mut rest = buffer;
     core::iter::from_fn(move || {
@@ -168,7 +171,7 @@ pub fn pieces(buffer: &[u8], limits: Limits) -> impl Iterator<Item = Piece<'_>> 
     })
 }
 
-/// Returns the value of CheckSum(10) for the bytes before the field, as three digits.
+/// Returns the three digits of CheckSum(10) for the bytes that precede CheckSum(10).
 /// ```
 /// use transfix_codec::raw;
 ///
@@ -180,7 +183,7 @@ pub fn check_sum(bytes: &[u8]) -> [u8; 3] {
     [b'0' + sum / 100, b'0' + sum / 10 % 10, b'0' + sum % 10]
 }
 
-/// Returns the value of BodyLength(9) for a message or its beginning.
+/// Returns the correct value of BodyLength(9) for a message or its beginning.
 ///
 /// The value counts the bytes after BodyLength(9) up to CheckSum(10), or to the end if CheckSum(10)
 /// is missing. Returns `None` if BodyLength(9) is not the second field.
@@ -197,7 +200,7 @@ pub fn body_length(message: &[u8]) -> Option<usize> {
         return None;
     }
     let body = &message[begin_string.len() + length.len()..];
-    // `10=ddd` and its delimiter.
+    // CheckSum(10) with its delimiter has seven bytes: `10=ddd` and SOH.
     let trailer = body.len().checked_sub(7).filter(|&at| body[at..].starts_with(b"10="));
     Some(trailer.unwrap_or(body.len()))
 }
@@ -210,7 +213,7 @@ pub fn verify(message: &[u8]) -> Result<(), Garbled> {
     let limits = Limits { message_bytes_max: message.len() };
     match split(message, limits) {
         Frame::Whole(end) if end == message.len() => {}
-        // `TooLong` means that BodyLength(9) exceeds the given bytes.
+        // `TooLong` means that BodyLength(9) exceeds the length of the given bytes.
         Frame::TooLong { .. } | Frame::Whole(_) | Frame::Partial => {
             return Err(Garbled::BodyLength);
         }
@@ -264,7 +267,8 @@ mod tests {
         let values: [&[u8]; 6] = [b"1", b"2", b"", b"", b"3", b"="];
         assert!(read.iter().map(|field| field.value).eq(values));
         assert!(read.iter().map(|field| field.tag.0).eq([0, 0, 0, 0, 0, 58]));
-        // A Length field with a wrong value is ignored.
+        // A Length field with an implausible value is ignored; a plausible one determines the end
+        // of the data field.
         assert_eq!(first(b"95=9\x0196=ab\x0158=x\x01", Tag(96)), Some(&b"ab"[..]));
         assert_eq!(first(b"95=9\x0196=ab\x0158=xyz\x01", Tag(96)), Some(&b"ab\x0158=xyz"[..]));
     }

@@ -1,15 +1,15 @@
 //! Indexing of a frame in one pass: the offset of each field, and the sum for CheckSum(10).
 //!
 //! The pass reads 64 bytes at a time with the widest vectors of the processor. AVX2 replaces
-//! AVX-512 while most messages have a known layout. `blocks` contains the pass. `x86`, `avx512` and
-//! `neon` contain the code for each processor. `scalar` builds the same index field by field: it
-//! handles malformed fields, and the tests compare the vector code with it. `layout` caches the
-//! tags of earlier messages.
+//! AVX-512 while most messages have a known layout. `blocks` contains the pass; `x86`, `avx512` and
+//! `neon` contain the code for each kind of processor. `scalar` builds the same index field by
+//! field: this code handles malformed fields, and the tests compare the vector code with its
+//! results. `layout` caches the tags of earlier messages.
 //!
 //! Invariants: fields lie inside the frame, in wire order, and do not overlap. A tag that is not a
 //! canonical positive number becomes [`Tag`]`(0)`, which validation rejects. No byte outside the
-//! frame is read. Only this module of the crate contains unsafe code: vector loads, and calls of
-//! functions that need the features found by [`Simd::is_available`].
+//! frame is read. Within this crate, only this module contains unsafe code: vector loads, and calls
+//! of functions that need the features found by [`Simd::is_available`].
 
 mod blocks;
 mod layout;
@@ -37,7 +37,7 @@ use layout::Layouts;
 pub(crate) use scalar::tag as read_tag;
 pub use simd::Simd;
 
-/// The treatment of CheckSum(10).
+/// The treatment of CheckSum(10) in [`Message::parse`](crate::Message::parse).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CheckSumPolicy {
     /// A wrong CheckSum(10) makes the frame garbled.
@@ -54,9 +54,9 @@ pub struct FieldIndex {
     simd: Simd,
 }
 
-/// The offsets of the fields.
+/// The tags and offsets of all fields of a message.
 ///
-/// The arrays have spare room after the last field, so that vectors are stored whole.
+/// Each array has spare room after the last field, so that vectors are stored whole.
 #[derive(Debug)]
 struct Places {
     tags: Vec<Tag>,
@@ -80,7 +80,7 @@ impl Default for Places {
 }
 
 impl Places {
-    /// Makes all arrays longer than `len`.
+    /// Makes all arrays longer than `len` elements.
     #[inline]
     fn room(&mut self, len: usize) {
         if self.tags.len() <= len {
@@ -97,7 +97,8 @@ impl Places {
         self.layouts.grow();
     }
 
-    /// Learns the unknown layout of the frame just indexed, if a new layout is due.
+    /// Learns the layout of the frame just indexed, if the frame's layout is unknown and a new
+    /// layout is due.
     #[inline(always)]
     fn learn(&mut self, frame: &[u8]) {
         if self.layouts.wants() {
@@ -106,7 +107,7 @@ impl Places {
         }
     }
 
-    /// Adds a field whose value begins at `value`; the next field begins at `next`.
+    /// Appends a field; `value` and `next` are the offsets of its value and of the next field.
     fn push(&mut self, tag: Tag, value: usize, next: usize) {
         let n = self.count;
         self.room(n + 1);
@@ -115,18 +116,19 @@ impl Places {
     }
 }
 
-/// Number of fields above which an index counts as bulky.
+/// Number of fields above which the memory of an index counts as bulky.
 const BULKY_FIELDS: usize = 8_192;
 
-/// The end of a message as a number: a delimiter and CheckSum(10) without its digits.
+/// The last eight bytes of a message as a number: a delimiter and CheckSum(10), with zeros for its
+/// digits.
 const TRAILER: u64 = u64::from_le_bytes(*b"\x0110=\0\0\0\x01");
 const TRAILER_MASK: u64 = 0xff00_0000_ffff_ffff;
 
 impl FieldIndex {
-    /// Creates an index that uses `simd`, for comparisons; [`FieldIndex::default`] uses the fastest
-    /// kind.
+    /// Creates an index that uses `simd`, for performance comparisons; [`FieldIndex::default`] uses
+    /// the fastest kind.
     ///
-    /// [`Simd::Scalar`] replaces a kind that the processor does not support.
+    /// If the processor does not support `simd`, the index uses [`Simd::Scalar`].
     #[must_use]
     pub fn with(simd: Simd) -> Self {
         let simd = if simd.is_available() { simd } else { Simd::Scalar };
@@ -135,7 +137,7 @@ impl FieldIndex {
 
     /// Defines custom pairs of Length field and data field, in addition to the standard pairs.
     ///
-    /// Each pair names the Length field first; see [`crate::data`]. A data tag below 1000 makes
+    /// In each pair, the Length field comes first; see [`crate::data`]. A data tag below 1000 makes
     /// this index work byte by byte, about three times slower.
     /// ```
     /// use transfix_codec::{CheckSumPolicy, FieldIndex, Message, Tag};
@@ -155,9 +157,9 @@ impl FieldIndex {
         }
     }
 
-    /// Frees the memory that a message with very many fields needed.
+    /// Frees the memory that an earlier message with very many fields needed.
     ///
-    /// Call this method between two messages.
+    /// Call this method between two messages, because it may discard the index of the last message.
     pub fn trim(&mut self) {
         if self.is_bulky() {
             let more_data = core::mem::take(&mut self.places.more_data);
@@ -171,14 +173,14 @@ impl FieldIndex {
         self.places.tags.len() > BULKY_FIELDS
     }
 
-    /// Fills the index for `frame`, which must be a [`crate::Frame::Whole`].
+    /// Builds the index of `frame`, which must be a [`crate::Frame::Whole`].
     pub(crate) fn fill(&mut self, frame: &[u8], check_sum: CheckSumPolicy) -> Result<(), Garbled> {
-        // The rest of the function relies on the last byte being the delimiter.
+        // The rest of the function relies on a delimiter as the last byte.
         let end = frame.last_chunk().map_or(0, |end| u64::from_le_bytes(*end));
         if end & TRAILER_MASK != TRAILER {
             return Err(Garbled::BodyLength);
         }
-        // Offsets have 32 bits, and a gather reads them as signed.
+        // Offsets have 32 bits, and the AVX2 gather instruction reads offsets as signed numbers.
         if i32::try_from(frame.len()).is_err() {
             return Err(Garbled::TooLong);
         }
@@ -192,7 +194,7 @@ impl FieldIndex {
             return Err(Garbled::BodyLength);
         }
         if check_sum == CheckSumPolicy::Verify {
-            // Excludes the last seven bytes, which are the upper bytes of `end`.
+            // The sum excludes CheckSum(10), whose seven bytes are the upper bytes of `end`.
             let sum = u64::from(sum_of_all).wrapping_sub(text::byte_sum(end >> 8)) & 0xff;
             if end >> 32 & 0xff_ffff != text::three(sum) {
                 return Err(Garbled::CheckSum);
@@ -210,28 +212,29 @@ impl FieldIndex {
     }
 }
 
-/// Returns the sum of `bytes` modulo 256; CheckSum(10) covers all bytes before `10=`.
+/// Returns the sum of `bytes` modulo 256; the sum of all bytes before `10=` is CheckSum(10).
 /// ```
 /// assert_eq!(transfix_codec::scan::sum(b"8=FIX.4.4\x019=5\x0135=0\x01"), 163);
 /// ```
 #[must_use]
 #[inline]
 pub fn sum(bytes: &[u8]) -> u8 {
-    // The bytes of a message without a body are often already summed.
+    // The bytes of a message without a body are often summed already, so `bytes` is often empty.
     if bytes.is_empty() { 0 } else { Simd::default().sum(bytes) }
 }
 
-/// Prefetches the bytes of a typical message after the first cache line, which the caller reads
+/// Prefetches the bytes after the first cache line of a typical message, which the caller reads
 /// next.
 ///
-/// All lines are then loaded from memory in parallel.
+/// All cache lines are then loaded from memory in parallel.
 #[inline(always)]
 pub(crate) fn prefetch(bytes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     for at in [64, 128, 192] {
         use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let line = bytes.as_ptr().wrapping_add(at);
-        // SAFETY: every x86-64 has the instruction; it reads nothing, and no address makes it fail.
+        // SAFETY: every x86-64 has the prefetch instruction, which reads nothing and cannot fault
+        // for any address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) };
     }
 }
@@ -245,7 +248,7 @@ pub(crate) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     return tags.iter().position(|&other| other == tag);
 }
 
-/// Returns true if `tags` begins with `those`.
+/// Returns true if `tags` begins with the tags in `those`.
 #[inline(always)]
 pub(crate) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     #[cfg(target_arch = "x86_64")]
@@ -261,7 +264,7 @@ pub(crate) fn are_same(tags: &[Tag], others: &[Tag]) -> bool {
     tags.iter().zip(others).fold(0, |differ, (tag, other)| differ | (tag.0 ^ other.0)) == 0
 }
 
-/// Returns the value as text if it is UTF-8.
+/// Returns the value as text; `None` if the value is not UTF-8.
 #[inline]
 pub(crate) fn text(value: &[u8]) -> Option<&str> {
     if is_ascii(value) {
@@ -273,7 +276,7 @@ pub(crate) fn text(value: &[u8]) -> Option<&str> {
 
 /// Returns true if all bytes are ASCII.
 ///
-/// Most values have 1 to 16 bytes, which two overlapping words cover.
+/// Most values have 1 to 16 bytes, which two overlapping loads cover.
 #[inline]
 fn is_ascii(value: &[u8]) -> bool {
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);

@@ -16,7 +16,7 @@ pub const SHOWN_BYTES_MAX: usize = 100;
 ///
 /// Escapes are `\n`, `\r`, `\t` and `\\`, `\xNN` for other control characters and non-UTF-8 bytes,
 /// and `\u{NNNN}` for bidirectional formatting characters and line separators. A value longer than
-/// the limit is cut, and its full length is appended.
+/// the limit is truncated, and its full length is appended.
 /// ```
 /// use transfix_codec::shown::Shown;
 ///
@@ -30,26 +30,27 @@ pub struct Shown<'a> {
 }
 
 impl<'a> Shown<'a> {
-    /// Formats at most [`SHOWN_BYTES_MAX`] bytes of the value, for a log line.
+    /// Creates the text for a log line, which contains at most [`SHOWN_BYTES_MAX`] bytes of the
+    /// value.
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self::cut(bytes, SHOWN_BYTES_MAX)
     }
 
-    /// Formats at most `bytes_max` bytes of the value.
+    /// Creates a text that contains at most `bytes_max` bytes of the value.
     #[must_use]
     pub const fn cut(bytes: &'a [u8], bytes_max: usize) -> Self {
         Self { bytes, bytes_max }
     }
 
-    /// Formats the whole value.
+    /// Creates a text that contains the whole value.
     #[must_use]
     pub const fn whole(bytes: &'a [u8]) -> Self {
         Self::cut(bytes, usize::MAX)
     }
 }
 
-/// Writes a JSON string.
+/// Writes `text` as a JSON string with its quotation marks.
 ///
 /// Escapes the characters that JSON requires, and the characters that a terminal would interpret or
 /// hide.
@@ -107,8 +108,8 @@ fn write_char(f: &mut fmt::Formatter<'_>, c: char) -> fmt::Result {
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut end = self.bytes_max.min(self.bytes.len());
-        // A cut must not split a UTF-8 character, which has at most three bytes after its first
-        // byte.
+        // Truncation must not split a UTF-8 character, which has at most three bytes after its
+        // first byte.
         let continues = |at: usize| self.bytes.get(at).is_some_and(|b| b & 0xc0 == 0x80);
         let first = end.saturating_sub(3);
         while end > first && continues(end) {
@@ -125,10 +126,10 @@ impl fmt::Display for Shown<'_> {
     }
 }
 
-/// Escapes a message for a single line, as [`Shown`] does but without escaping SOH.
+/// Escapes a message for a single line, like [`Shown`], but keeps the delimiters SOH.
 ///
-/// Line breaks in data fields and bidirectional formatting characters cannot imitate other lines.
-/// Non-UTF-8 bytes are kept. [`unescape_line`] restores the message.
+/// Escaping prevents line breaks in data fields and bidirectional formatting characters from
+/// imitating other lines. Non-UTF-8 bytes are kept. [`unescape_line`] restores the message.
 pub fn escape_line(message: &mut Vec<u8>) {
     let is_plain = |b: &u8| (*b >= b' ' || *b == SOH) && !matches!(*b, b'\\' | 0x7f..);
     if message.iter().all(is_plain) {
@@ -150,7 +151,7 @@ pub fn escape_line(message: &mut Vec<u8>) {
     *message = line;
 }
 
-/// A writer that appends text to bytes.
+/// A text writer that appends to a byte vector.
 struct Text<'v>(&'v mut Vec<u8>);
 
 impl Write for Text<'_> {
@@ -160,7 +161,7 @@ impl Write for Text<'_> {
     }
 }
 
-/// Restores the message from a line of [`escape_line`].
+/// Restores the message from a line that [`escape_line`] wrote.
 ///
 /// Returns `None` if the line contains no escape, or an escape that [`escape_line`] never writes.
 #[must_use]
@@ -177,7 +178,8 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
             b'\\' => ('\\', 0),
             b'x' => (char_of(behind.get(..2)?)?, 2),
             b'u' if behind.first() == Some(&b'{') => {
-                // Four digits, or more for characters that need more.
+                // `escape_line` writes at least four hexadecimal digits, and more only if the
+                // character needs them.
                 let digits = behind[1..].iter().take(7).position(|b| *b == b'}')?;
                 let digits = Some(digits).filter(|count| *count >= 4)?;
                 (char_of(&behind[1..=digits])?, digits + 2)
@@ -191,7 +193,7 @@ pub fn unescape_line(line: &[u8]) -> Option<Vec<u8>> {
     (message.len() < line.len()).then_some(message)
 }
 
-/// Returns the character with this hexadecimal number.
+/// Returns the character whose code point these hexadecimal digits give.
 fn char_of(digits: &[u8]) -> Option<char> {
     let digits = core::str::from_utf8(digits).ok()?;
     let digits = Some(digits).filter(|digits| digits.bytes().all(|b| b.is_ascii_hexdigit()))?;

@@ -1,6 +1,6 @@
-//! Field tags: the number of a field, and the constants that the engine needs.
+//! Field tags: the type [`Tag`], and constants for the tags that the engine needs.
 //!
-//! Other tags are written `Tag(number)` or read from a dictionary.
+//! Applications write other tags as `Tag(number)`, or find them in a dictionary.
 
 use core::fmt;
 
@@ -120,8 +120,8 @@ pub const fn is_session_owned(tag: Tag) -> bool {
 
 /// Returns true if the field belongs to one session and is dropped when its message is forwarded.
 ///
-/// Dropped are the fields of [`is_session_owned`], SubID and LocationID fields of both sides,
-/// LastMsgSeqNumProcessed(369), and the signature and encryption fields of the message.
+/// Dropped are the fields of [`is_session_owned`], the SubID and LocationID fields of both parties,
+/// LastMsgSeqNumProcessed(369), and the message's signature and encryption fields.
 #[must_use]
 pub const fn stays_with_session(tag: Tag) -> bool {
     is_session_owned(tag) || matches!(tag.0, 50 | 57 | 142 | 143 | 369 | 89 | 90 | 91 | 93)

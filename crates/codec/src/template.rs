@@ -1,4 +1,4 @@
-//! Message templates: constant fields laid out once, with slots for variable values.
+//! Message templates: constant fields encoded once, with slots for variable values.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -7,27 +7,28 @@ use crate::encode::{Body, Head, piece::Piece};
 use crate::raw::check_constant;
 use crate::{Decimal, Misuse, MsgType, Tag, Timestamp, tag};
 
-/// The body of a message with slots for values.
+/// An encoded message body with slots for variable values.
 #[derive(Clone, Debug)]
 pub struct Template {
     msg_type: Vec<u8>,
     slots: Vec<Slot>,
     rest: Piece,
-    /// The first misuse of the layout, which fails each message.
+    /// The first misuse in the layout; filling the template then fails for each message.
     misuse: Option<Misuse>,
 }
 
 #[derive(Clone, Debug)]
 struct Slot {
     tag: Tag,
-    /// Constant bytes before the slot's value, `tag=` included.
+    /// Constant bytes before the slot's value, including `tag=`.
     before: Piece,
 }
 
 impl Template {
-    /// Lays out a message of type `msg_type`: constant fields and slots, in wire order.
+    /// Creates a template for messages of type `msg_type`; `layout` adds constant fields and slots
+    /// in wire order.
     ///
-    /// A misuse in the layout fails each message filled from the template.
+    /// A misuse in the layout is reported for each message that is filled from the template.
     #[must_use]
     pub fn new(msg_type: impl AsRef<[u8]>, layout: impl FnOnce(&mut TemplateLayout)) -> Self {
         let mut laid_out = TemplateLayout::default();
@@ -43,7 +44,7 @@ impl Template {
         MsgType::of(&self.msg_type)
     }
 
-    /// Writes the template into `body`; values follow in the order of the slots.
+    /// Begins writing the template into `body`; the values follow in the order of the slots.
     #[inline(always)]
     #[must_use = "end with done(); otherwise the message is incomplete"]
     pub fn fill<'t, 'b, 'o>(&'t self, body: &'b mut Body<'o>) -> Fill<'t, 'b, 'o> {
@@ -58,15 +59,15 @@ impl Template {
 #[derive(Debug, Default)]
 pub struct TemplateLayout {
     slots: Vec<Slot>,
-    /// Constant bytes after the last slot.
+    /// Constant bytes appended since the last slot.
     open: Vec<u8>,
     misuse: Option<Misuse>,
 }
 
 impl TemplateLayout {
-    /// Appends constant fields, each with its delimiter.
+    /// Appends whole constant fields, each with its delimiter.
     ///
-    /// A data field and its Length field must be in the same call.
+    /// A data field and its Length field must be passed in the same call.
     pub fn fields(&mut self, encoded: &[u8]) -> &mut Self {
         let misuse = check_constant(encoded, tag::is_session_owned);
         self.misuse = self.misuse.or(misuse);
@@ -74,7 +75,7 @@ impl TemplateLayout {
         self
     }
 
-    /// Appends a field whose value each [`Template::fill`] provides.
+    /// Appends a field whose value is given anew for each message, through [`Template::fill`].
     pub fn slot(&mut self, tag: Tag) -> &mut Self {
         self.open.extend_from_slice(tag.to_string().as_bytes());
         self.open.push(b'=');
@@ -84,7 +85,7 @@ impl TemplateLayout {
     }
 }
 
-/// A template being filled with values.
+/// A template that is being filled with values, in the order of its slots.
 pub struct Fill<'t, 'b, 'o> {
     slots: core::slice::Iter<'t, Slot>,
     rest: &'t Piece,
@@ -125,7 +126,7 @@ impl Fill<'_, '_, '_> {
 
     /// Writes an unsigned number with leading zeros up to `digits_min` digits, at most 8.
     ///
-    /// Padding keeps the length constant across messages.
+    /// With padding, a value has the same length in each message.
     #[inline(always)]
     pub fn padded(&mut self, value: u64, digits_min: usize) -> &mut Self {
         self.next(|body, _| body.put_uint(Head::NONE, value, digits_min))
@@ -143,7 +144,7 @@ impl Fill<'_, '_, '_> {
         self.next(|body, _| body.put_timestamp(Head::NONE, value, body.precision))
     }
 
-    /// Writes the constant bytes after the last slot.
+    /// Writes the constant bytes after the last slot; reports a missing value as a misuse.
     #[inline(always)]
     pub fn done(&mut self) {
         if !self.slots.as_slice().is_empty() {

@@ -1,6 +1,6 @@
 //! UTC timestamps: nanoseconds since 1970, parsed and written as UTCTimestamp.
 //!
-//! The calendar is proleptic Gregorian. FIX timestamps have no offset, and a leap second is
+//! The calendar is proleptic Gregorian. FIX timestamps carry no UTC offset. A leap second is
 //! 23:59:60.
 
 mod reader;
@@ -44,9 +44,10 @@ impl TryFrom<std::time::SystemTime> for Timestamp {
 }
 
 impl Timestamp {
-    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction; keeps nine fraction digits.
     ///
-    /// Picoseconds are cut off. Second 60 counts as the first second of the next minute.
+    /// Digits below one nanosecond are truncated. Second 60 counts as the first second of the next
+    /// minute.
     #[must_use]
     #[inline]
     pub fn parse(value: &[u8]) -> Option<Self> {
@@ -54,7 +55,7 @@ impl Timestamp {
         Self::from_parts(date, time)
     }
 
-    /// Parses the day and time of a UTCTimestamp of any year.
+    /// Parses the date and the time of a UTCTimestamp of any year.
     #[inline]
     pub(crate) fn parts(value: &[u8]) -> Option<(Date, TimeOfDay)> {
         let (date, time) = Self::split(value)?;
@@ -62,7 +63,7 @@ impl Timestamp {
         Some((Date::of_digits(date)?, time))
     }
 
-    /// Splits a UTCTimestamp into date and time.
+    /// Splits a UTCTimestamp at its hyphen into the texts of date and time.
     #[inline]
     pub(crate) fn split(value: &[u8]) -> Option<(&[u8; 8], &[u8])> {
         let (date, rest) = value.split_first_chunk::<8>()?;
@@ -70,22 +71,22 @@ impl Timestamp {
         Some((date, time))
     }
 
-    /// Creates a timestamp from a day and time in UTC; `None` before September 1677 or after April
-    /// 2262.
+    /// Creates a timestamp from a date and a time in UTC; `None` before September 1677 or after
+    /// April 2262.
     #[must_use]
     #[inline]
     pub fn from_parts(date: Date, time: TimeOfDay) -> Option<Self> {
         let (mut day, mut of_day) = (i64::from(date.days()), time.since_midnight_ns());
         if day < 0 {
-            // Midnight of the first representable day is out of range, so the code counts back from
-            // the next day.
+            // Midnight of the first representable day is out of range, so the time is counted back
+            // from the next midnight.
             day += 1;
             of_day -= DAY_S * NANOS;
         }
         day.checked_mul(DAY_S * NANOS)?.checked_add(of_day).map(Self)
     }
 
-    /// Returns the day in UTC.
+    /// Returns the date in UTC.
     /// ```
     /// use transfix_codec::{Date, TimeOfDay, Timestamp};
     ///
@@ -114,8 +115,8 @@ impl Timestamp {
         }
     }
 
-    /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns the written bytes. Truncates,
-    /// does not round.
+    /// Writes `YYYYMMDD-HH:MM:SS[.fff]` into `buffer` and returns the written bytes. Digits beyond
+    /// `precision` are truncated, not rounded.
     pub(crate) fn text(self, precision: Precision, buffer: &mut [u8; TEXT_MAX]) -> &[u8] {
         let mut minute = Minute::FIRST;
         let (rest, len) = seconds(minute.enter(self.0), precision);

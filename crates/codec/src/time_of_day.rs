@@ -1,7 +1,7 @@
 //! Times of day: UTCTimeOnly, LocalMktTime, TZTimeOnly and TZTimestamp.
 //!
 //! Second 60 is a leap second, the last second of a UTC day, and is kept. Digits below one
-//! nanosecond are cut off.
+//! nanosecond are truncated.
 
 use core::fmt;
 use core::num::NonZeroU32;
@@ -13,9 +13,10 @@ use crate::{Date, Timestamp, digits};
 /// A time of day without a time zone: a UTCTimeOnly or a LocalMktTime.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimeOfDay {
-    /// Second, minute and hour, one byte each from the lowest byte up, plus [`Self::SET`].
+    /// Second, minute and hour in one byte each, the second lowest, plus the bit [`Self::SET`].
     ///
-    /// An `Option<TimeOfDay>` thus has two words, which functions return in registers.
+    /// Because `clock` is never 0, an `Option<TimeOfDay>` has two words, which functions return in
+    /// registers.
     clock: NonZeroU32,
     nanos: u32,
 }
@@ -33,7 +34,7 @@ const TIME_MAX: usize = 18;
 pub(crate) const TZ_TIME_MAX: usize = TIME_MAX + 6;
 
 impl TimeOfDay {
-    /// A bit that keeps `clock` from being zero.
+    /// A bit of `clock` that is always set, so that `clock` is never 0.
     const SET: NonZeroU32 = NonZeroU32::MIN.saturating_add((1 << 24) - 1);
 
     /// Creates a time; `None` if the time does not exist. Second 60 exists only at 23:59.
@@ -47,14 +48,14 @@ impl TimeOfDay {
         if exists { Some(Self::of([hour, minute, second], nanos)) } else { None }
     }
 
-    /// Creates a time from parts that are already checked.
+    /// Creates a time from parts whose ranges the caller has checked.
     #[inline(always)]
     const fn of([hour, minute, second]: [u8; 3], nanos: u32) -> Self {
         let clock = (hour as u32) << 16 | (minute as u32) << 8 | second as u32;
         Self { clock: Self::SET.saturating_add(clock), nanos }
     }
 
-    /// Parses `HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    /// Parses `HH:MM:SS` with an optional fraction; keeps nine fraction digits.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         let (time, rest) = value.split_first_chunk::<8>()?;
@@ -91,7 +92,7 @@ impl TimeOfDay {
         self.clock.get() as u8
     }
 
-    /// Returns the nanoseconds of the second.
+    /// Returns the nanoseconds within the second, 0 to 999,999,999.
     #[must_use]
     #[inline]
     pub const fn nanos(self) -> u32 {
@@ -125,7 +126,7 @@ impl TimeOfDay {
         9 + places
     }
 
-    /// Returns the lowest precision that keeps the whole fraction.
+    /// Returns the lowest precision that represents the whole fraction.
     const fn shortest(self) -> Precision {
         if self.nanos == 0 {
             Precision::Seconds
@@ -146,7 +147,7 @@ pub(crate) fn hms(text: &[u8; 8]) -> Option<[u8; 3]> {
         u64::from_le_bytes([0, 0, byte, 0, 0, byte, 0, 0])
     }
     let word = u64::from_le_bytes(*text);
-    // Replaces the colons with zeros.
+    // With `0` in place of the colons, all eight bytes must be digits.
     let filled = word & !places(0xff) | places(b'0');
     if word & places(0xff) != places(b':') || !digits::all(filled) {
         return None;
@@ -180,14 +181,14 @@ impl Offset {
     pub const UTC: Self = Self { minutes: 0 };
     const MINUTES_MAX: i16 = 14 * 60 + 59;
 
-    /// Creates an offset; `None` beyond 14:59 in either direction.
+    /// Creates an offset; `None` if it exceeds 14:59 in either direction.
     #[must_use]
     pub const fn new(minutes: i16) -> Option<Self> {
         let exists = -Self::MINUTES_MAX <= minutes && minutes <= Self::MINUTES_MAX;
         if exists { Some(Self { minutes }) } else { None }
     }
 
-    /// Returns the minutes ahead of UTC, negative west of UTC.
+    /// Returns the offset in minutes: positive east of UTC, negative west.
     #[must_use]
     pub const fn minutes(self) -> i16 {
         self.minutes
@@ -206,11 +207,12 @@ impl Offset {
             [a, b, b':', c, d] => [digits::short(&[a, b])?, digits::short(&[c, d])?],
             _ => return None,
         };
-        // Hours and minutes have two digits, so the sum fits.
+        // Hours and minutes have two digits each, so the sum fits into an `i16`.
         if minutes < 60 { Self::new(sign * (hours * 60 + minutes) as i16) } else { None }
     }
 
-    /// Writes the text to the start of `buffer` and returns the length in bytes.
+    /// Writes `Z`, `+hh`, `-hh`, `+hh:mm` or `-hh:mm` to the start of `buffer` and returns the
+    /// length in bytes.
     pub(crate) fn write(self, buffer: &mut [u8]) -> usize {
         if self.minutes == 0 {
             buffer[0] = b'Z';
@@ -268,7 +270,7 @@ impl TzTimeOnly {
         let nanos = fraction(rest)?;
         let regular = TimeOfDay::new(hour, minute, second.min(59), nanos)?;
         if second > 59 {
-            // FIX: the leap second ends a UTC day, at any local time.
+            // FIX: a leap second is the last second of a UTC day, at whatever local time that is.
             let ahead = offset.unwrap_or_default().minutes;
             let local = i16::from(hour) * 60 + i16::from(minute);
             let of_day = (local - ahead).rem_euclid(24 * 60);
@@ -285,7 +287,7 @@ impl TzTimeOnly {
         self.time
     }
 
-    /// Returns the offset from UTC, if present.
+    /// Returns the offset from UTC; `None` if the value has no offset.
     #[must_use]
     pub const fn offset(self) -> Option<Offset> {
         self.offset
@@ -305,7 +307,7 @@ impl fmt::Display for TzTimeOnly {
     }
 }
 
-/// A TZTimestamp: a local day and time with an optional offset from UTC.
+/// A TZTimestamp: a local date and time with an optional offset from UTC.
 /// ```
 /// use transfix_codec::TzTimestamp;
 ///
@@ -320,7 +322,7 @@ pub struct TzTimestamp {
 }
 
 impl TzTimestamp {
-    /// Creates a timestamp from a local day and time.
+    /// Creates a timestamp from a local date and a local time with its offset.
     #[must_use]
     pub const fn new(date: Date, time: TzTimeOnly) -> Self {
         Self { date, time }
@@ -334,7 +336,7 @@ impl TzTimestamp {
         Some(Self { date: Date::of_digits(date)?, time })
     }
 
-    /// Returns the local day.
+    /// Returns the local date.
     #[must_use]
     pub const fn date(self) -> Date {
         self.date
@@ -346,7 +348,7 @@ impl TzTimestamp {
         self.time
     }
 
-    /// Returns the moment in UTC; `None` without an offset or outside the range of [`Timestamp`].
+    /// Returns the time in UTC; `None` without an offset or outside the range of [`Timestamp`].
     ///
     /// A leap second counts as the first second of the next day.
     #[must_use]

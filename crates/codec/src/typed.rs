@@ -1,11 +1,11 @@
-//! Building blocks of generated messages: values by type, code sets, views and writers.
+//! Building blocks of generated messages: typed values, code sets, views and writers.
 //!
-//! Generated code is a thin layer of names over this module, so that it stays small and compiles
-//! quickly. Applications do not call this module directly.
+//! Generated code only gives names to the functions of this module, so that it stays small and
+//! compiles quickly. Applications do not call this module directly.
 //!
 //! Invariants: a typed message has the same bytes as a message written field by field. Nothing
-//! allocates. The fields of a group entry are in the dictionary's order, for any order of the
-//! calls.
+//! allocates. The fields of a group entry appear in the dictionary's order, whatever the order of
+//! the calls.
 
 mod entries;
 mod value;
@@ -15,21 +15,22 @@ pub use entries::{Entries, Entry};
 pub use value::{CodeSet, ToField, Value, Word, Words};
 pub use writer::{GroupWriter, Writer};
 
-// Exported under one module name, because a dictionary may define a message named Reject.
+// Generated code refers to these types through this module, because a dictionary may define a
+// message named Reject.
 use crate::fields::{malformed, nothing};
 pub use crate::time_of_day::{TimeOfDay, TzTimeOnly, TzTimestamp};
 pub use crate::value::Tenor;
 pub use crate::{Body, Date, Decimal, Fields, Message, MonthYear, MsgType, Reject, Tag, Timestamp};
 use crate::{RejectReason, tag};
 
-/// A view over fields: a component of a message, or an entry of a group.
+/// A view over consecutive fields: a component of a message, or an entry of a group.
 pub trait View<'a>: Copy {
     /// Creates a view over these fields.
     fn of(fields: Fields<'a>) -> Self;
 }
 
 impl<'a> Fields<'a> {
-    /// Returns the value of a required field.
+    /// Returns the value of a required field, or an error if the field is absent.
     ///
     /// # Errors
     /// SessionRejectReason(373) 1 if the field is absent, 4 if empty, 6 if malformed.
@@ -41,7 +42,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Returns the value of an optional field.
+    /// Returns the value of an optional field; `None` if the field is absent.
     ///
     /// # Errors
     /// SessionRejectReason(373) 4 if the field is empty, 6 if malformed.
@@ -55,7 +56,7 @@ impl<'a> Fields<'a> {
     }
 }
 
-/// Checks the MsgType(35) of a message.
+/// Checks that MsgType(35) of a message is the expected type.
 ///
 /// # Errors
 /// SessionRejectReason(373) 11 if the type differs.
@@ -67,10 +68,10 @@ pub fn check(message: &Message<'_>, msg_type: MsgType<'_>) -> Result<(), Reject>
     Err(Reject::new(RejectReason::InvalidMsgType, tag::MSG_TYPE))
 }
 
-/// Returns a text of one to seven bytes as a number that no other such text has.
+/// Returns a number that identifies a text of one to seven bytes.
 ///
-/// The number contains the bytes, the first byte lowest, and the length in the highest byte. The
-/// result is 0 for an empty or longer text.
+/// The number contains the bytes, the first byte lowest, and the length in the highest byte. An
+/// empty text or a longer one gives 0.
 /// ```
 /// use transfix_codec::typed::word;
 ///

@@ -1,4 +1,4 @@
-//! Validation of whole messages by the dictionary: the content part of session-layer validation.
+//! Validation of whole messages against the dictionary, as part of session-layer validation.
 //!
 //! [`Rules`] are compiled once from the dictionaries of a session. [`Rules::check`] returns the
 //! first [`Reject`] of a message. The order is: an unknown MsgType(35), sections out of order,
@@ -57,10 +57,10 @@ pub struct Rules {
 
 /// Reusable memory of a check; allocates only while it grows.
 ///
-/// Several [`Rules`] may share one scratch.
+/// Several [`Rules`] may share one `Scratch`.
 #[derive(Clone, Debug, Default)]
 pub struct Scratch {
-    /// The epoch in which each position was last seen.
+    /// For each position of a layout, the epoch in which a field was last seen there.
     marks: Vec<u32>,
     epoch: u32,
     around: Around,
@@ -68,17 +68,18 @@ pub struct Scratch {
     shapes: Shapes,
 }
 
-/// Cache of fields outside a group entry that the entry's conditions refer to.
+/// A cache of the fields outside a group entry to which the entry's conditions refer.
 ///
-/// Each field is searched once, for any number of entries.
+/// With the cache, each field is searched only once for all entries.
 #[derive(Clone, Debug, Default)]
 struct Around(RefCell<Vec<Known>>);
 
-/// The first field with a tag in a part of the message, as far as searched.
+/// The first field with a given tag in a part of the message, as far as this part has been
+/// searched.
 #[derive(Clone, Debug)]
 struct Known {
     tag: u32,
-    /// The range of searched fields.
+    /// The index range of the fields searched so far.
     seen: Range<usize>,
     place: Option<usize>,
 }
@@ -89,7 +90,8 @@ impl Scratch {
             self.marks.resize(marks, 0);
         }
         self.around.0.get_mut().clear();
-        // A message has fewer entries than half of the epochs: `Span` counts bytes in a `u32`.
+        // Each entry takes one epoch, and a message has fewer entries than half of the epochs,
+        // because `Span` counts bytes in a `u32`.
         if self.epoch > u32::MAX / 2 {
             self.marks.fill(0);
             self.epoch = 0;
@@ -103,12 +105,14 @@ impl Scratch {
 }
 
 impl Around {
-    /// Returns the value of the first field with this tag among `fields`.
+    /// Returns the value of the first field with tag `tag` within the range `fields`.
     ///
-    /// `fields` are the whole message, or an enclosing entry up to the end of the current entry.
+    /// `fields` is the whole message, or the range from the beginning of an enclosing entry to the
+    /// end of the current entry.
     fn value<'m>(&self, message: &Fields<'m>, tag: u32, fields: Range<usize>) -> Option<&'m [u8]> {
         let mut all = self.0.borrow_mut();
-        // A group and the message may both contain the tag, so the cache keeps both results.
+        // An entry and the message may both contain the tag, so the cache keeps a result for each
+        // of the two.
         let is_same =
             |known: &Known| known.tag == tag && (known.seen.start == 0) == (fields.start == 0);
         let found = all.iter().position(is_same).unwrap_or_else(|| {
@@ -131,17 +135,18 @@ impl Around {
 impl Rules {
     /// Compiles the rules from two dictionaries.
     ///
-    /// `session` defines header, trailer and the session messages; `application` defines the other
-    /// messages. Both are the same dictionary up to FIX 4.4. From FIX 5.0 on, `session` is FIXT
-    /// 1.1.
+    /// `session` defines the header, the trailer and the session messages; `application` defines
+    /// the other messages. Up to FIX 4.4, pass the same dictionary twice. From FIX 5.0 on,
+    /// `session` is FIXT 1.1.
     #[must_use]
     pub fn new(session: &Dictionary, application: &Dictionary) -> Self {
         Self { tables: Tables::new(session, application) }
     }
 
-    /// Returns the custom data fields of the dictionaries, each after its Length field.
+    /// Returns the custom pairs of Length field and data field that the dictionaries define, Length
+    /// field first.
     ///
-    /// Pass them to [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields).
+    /// Pass the pairs to [`FieldIndex::set_data_fields`](crate::FieldIndex::set_data_fields).
     #[must_use]
     pub fn data_fields(&self) -> &[(Tag, Tag)] {
         &self.tables.data_fields
@@ -183,7 +188,8 @@ impl Rules {
         let Some(body) = self.tables.body(message.msg_type().as_bytes()) else {
             return unknown_type(message, switches).map_or(Ok(()), Err);
         };
-        // The fast paths ignore conditions, so a message that passes them may still lack a field.
+        // The fast checks ignore these conditions, so a message that passes them may still lack a
+        // conditionally required field.
         if switches.conditions && !body.conditions.is_empty() {
             scratch.begin(self.tables.marks);
             let start = Stop { section: Section::Header, at: 0, epoch: scratch.next_epoch() };
@@ -195,7 +201,8 @@ impl Rules {
         self.walk(message, (body, switches), scratch)
     }
 
-    /// Returns the first error of a message that the check by shapes does not accept.
+    /// Checks a message that matches no known shape: first with the fast walk, then, if that fails,
+    /// with the full check.
     fn walk(
         &self,
         message: &Message<'_>,
@@ -216,7 +223,7 @@ impl Rules {
         }
     }
 
-    /// Returns the first error that the full check finds from `stop` on.
+    /// Runs the full check from `stop` on and returns the first error.
     #[cold]
     fn first(
         &self,
@@ -237,7 +244,7 @@ impl Rules {
 
     /// Reports all errors of a message; the first is the error of [`Rules::check`].
     ///
-    /// Later errors may be consequences of the first: after a wrong NumInGroup, the fields of
+    /// Later errors may be consequences of the first error: after a wrong NumInGroup, the fields of
     /// further entries have no valid position.
     pub fn check_all(
         &self,
@@ -271,8 +278,8 @@ pub struct Finding {
     pub reject: Reject,
     /// Index of the field at fault, counted from 0.
     ///
-    /// For a tag missing in a group entry, this is the first field of the entry. For a tag missing
-    /// in the message, this is `None`.
+    /// If a tag is missing in a group entry, the first field of the entry. If a tag is missing in
+    /// the message, `None`.
     pub at: Option<usize>,
 }
 
@@ -288,7 +295,7 @@ fn unknown_type(message: &Message<'_>, switches: &Switches) -> Option<Reject> {
 
 /// Returns the text of the first tag that is a number but not a [`Tag`], such as `-1`.
 ///
-/// RefTagID(371) has this text if a [`Reject`] with SessionRejectReason(373) 0 has no tag.
+/// If a [`Reject`] with SessionRejectReason(373) 0 has no tag, RefTagID(371) contains this text.
 #[must_use]
 pub fn malformed_tag<'a>(message: &Message<'a>) -> Option<&'a [u8]> {
     let malformed = message.fields().enumerate().filter(|(_, field)| field.tag == Tag(0));
@@ -311,7 +318,8 @@ mod tests {
         let mut index = FieldIndex::default();
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
         let (around, len) = (Around::default(), message.len());
-        // Entries grow, end earlier when read again, and are followed by the next entry.
+        // The ranges include an entry that grows, an entry that is read again with an earlier end,
+        // and a following entry.
         for fields in [3..5, 3..8, 3..6, 0..len, 8..9, 8..10, 0..len, 8..len, 3..4] {
             for tag in [7, 8, 9, 58, 1000] {
                 let part = message.slice(fields.start, fields.end);

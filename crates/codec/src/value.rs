@@ -1,4 +1,4 @@
-//! Parsers of plain field values: int, SeqNum, char, Boolean, codes and lists.
+//! Parsers of field values of simple types: int, SeqNum, char, Boolean, codes and lists.
 //!
 //! Each function returns `None` for a value that does not match its data type. FIX datatypes: an
 //! int may have leading zeros and a minus sign, never a plus sign. Dates and times have types of
@@ -9,7 +9,8 @@ use core::fmt;
 
 use crate::{digits, scan};
 
-/// Parses an int: optional minus sign, digits. Returns `None` if malformed or beyond 64 bits.
+/// Parses an int: an optional minus sign and digits. Returns `None` if the value is malformed or
+/// exceeds 64 bits.
 #[must_use]
 #[inline]
 pub fn int(value: &[u8]) -> Option<i64> {
@@ -21,7 +22,7 @@ pub fn int(value: &[u8]) -> Option<i64> {
 
 /// Parses a SeqNum, Length, TagNum or NumInGroup: digits only, leading zeros allowed.
 ///
-/// Returns `None` if malformed or beyond 64 bits.
+/// Returns `None` if the value is malformed or exceeds 64 bits.
 /// ```
 /// use transfix_codec::value::uint;
 ///
@@ -35,7 +36,7 @@ pub fn uint(value: &[u8]) -> Option<u64> {
         1..=8 => digits::short(value),
         9..=16 => {
             let (head, tail) = value.split_at(value.len() - 8);
-            // Sixteen digits fit into a `u64`.
+            // The result has at most sixteen digits, so the arithmetic cannot wrap.
             let head = digits::short(head)?.wrapping_mul(100_000_000);
             Some(head.wrapping_add(digits::short(tail)?))
         }
@@ -56,7 +57,7 @@ fn long_uint(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Returns true if a value has the form of an int, with any number of digits.
+/// Returns true if a value has the form of a FIX int, with any number of digits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_int(value: &[u8]) -> bool {
@@ -72,7 +73,8 @@ pub(crate) fn is_uint(value: &[u8]) -> bool {
 
 /// Returns true if a value has the form of a float, with any number of digits.
 ///
-/// FIX does not limit the number of digits, whereas a [`Decimal`](crate::Decimal) holds 64 bits.
+/// FIX does not limit the number of digits, whereas a [`Decimal`](crate::Decimal) has a mantissa of
+/// 64 bits.
 #[cold]
 #[inline(never)]
 pub(crate) fn is_float(value: &[u8]) -> bool {
@@ -305,7 +307,8 @@ mod tests {
         #[test]
         fn what_is_read_has_the_form(text in "-?[0-9.+]{0,20}") {
             let text = text.as_bytes();
-            // Each parser accepts up to 18 digits; longer values may exceed 64 bits.
+            // The parsers accept every number of up to 18 digits; longer numbers may exceed 64
+            // bits.
             let is_short = text.len() <= 18;
             for (is_read, has_form) in [
                 (int(text).is_some(), is_int(text)),

@@ -1,4 +1,5 @@
-//! Tests of byte-level code: `cargo xtask sanitize` runs them under sanitizers, and on AArch64.
+//! Tests of code that works on raw bytes; `cargo xtask sanitize` runs them under sanitizers and on
+//! AArch64.
 
 mod draft;
 mod plain;

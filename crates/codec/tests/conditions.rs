@@ -1,5 +1,5 @@
-//! The conditional rules of the standard's descriptions: each rule of each dictionary, with a valid
-//! and an invalid message.
+//! The conditional requirements of the standard's descriptions: each rule of each dictionary is
+//! tested with a valid and an invalid message.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeSet;
@@ -14,7 +14,7 @@ use transfix_testkit::sample::{Extent, Sample};
 
 const VERSIONS: [&str; 3] = ["FIX42", "FIX44", "FIX50SP2"];
 
-/// Conditions of whole messages, and fields that make them true.
+/// Each condition of a whole message, with fields that fulfil it.
 const TRIGGERS: &[(&str, &str)] = &[
     ("OrdType in {2, 4, 7, 8, \"B\", \"F\"}", "40=2|"),
     ("OrdType in {2, 4, 7, 8}", "40=2|"),
@@ -78,8 +78,8 @@ const TRIGGERS: &[(&str, &str)] = &[
     ("exists PegSecurityID", "1097=x|"),
 ];
 
-/// Conditions of group entries: MsgType(35), the field, and an entry for which the condition is
-/// true. The other required fields are at the end of the entry.
+/// Rules of group entries: dictionaries, MsgType(35), the required field, and an entry that fulfils
+/// the condition. Other required fields stand at the end of the entry.
 const ENTRIES: &[(&str, &str, u32, &str)] = &[
     ("FIX42 FIX50SP2", "E", 23, "11=1|67=1|54=1|40=E|"),
     ("FIX42 FIX50SP2", "E", 117, "11=1|67=1|54=1|40=D|"),
@@ -104,14 +104,14 @@ const ENTRIES: &[(&str, &str, u32, &str)] = &[
     ("FIX44 FIX50SP2", "8", 452, "448=x|"),
 ];
 
-/// These tests do not cover the order in groups.
+/// The order of group members is covered by other tests, so its check is off here.
 const WITH: Switches = Switches { conditions: true, group_order: false, ..Switches::STANDARD };
 const WITHOUT: Switches = Switches { conditions: false, ..WITH };
 
-/// The number of header fields after MsgType(35) in a sample.
+/// The number of header fields after MsgType(35) in a sample message.
 const HEADER_LEN: usize = 4;
 
-/// A version: its dictionaries and its rules.
+/// A FIX version: its dictionaries and its validation rules.
 struct Version {
     session: Dictionary,
     application: Dictionary,
@@ -140,7 +140,7 @@ impl Version {
         self.rules.check(&message, &switches, &mut Scratch::default())
     }
 
-    /// Returns the fields of the smallest valid message of a type, after MsgType(35).
+    /// Returns the fields after MsgType(35) of the smallest valid message of a type.
     fn smallest(&self, msg_type: &str) -> Vec<(u32, String)> {
         let mut sample = Sample::new(&self.session, &self.application, Random::new(1));
         let message = self.application.message(msg_type).unwrap();
@@ -151,7 +151,7 @@ impl Version {
         fields.filter(|(tag, _)| ![8, 9, 35, 10].contains(tag)).collect()
     }
 
-    /// Returns a value of the field, with the entries if the field counts a group.
+    /// Returns the field with a valid value; a NumInGroup field is followed by its entries.
     fn value(&self, tag: u32) -> Vec<(u32, String)> {
         let field = self.application.field(tag).unwrap();
         let value = match (field.codes.first(), field.data_type) {
@@ -165,12 +165,13 @@ impl Version {
             (None, _) => "1",
         };
         let mut fields = vec![(tag, value.to_owned())];
-        // NoOrders(73) needs ClOrdID(11).
+        // An entry of the group NoOrders(73) needs ClOrdID(11).
         fields.extend((tag == 73).then(|| (11, "x".to_owned())));
         fields
     }
 
-    /// Adds fields that rules other than the one of `tag` require. Returns the final result.
+    /// Adds the fields that other rules than the rule of `tag` require. Returns the result of the
+    /// last check.
     fn completed(&self, msg_type: &str, fields: &mut Vec<(u32, String)>, tag: u32) -> Answer {
         loop {
             match self.check(msg_type, fields, WITH) {
@@ -178,7 +179,8 @@ impl Version {
                     reason: RejectReason::RequiredTagMissing,
                     tag: Some(Tag(missing)),
                 }) if missing != tag => {
-                    // Missing fields go to the end of the header, before the groups.
+                    // A missing field is inserted after the header, or at the end if a group entry
+                    // requires the field.
                     let message = self.application.message(msg_type).unwrap();
                     let mut rules = message.conditions.iter().filter(|rule| rule.tag == missing);
                     let of_entry = rules.all(|rule| rule.group.is_some());
@@ -197,7 +199,7 @@ fn missing(tag: u32) -> Answer {
     Err(Reject::new(RejectReason::RequiredTagMissing, Tag(tag)))
 }
 
-/// Parses fields that are written with `|`.
+/// Parses fields that are written with `|` as delimiter.
 fn fields(text: &str) -> impl Iterator<Item = (u32, String)> {
     let fields = text.split_terminator('|').map(|field| field.split_once('=').unwrap());
     fields.map(|(tag, value)| (tag.parse().unwrap(), value.to_owned()))
@@ -217,7 +219,8 @@ fn each_rule_of_a_message_is_kept_and_broken() {
                 used.insert(when);
                 let msg_type = &*message.msg_type;
                 let mut broken = version.smallest(msg_type);
-                // Without the condition the message is valid; but a sample's codes are random.
+                // Without the trigger fields, the message must be valid. This is checked only if
+                // the sample, whose codes are random, does not contain them.
                 let has = |tag| broken.iter().any(|(known, _)| *known == tag);
                 if !trigger.is_empty() && fields(trigger).all(|(tag, _)| !has(tag)) {
                     let mut sound = broken.clone();
@@ -258,7 +261,8 @@ fn each_rule_of_an_entry_is_kept_and_broken() {
                     ENTRIES.iter().find(is_meant).unwrap_or_else(|| panic!("{case}: no case"));
                 rows.insert(row);
                 let mut broken = version.smallest(msg_type);
-                // The group goes to the end of the message, where its entry can grow.
+                // The group moves to the end of the message, so that fields can be appended to its
+                // entry.
                 let begin = broken.iter().position(|(tag, _)| *tag == group);
                 broken.truncate(begin.unwrap_or(broken.len()));
                 broken.push((group, "1".to_owned()));
@@ -269,7 +273,8 @@ fn each_rule_of_an_entry_is_kept_and_broken() {
                 let unchecked = Switches { required_in_groups: false, ..WITH };
                 assert_eq!(version.check(msg_type, &broken, unchecked), Ok(()), "{case}");
                 broken.extend(version.value(rule.tag));
-                // Other rules about the entry are not tested here.
+                // Fields that other rules require are added, because this test concerns only
+                // `rule`.
                 let answer = version.completed(msg_type, &mut broken, rule.tag);
                 assert_eq!(answer, Ok(()), "{case}: {broken:?}");
             }
@@ -292,7 +297,7 @@ fn a_rule_about_a_field_that_an_overlay_removes_says_nothing() {
              </message></messages>",
             Ok(()),
         ),
-        // Removing the field also removes conditions that name the field.
+        // Removing ExpireTime(126) also removes the conditions that refer to this field.
         ("<fields><field name='ExpireTime' action='remove'/></fields>", missing(44)),
     ] {
         let overlay = format!("<fix>{overlay}</fix>");

@@ -1,4 +1,4 @@
-//! Drafts: fields and group entries are set, removed, copied, arranged and written.
+//! Drafts: setting, removing, copying, sorting and writing of fields and group entries.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::LazyLock;
@@ -23,7 +23,7 @@ fn layout(msg_type: &str) -> MessageLayout {
     MessageLayout::new(&FIX44, &FIX44, msg_type.as_bytes()).unwrap()
 }
 
-/// Returns a draft of the fields in `body`, with `|` as the delimiter.
+/// Returns a draft with the fields in `body`, which are written with `|` as delimiter.
 fn draft(msg_type: &str, body: &str) -> MessageDraft {
     let bytes = message(msg_type, body);
     let mut draft = MessageDraft::default();
@@ -113,7 +113,8 @@ fn a_length_that_lies_is_corrected() {
     assert_eq!(text(&draft), "354=2|355=ab|11=1|95=3|96=abc|");
 }
 
-/// A change of the parties of [`ORDER`]; the table pairs each with the result.
+/// A change to the group of parties in [`ORDER`]; the test's table pairs each change with its
+/// result.
 type Change = fn(DraftGroup<'_, Layout>);
 
 #[test]
@@ -169,7 +170,7 @@ fn a_data_field_and_its_length_go_together() {
         change(&mut draft.edit(&layout));
         assert_eq!(text(&draft), after, "{before}");
     }
-    // The same without a layout.
+    // The pair stays intact also without a layout.
     let mut draft = draft("D", PAIR);
     draft.set(Tag(354), b"99").unwrap();
     assert_eq!(text(&draft), PAIR);
@@ -221,7 +222,8 @@ fn fields_of_entries_are_not_the_messages_own() {
     }
 }
 
-/// A message with Text(58) both in the body and in the entries of its only group.
+/// A layout of a message that permits Text(58) both in the body and in the entries of its only
+/// group.
 struct TextTwice;
 
 const TEXT_MEMBERS: [Tag; 2] = [PARTY, Tag(58)];
@@ -283,7 +285,8 @@ fn entries() {
         (
             |mut group| {
                 let mut party = group.add(b"C").unwrap();
-                // The fields have the published order, regardless of the order of the calls.
+                // The fields of the entry are in the published order, regardless of the order of
+                // the calls.
                 party.set(Tag(452), b"3").unwrap();
                 party.group(SUB_IDS).unwrap().add(b"Y").unwrap();
                 party.set(Tag(447), b"G").unwrap();
@@ -457,7 +460,7 @@ fn a_draft_that_is_used_again_allocates_nothing() {
     assert_eq!(thread_allocations() - before, 0);
 }
 
-/// Makes one change, chosen by the numbers.
+/// Makes one change to the draft, chosen by the three numbers.
 fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize; 3]) {
     let value = format!("v{n}");
     let mut order = draft.edit(layout);
@@ -483,7 +486,8 @@ fn change(draft: &mut MessageDraft, layout: &MessageLayout, [what, n, m]: [usize
     }
 }
 
-/// Fields in random order, with lone halves of data fields and entries without groups.
+/// Fields to be combined at random, including data fields without Length fields and group members
+/// without groups.
 const SCRAPS: [&str; 10] = [
     "11=1|",
     "55=EU|",

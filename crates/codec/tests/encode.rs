@@ -1,4 +1,4 @@
-//! Compares the writer with a simple one: digit by digit, day by day.
+//! Compares the encoder with a simple encoder that works digit by digit and day by day.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -19,7 +19,7 @@ fn is_leap(year: i64) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-/// Returns year, month and day, counted from 1970 forward or backward.
+/// Returns year, month and day by counting the days from 1970, forward or backward.
 fn plain_date(mut day: i64) -> (i64, usize, i64) {
     let mut year = 1970;
     let length = |year| if is_leap(year) { 366 } else { 365 };
@@ -127,7 +127,7 @@ proptest! {
         first in any::<i64>(), steps in prop::collection::vec(-90_000_000_000_i64.., 1..6),
         precision in precision(),
     ) {
-        // Some moments are in the minute of the previous one.
+        // Some of the times are in the same minute as the previous time.
         let mut moments = vec![first];
         for step in steps {
             let last = moments[moments.len() - 1];
@@ -155,7 +155,7 @@ proptest! {
             t.slot(tag::TRANSACT_TIME).slot(tag::ORDER_QTY).fields(b"54=1\x01");
         });
         let mut out = b"before".to_vec();
-        // Twice: the cached header must not affect the result.
+        // The second message uses the header's cached values, which must not affect the result.
         for moment in [at.wrapping_mul(3), at] {
             out.truncate(6);
             let moment = (Timestamp(moment), precision);
@@ -190,7 +190,8 @@ proptest! {
             m.slot(tag::CL_ORD_ID).slot(tag::PRICE).fields(constants[1].as_bytes());
         }).unwrap();
         for (seq, nanos, id, mantissa, scale, values) in messages {
-            // Includes short numbers, and messages that are abandoned in the middle.
+            // The messages include short numbers, and some messages are abandoned before they are
+            // finished.
             let price = Decimal::new(mantissa >> (seq % 60), scale);
             let time = Timestamp(nanos);
             let patch = prepared.patch();
@@ -300,7 +301,7 @@ fn what_cannot_be_a_message_is_not_prepared() {
         assert_eq!(fields(encoded), expected, "{}", encoded.escape_ascii());
     }
     for refused in [0, 8, 9, 10, 35].map(Tag) {
-        // The first mistake is reported.
+        // Only the first misuse is reported.
         let layout = |m: &mut PreparedLayout| _ = m.slot(tag::TEXT).slot(refused).fields(b"x");
         let prepared = Prepared::new("FIX.4.4", "D", Precision::Millis, layout);
         assert_eq!(prepared.err(), Some(Misuse::SessionOwned(refused)));

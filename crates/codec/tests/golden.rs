@@ -1,6 +1,6 @@
-//! Golden messages: each is decoded and encoded back to identical bytes.
+//! Golden messages: each message is decoded, and encoding it again gives identical bytes.
 //!
-//! A file of testdata/messages contains the bytes of a stream with its delimiters. Messages of
+//! A file in testdata/messages contains a byte stream with its delimiters. In addition, messages of
 //! every type of every version are generated from the dictionaries.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -25,7 +25,7 @@ fn read(name: &str) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the messages with a right CheckSum(10), and the number of garbled pieces.
+/// Returns the messages with a correct CheckSum(10), and the number of garbled pieces.
 fn decode(stream: &[u8]) -> (Vec<&[u8]>, usize) {
     let (mut found, mut garbled, mut rest) = (Vec::new(), 0, stream);
     loop {
@@ -49,7 +49,7 @@ fn decode(stream: &[u8]) -> (Vec<&[u8]>, usize) {
     }
 }
 
-/// Encodes the message again: header fields raw, the body field by field.
+/// Encodes the message again: its header as raw bytes, its body field by field.
 fn encode(message: &Message<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = FrameWriter::new(&mut out, message.begin_string(), message.msg_type());
@@ -126,7 +126,7 @@ fn values_are_read_as_meant() {
     });
 }
 
-/// The session and application dictionaries of each version.
+/// The session dictionary and the application dictionary of each version.
 const VERSIONS: [(&str, &str); 10] = [
     ("FIX40", "FIX40"),
     ("FIX41", "FIX41"),
@@ -140,12 +140,13 @@ const VERSIONS: [(&str, &str); 10] = [
     ("FIXT11", "FIXLatest"),
 ];
 
-/// Checks that the message is valid and equal after encoding again. Returns its tags.
+/// Checks that the message is valid, and that encoding it again gives the same bytes. Returns its
+/// tags.
 fn judge(bytes: &[u8], rules: &Rules) -> BTreeSet<Tag> {
     assert_eq!(frame::split(bytes, Limits::default()), Frame::Whole(bytes.len()));
     let mut index = FieldIndex::default();
     let message = Message::parse(bytes, &mut index, CheckSumPolicy::Verify).unwrap();
-    // Samples are random: the value of one field may require another field.
+    // The values of a sample are random, and the value of one field may require another field.
     let switches = Switches { conditions: false, ..Switches::ALL };
     let judged = rules.check(&message, &switches, &mut Scratch::default());
     assert_eq!(judged, Ok(()), "{message}");
@@ -153,7 +154,7 @@ fn judge(bytes: &[u8], rules: &Rules) -> BTreeSet<Tag> {
     message.tags().iter().copied().collect()
 }
 
-/// Collects the tags of all members, including members of groups.
+/// Collects the tags of all members, including the members of groups.
 fn members(of: &[Member], tags: &mut BTreeSet<Tag>) {
     for member in Flat::of(of) {
         tags.insert(Tag(member.tag));
@@ -179,7 +180,8 @@ fn every_message(session: &str, application: &str) {
     for message in sample.messages() {
         let mut own = BTreeSet::new();
         members(&message.members, &mut own);
-        // Full messages of the largest versions take seconds, and most repeat the same fields.
+        // A sample with all optional fields is made only if the message has new fields: samples of
+        // the largest versions take seconds.
         let is_new = !own.is_subset(&known);
         known.append(&mut own);
         let full = is_new.then_some(Extent::Everything);

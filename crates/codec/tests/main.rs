@@ -1,4 +1,4 @@
-//! All tests of the codec, except the ones that also run under sanitizers.
+//! All tests of the codec, except those in `bytes.rs`, which also run under sanitizers.
 
 mod conditions;
 mod encode;

@@ -1,4 +1,4 @@
-//! Message types: the constants match the standard, and all ways to name a type are equal.
+//! Message types: the constants match the standard, and all notations of a type are equivalent.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::msg_type::{self, STANDARD};
@@ -27,7 +27,7 @@ fn the_constants_are_those_of_the_standard() {
     assert_eq!(MsgType::new("U1").name(), None);
 }
 
-/// Returns the message that begins with this type.
+/// Encodes a message of this type with an empty body.
 fn begun(msg_type: impl AsRef<[u8]>) -> Result<Vec<u8>, Misuse> {
     let mut out = Vec::new();
     FrameWriter::new(&mut out, b"FIX.4.4", msg_type).finish()?;

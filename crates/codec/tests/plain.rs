@@ -1,4 +1,5 @@
-//! Every index implementation of the processor agrees with the plain parser on any frame.
+//! For any frame, every index implementation that the processor supports agrees with a simple
+//! parser.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -30,7 +31,7 @@ fn assert_same(frame: &[u8]) {
     }
 }
 
-/// Generates fields that are nearly valid, and some that are not.
+/// Generates fields, most of them nearly valid, and some arbitrary bytes.
 fn fields() -> impl Strategy<Value = Vec<u8>> {
     let field = prop_oneof![
         8 => "[1-9][0-9]{0,9}=[ -~]{0,70}",

@@ -1,4 +1,5 @@
-//! Properties of framing and encoding: round trips, splits at every byte, and garbage in between.
+//! Properties of framing and encoding: round trips, splits at every byte, and garbage between
+//! messages.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -22,7 +23,7 @@ fn encode(fields: &Fields) -> Vec<u8> {
     out
 }
 
-/// Encodes with an additional data field that contains any bytes.
+/// Encodes an order with these fields, and with RawData(96) that contains `data`.
 fn encode_with(fields: &Fields, data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", b"D");
@@ -43,7 +44,7 @@ fn fields() -> impl Strategy<Value = Fields> {
     prop::collection::vec((tag, value), 0..60)
 }
 
-/// Reads `stream` in pieces of `chunk` bytes, like a link, and collects the frames.
+/// Reads `stream` in chunks of `chunk` bytes, as a connection does, and collects the frames.
 fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     let mut found = Vec::new();
     let mut buffer: Vec<u8> = Vec::new();
@@ -64,8 +65,8 @@ fn frames(stream: &[u8], chunk: usize) -> Vec<Vec<u8>> {
     found
 }
 
-/// Reads a stream like a link with a size limit. Returns the frames, and the outcome of each
-/// oversized message.
+/// Reads a stream as a connection with a size limit does. Returns the frames, and the outcome of
+/// each oversized message.
 fn limited(
     stream: &[u8],
     chunk: usize,
@@ -107,8 +108,8 @@ proptest! {
         prop_assert_eq!(message.uint(tag::BODY_LENGTH).unwrap() as usize, counted);
     }
 
-    /// No byte within a declared body starts a message, for any limit and any split. An order
-    /// inside the data of an oversized message is ignored.
+    /// No byte within a declared body starts a message, for any limit and any split. In particular,
+    /// an order inside the data of an oversized message is ignored.
     #[test]
     fn nothing_within_a_body_is_a_message(
         orders in prop::collection::vec((fields(), fields(), 0_u8..3), 1..5),
@@ -184,7 +185,7 @@ proptest! {
     }
 }
 
-/// Returns the entries of a group according to their tags, each ended by [`entry_end`].
+/// Returns the tags of each entry of a group, as [`entry_end`] delimits the entries.
 fn entries_by_end(tags: &[Tag], mut begin: usize, count: usize, members: &[Tag]) -> Vec<Vec<Tag>> {
     let mut entries = Vec::new();
     while entries.len() < count && tags.get(begin) == members.first() {
@@ -196,7 +197,7 @@ fn entries_by_end(tags: &[Tag], mut begin: usize, count: usize, members: &[Tag])
 }
 
 proptest! {
-    /// Entries with the same layout as the previous one end at the same place as on their own.
+    /// An entry with the tags of the previous entry ends where it would end if parsed alone.
     #[test]
     fn entries_end_where_their_members_say(
         tags in prop::collection::vec(
@@ -217,7 +218,7 @@ proptest! {
         prop_assert_eq!(found.collect::<Vec<_>>(), expected);
     }
 
-    /// Exactly the messages that pass verification can be parsed.
+    /// A message can be parsed exactly if `frame::verified` accepts it.
     #[test]
     fn verified_is_what_can_be_read(fields in fields(), at in 0_usize..400, byte in any::<u8>()) {
         let mut bytes = encode(&fields);
@@ -232,7 +233,7 @@ proptest! {
         let read = Message::parse(&bytes[..end], &mut index, CheckSumPolicy::Verify);
         let skipped = Frame::Garbled { skip: end, reason: Garbled::CheckSum };
         let is_wrong = matches!(read, Err(Garbled::CheckSum));
-        // A message with another fault may also have a wrong sum.
+        // A message with a wrong sum may have another fault, which is then reported instead.
         let is_judged = found == if is_wrong { skipped } else { Frame::Whole(end) };
         prop_assert!(is_judged || (read.is_err() && !is_wrong));
     }

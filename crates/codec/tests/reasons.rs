@@ -1,4 +1,4 @@
-//! Each row of the table of reasons matches validation and the documentation.
+//! The documentation page and the results of validation match each row of the table of reasons.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fmt::Write;
@@ -42,7 +42,8 @@ fn each_reason_is_found_and_can_be_switched_off() {
     }
 }
 
-/// All checks except the standard's conditions, which would hide the venue's conditions.
+/// All checks except the conditions of the standard, which would be reported before the venue's
+/// conditions.
 const VENUE: Switches = Switches { conditions: false, ..Switches::ALL };
 
 #[test]
@@ -156,7 +157,7 @@ Found by the session, not here: 9 (CompID problem), 10 (SendingTime accuracy) an
 |---|---|---|
 ";
 
-/// Returns the documentation page.
+/// Returns the documentation page as generated from the table.
 fn page() -> String {
     let mut page = HEAD.to_owned();
     for row in REASONS {

@@ -1,4 +1,4 @@
-//! Remembered layouts of earlier messages change no result of an index or a validator.
+//! The tags remembered from earlier messages change no result of an index or a validator.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::OnceLock;
@@ -9,7 +9,7 @@ use transfix_codec::{
     scan::Simd, validate::Finding,
 };
 
-/// One field as on the wire, without its delimiter.
+/// A single field as encoded, without its delimiter.
 type Text = String;
 
 fn rules() -> &'static Rules {
@@ -20,8 +20,8 @@ fn rules() -> &'static Rules {
     })
 }
 
-/// Generates the bytes before a field's value: known tags of all lengths, tags of groups and data,
-/// and invalid tags.
+/// Generates the text before a field's `=`: known tags of all lengths, tags of groups and data, and
+/// invalid tags.
 fn tag_text() -> impl Strategy<Value = Text> {
     let known = prop::sample::select(vec![
         11, 21, 55, 54, 60, 40, 38, 59, 44, 1, 58, 15, 43, 97, 50, 453, 448, 447, 452, 78, 79, 80,
@@ -46,11 +46,11 @@ fn value() -> impl Strategy<Value = Text> {
     ]
 }
 
-/// Generates a message as the texts before its values; the first fields are valid.
+/// Generates the tag texts of one message; in some messages the first fields are valid.
 fn layout() -> impl Strategy<Value = Vec<Text>> {
     let sound = ["11", "55", "54", "60", "38", "40", "44"].map(str::to_owned);
     let sound = (Just(sound.to_vec()), prop::collection::vec(tag_text(), 0..4));
-    // A data field, and the fields that its Length field may enclose.
+    // A Length field, its data field, and a field that a wrong length may include in the data.
     let data = ["95", "96", "58"].map(str::to_owned).to_vec();
     let with_data = prop::collection::vec(tag_text(), 0..3);
     prop_oneof![
@@ -61,7 +61,7 @@ fn layout() -> impl Strategy<Value = Vec<Text>> {
     ]
 }
 
-/// Generates the damage to a message before parsing: none, or one byte.
+/// Generates the damage done to a message before parsing: none, or one changed byte.
 fn damage() -> impl Strategy<Value = Option<(usize, u8)>> {
     let byte = prop_oneof![Just(b'='), Just(1), Just(0), b'0'..=b'9', any::<u8>()];
     prop_oneof![7 => Just(None), 1 => (0_usize..300, byte).prop_map(Some)]
@@ -121,12 +121,12 @@ fn bytes(layout: &[Text], sent: &Sent) -> Vec<u8> {
     bytes
 }
 
-/// All results for one message, from one index and one validator.
+/// All results for one message, from an index and a validator.
 #[derive(Debug, PartialEq)]
 struct Said {
     fields: Vec<(Tag, Vec<u8>, Vec<u8>)>,
     places: Vec<Option<usize>>,
-    /// The positions of the fields from the third on.
+    /// The positions of the searched tags among the fields from the third on.
     places_behind: Vec<Option<usize>>,
     verdict: Result<(), Reject>,
     findings: Vec<Finding>,

@@ -1,4 +1,5 @@
-//! Compares typed messages with the generic form: the same bytes out, the same values in.
+//! Typed messages and generic messages are equivalent: they encode to the same bytes, and their
+//! getters return the same values.
 
 use transfix_codec::encode::FrameWriter;
 use transfix_codec::fix44::codes::{
@@ -14,7 +15,7 @@ use transfix_codec::{
     Tag, Timestamp,
 };
 
-/// Returns the bytes of a message whose body `fill` writes.
+/// Encodes a message whose body the closure `fill` writes.
 fn encode(msg_type: impl AsRef<[u8]>, fill: impl FnOnce(&mut Body<'_>)) -> Result<Vec<u8>, Misuse> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type);
@@ -108,7 +109,8 @@ fn what_is_written_is_read() {
     assert_eq!(order.header().msg_type(), Ok(fix44::codes::MsgType::NewOrderSingle));
 }
 
-/// FIX, repeating groups: the fields of an entry have the published order.
+/// FIX, repeating groups: the fields of an entry are in the published order, whatever the order of
+/// the calls.
 #[test]
 fn entries_are_in_the_published_order_whatever_the_calls() {
     let frame = encode(NewOrderList::MSG_TYPE, |body| {
@@ -139,7 +141,8 @@ fn entries_are_in_the_published_order_whatever_the_calls() {
     assert_eq!(body_of(&frame.unwrap()), expected);
 }
 
-/// The bytes do not show where a venue's data field ends, so the writer moves no field after it.
+/// The encoded bytes do not show where a venue's custom data field ends, so the writer moves no
+/// later field.
 #[test]
 fn fields_are_not_moved_into_a_data_field_of_a_venue() {
     const PARTY: &[u32] = &[448, 447, 802, 523, 9001, 9002, 452];

@@ -1,4 +1,4 @@
-//! Typed messages allocate nothing after the caller's buffers have grown.
+//! Typed messages allocate nothing once the caller's buffers have grown.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::encode::FrameWriter;
@@ -8,7 +8,7 @@ use transfix_codec::fix44::{NewOrderSingle, new_order_single};
 use transfix_codec::{CheckSumPolicy, Decimal, FieldIndex, Message, Precision, Timestamp};
 use transfix_testkit::alloc::thread_allocations;
 
-/// Writes an order with more than nine parties fields, in the wrong order.
+/// Writes an order with more than nine parties, whose fields are set in the wrong order.
 fn write(out: &mut Vec<u8>) {
     let mut frame = FrameWriter::new(out, b"FIX.4.4", NewOrderSingle::MSG_TYPE);
     let mut order = new_order_single::Required {

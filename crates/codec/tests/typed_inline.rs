@@ -1,4 +1,5 @@
-//! Typed messages of FIX 4.2, where nested groups are part of the messages themselves.
+//! Typed messages of FIX 4.2, whose dictionary defines nested groups inside the messages, not in
+//! components.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::encode::FrameWriter;
@@ -10,11 +11,12 @@ use transfix_codec::{
     CheckSumPolicy, Decimal, FieldIndex, Message, Precision, Rules, Scratch, Switches,
 };
 
-/// Returns a list of orders, each with this number of allocations and a trading session.
+/// Returns a list of orders; each order has the given number of allocations and one trading
+/// session.
 fn list(allocations: &[usize]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.2", NewOrderList::MSG_TYPE);
-    // The header that a session writes.
+    // These are the header fields that a session would write.
     frame.raw(b"49=A\x0156=B\x0134=1\x0152=20260101-00:00:00\x01");
     let required = Required { list_id: "L", bid_type: 1, tot_no_orders: allocations.len() as i64 };
     required.write(frame.body(Precision::Seconds), |orders| {
@@ -52,7 +54,7 @@ fn nested_groups_are_written_in_order_and_read_back() {
         let frame = list(allocations);
         let mut index = FieldIndex::default();
         let message = Message::parse(&frame, &mut index, CheckSumPolicy::Verify).unwrap();
-        // The dictionary checks the order of all fields in the entries.
+        // Validation against the dictionary also checks the order of all fields in the entries.
         let judged = rules.check(&message, &Switches::STANDARD, &mut Scratch::default());
         assert_eq!(judged, Ok(()), "{message}");
         let list = NewOrderList::try_from(&message).unwrap();

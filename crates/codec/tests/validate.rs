@@ -1,4 +1,5 @@
-//! Validation against the standard dictionaries: the standard's cases, groups, and switches.
+//! Validation against the standard dictionaries: the test cases of the standard, groups, and
+//! switches.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::OnceLock;
@@ -14,7 +15,8 @@ const VERSIONS: [&str; 8] =
 const FROM_42: [&str; 6] = ["FIX42", "FIX43", "FIX44", "FIX50", "FIX50SP1", "FIX50SP2"];
 const FIX50: [&str; 3] = ["FIX50", "FIX50SP1", "FIX50SP2"];
 
-/// All checks except those that depend on agreements of the parties, which other tests cover.
+/// All checks except the conditions, which depend on agreements of the parties and have their own
+/// tests.
 const PLAIN: Switches = Switches { conditions: false, ..Switches::ALL };
 
 /// Returns the rules of a version, compiled once for all tests.
@@ -31,8 +33,8 @@ fn rules(version: &str) -> &'static Rules {
     })
 }
 
-/// Returns a frame around `fields`, which are written with `|`; BodyLength(9) and CheckSum(10) are
-/// right.
+/// Returns a frame around `fields`, which are written with `|` as delimiter; BodyLength(9) and
+/// CheckSum(10) are correct.
 fn frame(version: &str, fields: &str) -> Vec<u8> {
     let begin_string = match version {
         "FIX40" => "FIX.4.0",
@@ -42,7 +44,7 @@ fn frame(version: &str, fields: &str) -> Vec<u8> {
         "FIX44" => "FIX.4.4",
         _ => "FIXT.1.1",
     };
-    // Orders of FIX 4.0 and 4.1 have no TransactTime(60).
+    // In FIX 4.0 and 4.1, an order has no TransactTime(60).
     let fields = match version {
         "FIX40" | "FIX41" => fields.replace("60=20261121-09:28:25|", ""),
         _ => fields.to_owned(),
@@ -76,7 +78,7 @@ fn bad(version: &str, fields: &str, reason: RejectReason, tag: u32) {
 
 const HEADER: &str = "34=2|49=TW|52=20261121-09:28:25|56=ISLD|";
 
-/// Returns an order that is valid in each version, with `more` at its end.
+/// Returns the fields of an order that is valid in each version, with `more` appended.
 fn order(more: &str) -> String {
     format!("35=D|{HEADER}11=1|21=1|55=IBM|54=1|60=20261121-09:28:25|38=100|40=1|{more}")
 }
@@ -155,7 +157,7 @@ fn required_groups() {
         let list = format!("35=E|{HEADER}66=1|394=3|68=1|");
         bad(version, &list, RequiredTagMissing, 73);
     }
-    // A required component contains a required group.
+    // A required group is missing, which belongs to a required component.
     for (fields, tag) in [
         ("35=AE|571=1|570=N|55=X|32=1|31=1|75=20261121|60=20261121-09:28:25|", 552),
         ("35=B|148=x|", 33),
@@ -237,7 +239,8 @@ fn case_14f_values_of_another_type() {
         bad(version, &order("").replace("38=100", "38=+200.00"), IncorrectDataFormat, 38);
         bad(version, &order("").replace("34=2", "34=x"), IncorrectDataFormat, 34);
         bad(version, &order("").replace("25|56", "25x|56"), IncorrectDataFormat, 52);
-        // The format is checked before the code; HandlInst(21) is a char from FIX 4.2 on.
+        // The format of a value is checked before its code; HandlInst(21) is a char from FIX 4.2
+        // on.
         let reason = if version < "FIX42" { ValueOutOfRange } else { IncorrectDataFormat };
         bad(version, &order("").replace("21=1", "21=44"), reason, 21);
     }
@@ -276,7 +279,8 @@ fn case_14i_and_21_group_counts() {
         bad(version, &sessions(3), IncorrectNumInGroup, 386);
         bad(version, &sessions(1), IncorrectNumInGroup, 386);
         bad(version, &sessions(0), IncorrectNumInGroup, 386);
-        // The count is reported before codes that the version lacks.
+        // The number of entries is checked before the codes, some of which the version does not
+        // define.
         bad(version, &order("386=3|336=PRE-OPEN|336=AFTER-HOURS|"), IncorrectNumInGroup, 386);
         good(version, &order("386=0|"));
         good(version, &order("386=0|44=1|"));
@@ -337,7 +341,8 @@ fn nested_groups() {
 #[test]
 fn market_data_groups() {
     let snapshot = |entries: &str| format!("35=W|{HEADER}55=IBM|{entries}");
-    // FIX 5.0 SP2 requires LastUpdateTime(779) here.
+    // In this message, FIX 5.0 SP2 also requires LastUpdateTime(779), so this version is not
+    // tested.
     for version in &FROM_42[..5] {
         good(version, &snapshot("268=2|269=0|270=1.5|271=10|269=1|270=1.6|271=20|"));
         bad(version, &snapshot("268=2|269=0|270=1.5|270=1.6|"), GroupFieldsOutOfOrder, 270);
@@ -357,7 +362,7 @@ fn market_data_groups() {
             65,
         );
     }
-    // A field that a group entry requires is missing.
+    // The group entry lacks MDEntryPx(270), which the dictionary requires.
     bad("FIX42", &snapshot("268=1|269=0|271=10|"), RequiredTagMissing, 270);
 }
 
@@ -413,7 +418,8 @@ fn data_fields_are_read_by_their_length() {
     }
 }
 
-/// The published form, with `|`; its BodyLength(9) and CheckSum(10) are right.
+/// The message as the standard publishes it, with `|` as delimiter; its BodyLength(9) and
+/// CheckSum(10) are correct.
 const S4B: &str = "8=FIX.4.2|9=153|35=D|49=BLP|56=SCHB|34=01|50=30737|97=Y|52=20000809-20:20:50|\
     11=90001008|1=10030003|21=2|55=TESTA|54=1|38=4000|40=2|59=0|44=30|47=I|60=20000809-18:20:32|\
     10=061|";
@@ -433,7 +439,7 @@ fn rules_are_shared_by_threads() {
     is_shared::<Rules>();
 }
 
-/// Generates fields that are often meaningful, and some that never are.
+/// Generates fields; many are meaningful, some never are.
 fn fields() -> impl Strategy<Value = String> {
     let tag = prop_oneof![
         prop::sample::select(vec![
@@ -525,8 +531,8 @@ proptest! {
 }
 
 proptest! {
-    /// Messages of a few types alternate, with tags of other types. A used scratch gives the same
-    /// result as a new one.
+    /// For a sequence of messages of a few types, with tags of other types added, a used
+    /// [`Scratch`] gives the same results as a new one.
     #[test]
     fn what_was_learned_from_other_messages_changes_nothing(
         edits in prop::collection::vec((0..5_usize, any::<prop::sample::Index>(), 0..6_u8,
@@ -545,7 +551,7 @@ proptest! {
             order("354=3|355=a|b|"),
         ];
         let mut scratch = Scratch::default();
-        // The scratch learns each shape before the messages change.
+        // In longer sequences, the scratch first learns the shape of each message.
         let versions = VERSIONS.iter().filter(|_| edits.len() > 4);
         for (version, message) in versions.flat_map(|v| messages.iter().map(move |m| (v, m))) {
             (0..9).for_each(|_| same_as_new(version, message, switches, &mut scratch));
@@ -574,7 +580,7 @@ proptest! {
     }
 }
 
-/// Checks that a used scratch gives the same result as a new one.
+/// Checks that the scratch `used` gives the same result as a new scratch.
 fn same_as_new(version: &str, fields: &str, switches: Switches, used: &mut Scratch) {
     let bytes = frame(version, fields);
     let mut index = FieldIndex::default();
@@ -584,7 +590,8 @@ fn same_as_new(version: &str, fields: &str, switches: Switches, used: &mut Scrat
     assert_eq!(rules.check(&message, &switches, used), expected, "{version} {message}");
 }
 
-/// An entry lacks a field that a condition requires, before a tag that appears twice.
+/// If an entry lacks a conditionally required field, that error is reported before a repeated tag
+/// that follows the entry.
 #[test]
 fn a_condition_of_an_entry_is_blamed_before_what_follows_it() {
     let fields = order("453=1|448=A|11=1|");
@@ -621,7 +628,7 @@ fn switches() -> impl Strategy<Value = Switches> {
     })
 }
 
-/// `check` returns the first fault of `check_all`, and no input makes either function panic.
+/// `check` returns the first error of `check_all`, and no input makes either function panic.
 fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     let mut index = FieldIndex::default();
     let Ok(message) = Message::parse(bytes, &mut index, CheckSumPolicy::Verify) else { return };
@@ -631,7 +638,7 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     rules.check_all(&message, &switches, &mut scratch, |finding| all.push(finding));
     let first = rules.check(&message, &switches, &mut scratch).err();
     assert_eq!(first, all.first().map(|finding| finding.reject), "{version} {message} {all:?}");
-    // A scratch used with other rules gives the same result.
+    // A scratch that was used with other rules gives the same result.
     let _ = self::rules("FIX40").check(&message, &switches, &mut scratch);
     assert_eq!(first, rules.check(&message, &switches, &mut scratch).err());
     for finding in all {
@@ -642,8 +649,8 @@ fn same_first(version: &str, bytes: &[u8], switches: Switches) {
     }
 }
 
-/// FIX data types do not limit digits: a long number is valid and keeps its text. Only a getter
-/// that cannot hold the number fails.
+/// FIX data types do not limit the number of digits: a long number is valid and keeps its text.
+/// Only a getter whose type is too small for the number fails.
 #[test]
 fn numbers_have_as_many_digits_as_they_like() {
     const LONG: &str = "0.12345678901234567890123";
@@ -660,14 +667,14 @@ fn numbers_have_as_many_digits_as_they_like() {
         assert_eq!(message.decimal(Tag(44)), Err(refused));
         bad(version, &fields.replace(LONG, &format!("{LONG}x")), IncorrectDataFormat, 44);
         good(version, &format!("35=3|{HEADER}45={MANY}|"));
-        // Up to FIX 4.2 RefSeqNum(45) is an int.
+        // Up to FIX 4.2, RefSeqNum(45) is an int and may be negative.
         if version != "FIX42" {
             bad(version, &format!("35=3|{HEADER}45=-{MANY}|"), IncorrectDataFormat, 45);
         }
         good(version, &order("").replace("28:25|38", "28:25.123456789012|38"));
         let longer = order("").replace("28:25|38", "28:25.1234567890123|38");
         bad(version, &longer, IncorrectDataFormat, 60);
-        // No message can have this many entries.
+        // The value of NumInGroup exceeds the number of entries of any message.
         let list = format!("35=V|{HEADER}262=1|263=0|264=0|267={MANY}|269=0|146=1|55=IBM|");
         bad(version, &list, IncorrectNumInGroup, 267);
     }

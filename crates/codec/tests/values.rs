@@ -1,4 +1,5 @@
-//! Values of every type: written, read back, and compared with simple readers.
+//! Values of every type: writing a value and parsing the result gives the value again, and simple
+//! parsers give the same results.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use transfix_codec::{
 
 const FIELD: Tag = Tag(9_999);
 
-/// Passes a message with the fields of `write` to `read`.
+/// Encodes a message with the fields that `write` adds, and passes the parsed message to `read`.
 fn message(
     precision: Precision,
     write: impl FnOnce(&mut Body<'_>),
@@ -25,7 +26,7 @@ fn message(
     Ok(())
 }
 
-/// Returns the bytes that one setter writes.
+/// Returns the encoded value of the field that `write` adds.
 fn written(precision: Precision, write: impl FnOnce(&mut Body<'_>)) -> String {
     let mut text = String::new();
     message(precision, write, |message| text.push_str(message.text(FIELD).unwrap())).unwrap();
@@ -127,7 +128,7 @@ fn getters_blame_as_the_standard_says() {
     assert_eq!(judged, Ok(()));
 }
 
-/// Parses sign, digits and point, one byte after the other.
+/// Parses a decimal in the simplest way, byte by byte.
 fn plain_decimal(text: &[u8]) -> Option<Decimal> {
     let (sign, digits) = match text {
         [b'-', rest @ ..] => (-1, rest),
@@ -149,7 +150,7 @@ fn plain_decimal(text: &[u8]) -> Option<Decimal> {
     decimal.ok().filter(|_| count > 0)
 }
 
-/// Parses the standard's grammar, part by part.
+/// Parses a UTCTimestamp in the simplest way, part by part along the standard's grammar.
 fn plain_timestamp(text: &str) -> Option<Timestamp> {
     let (date, time) = text.split_once('-')?;
     let (time, fraction) = time.split_once('.').unwrap_or((time, "0"));
@@ -162,7 +163,7 @@ fn plain_timestamp(text: &str) -> Option<Timestamp> {
     let [hour, minute, second]: [i64; 3] = [hour, minute, second].map(|part| part.parse().unwrap());
     let leap = (hour, minute, second) == (23, 59, 60);
     let digits = fraction.bytes().all(|b| b.is_ascii_digit()) && !fraction.is_empty();
-    // Picoseconds are the finest precision.
+    // The finest precision is one picosecond, 12 digits.
     if hour > 23 || minute > 59 || second > 59 && !leap || !digits || fraction.len() > 12 {
         return None;
     }
@@ -206,7 +207,7 @@ proptest! {
     ) {
         let mut reader = TimestampReader::default();
         for (text, fraction) in texts {
-            // Two times in the same second, and a third with a fraction.
+            // Two of the three times share a second, and the third adds a fraction to it.
             let second = text.get(..17).unwrap_or(&text);
             for text in [&text, second, &format!("{second}{fraction}")] {
                 let alone = Timestamp::parse(text.as_bytes());

@@ -1,4 +1,4 @@
-//! Conditions over other fields that make a member required, in the syntax of FIX Orchestra.
+//! Conditions on other fields that make a member required, in the syntax of FIX Orchestra.
 //! ```
 //! # #[cfg(feature = "xml")] {
 //! use transfix_dictionary::{Condition, standard};
@@ -11,8 +11,8 @@
 //! # Ok::<(), transfix_dictionary::BadCondition>(())
 //! ```
 //!
-//! Invariants: a parsed condition contains tags and wire values, no names; a condition has at most
-//! [`Condition::DEPTH_MAX`] levels.
+//! Invariants: a parsed condition contains tags and encoded values, no names. A condition has at
+//! most [`Condition::DEPTH_MAX`] levels.
 
 use core::cmp::Ordering;
 use core::fmt;
@@ -21,15 +21,15 @@ use crate::{Dictionary, Field};
 
 mod parse;
 
-/// A condition over the fields around a member.
+/// A condition on fields in the same message as the member that it makes required.
 ///
-/// A field is looked up in the group entry of the member, then in the enclosing entries and the
-/// message.
+/// The value of a field is looked up in the group entry of the member, then in the enclosing
+/// entries, then in the message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// The field is present.
     Exists(u32),
-    /// The field is present, and its comparison with a value or another present field is true.
+    /// The field is present, and its comparison with a value or with another present field is true.
     Compare(u32, Comparison, Operand),
     /// The field is present and has one of these values.
     In(u32, Vec<String>),
@@ -41,7 +41,8 @@ pub enum Condition {
     Any(Vec<Self>),
 }
 
-/// A comparison of two values: numeric if both are numbers, otherwise byte by byte.
+/// A comparison operator. Two values are compared as numbers if both are numbers, otherwise byte by
+/// byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
     /// `==`
@@ -71,7 +72,7 @@ pub enum Operand {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BadCondition {
-    /// Offset of the error in the text, in characters, counted from 0.
+    /// Offset of the error in the text of the condition, in characters, counted from 0.
     pub at: usize,
     /// Description of the error.
     pub why: String,
@@ -99,8 +100,8 @@ impl Condition {
     /// Parses a condition.
     ///
     /// Operators are `==`, `!=`, `<`, `<=`, `>`, `>=`, `in { , }`, `exists`, `and`, `or`, `not` and
-    /// parentheses. A field is written as its name or, on the left, its tag. A value is written as
-    /// `^CODE`, in quotes or as a number.
+    /// parentheses. A field is written as its name; on the left side, its tag is accepted too. A
+    /// value is written as `^CODE`, in quotes or as a number.
     ///
     /// # Errors
     /// [`BadCondition`] if the text is malformed, or a field or code is unknown.
@@ -110,7 +111,7 @@ impl Condition {
         })
     }
 
-    /// Parses a condition; `find` returns a field by name or tag.
+    /// Parses a condition; `find` returns the field with a given name or tag.
     pub(crate) fn parse_with<'d>(
         text: &str,
         find: &dyn Fn(&str) -> Option<&'d Field>,
@@ -118,7 +119,8 @@ impl Condition {
         parse::parse(text, find)
     }
 
-    /// Returns true if the condition holds; `value` returns the value of a present field.
+    /// Returns true if the condition holds; `value` returns the value of a field, or `None` if the
+    /// field is absent.
     pub fn holds<'v>(&self, value: &impl Fn(u32) -> Option<&'v [u8]>) -> bool {
         match self {
             Self::Exists(tag) => value(*tag).is_some(),
@@ -158,7 +160,8 @@ impl Comparison {
     }
 }
 
-/// Compares as numbers if both are numbers, so that `1.0` equals `1`; otherwise byte by byte.
+/// Compares two values as numbers if both are numbers, so that `1.0` equals `1`; otherwise byte by
+/// byte.
 fn compare(left: &[u8], right: &[u8]) -> Ordering {
     match (Number::of(left), Number::of(right)) {
         (Some(left), Some(right)) => left.compare(&right),
@@ -166,7 +169,7 @@ fn compare(left: &[u8], right: &[u8]) -> Ordering {
     }
 }
 
-/// A decimal number without leading and trailing zeros.
+/// A decimal number as text, without leading and trailing zeros.
 struct Number<'v> {
     negative: bool,
     whole: &'v [u8],

@@ -9,9 +9,9 @@ use core::fmt;
 pub enum DataType {
     /// int: digits with an optional leading minus sign.
     Int,
-    /// Length: a length in bytes, usually of the data field that follows.
+    /// Length: a length in bytes, usually of the data field that follows directly.
     Length,
-    /// TagNum: the number of a field.
+    /// TagNum: the tag of a field.
     TagNum,
     /// SeqNum: a message sequence number.
     SeqNum,
@@ -21,15 +21,15 @@ pub enum DataType {
     DayOfMonth,
     /// float: digits with an optional minus sign and decimal point.
     Float,
-    /// Qty: a quantity, a float.
+    /// Qty: a quantity, encoded as a float.
     Qty,
-    /// Price: a price, a float; may be negative.
+    /// Price: a price, encoded as a float; may be negative.
     Price,
-    /// PriceOffset: a difference of prices, a float.
+    /// PriceOffset: a difference of prices, encoded as a float.
     PriceOffset,
-    /// Amt: price times quantity, a float.
+    /// Amt: an amount, typically price times quantity, encoded as a float.
     Amt,
-    /// Percentage: a float, 0.05 for 5 %.
+    /// Percentage: a fraction, encoded as a float; 0.05 means 5 %.
     Percentage,
     /// char: one printable character.
     Char,
@@ -69,13 +69,13 @@ pub enum DataType {
     XmlData,
     /// Language: ISO 639-1, two letters.
     Language,
-    /// Pattern: a value that follows a pattern.
+    /// Pattern: a value whose format a pattern defines, not a data type.
     Pattern,
     /// Tenor: a letter and a number, such as `D5` or `M3`.
     Tenor,
     /// XID: an identifier that other fields refer to.
     Xid,
-    /// XIDREF: a reference to an identifier.
+    /// XIDREF: a reference to the identifier in a field of type XID.
     XidRef,
 }
 
@@ -119,7 +119,7 @@ const NAMES: &[(DataType, &str)] = &[
     (T::XidRef, "XIDREF"),
 ];
 
-/// Names of the same types in older versions and other dictionaries.
+/// Names that older FIX versions and other dictionaries use for the same types.
 const OTHER_NAMES: &[(DataType, &str)] = &[
     (T::MultipleStringValue, "MultipleValueString"),
     (T::UtcDateOnly, "UTCDate"),
@@ -153,7 +153,7 @@ impl DataType {
         known.find(|(_, known)| known.eq_ignore_ascii_case(name)).map(|(found, _)| *found)
     }
 
-    /// Returns the standard's name of the type.
+    /// Returns the name of the type as the standard writes it.
     #[must_use]
     pub fn name(self) -> &'static str {
         NAMES[self as usize].1
@@ -178,7 +178,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// Returns the type names that an error message may suggest.
+/// Returns the type names among which an error message looks for the most similar name.
 #[cfg(feature = "xml")]
 pub(crate) fn names() -> impl Iterator<Item = &'static str> {
     NAMES.iter().chain(OTHER_NAMES).map(|(_, name)| *name)

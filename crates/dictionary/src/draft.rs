@@ -1,10 +1,10 @@
 //! The unresolved form of a dictionary: members refer to components by name.
 //!
-//! Readers create a draft, [`Draft::resolve`] converts the draft to a dictionary, and
-//! [`Draft::to_quickfix_xml`] writes the draft. A draft may be changed before it is resolved.
+//! Readers create a draft. [`Draft::resolve`] converts the draft to a dictionary, and
+//! [`Draft::to_quickfix_xml`] writes it as XML. A draft may be changed before it is resolved.
 //!
-//! Invariant: `resolve` rejects unresolvable references with their line; it recurses at most
-//! [`Problem::DEPTH_MAX`] levels.
+//! Invariants: `resolve` rejects references that cannot be resolved, with their line. The recursion
+//! depth is at most [`Problem::DEPTH_MAX`].
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -17,14 +17,14 @@ use crate::{
     Member, MemberKind, Message, Problem,
 };
 
-/// The unresolved form of a dictionary.
+/// A dictionary as read from a file, in which members still refer to components by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Draft {
-    /// The name of the source file, for errors.
+    /// The name of the source file, for error messages.
     pub file: String,
     /// The version, for example `FIX.4.4`.
     pub name: String,
-    /// The extension pack, if the file states one.
+    /// The number of the extension pack, if the file gives one.
     pub extension_pack: Option<u32>,
     /// The fields in any order.
     pub fields: Vec<Field>,
@@ -38,50 +38,51 @@ pub struct Draft {
     pub trailer: Vec<DraftMember>,
 }
 
-/// The unresolved form of a component.
+/// A component whose members are not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftComponent {
     /// The name.
     pub name: String,
     /// The members.
     pub members: Vec<DraftMember>,
-    /// The first line of the component.
+    /// The line in the file where the component begins.
     pub line: u32,
 }
 
-/// The unresolved form of a message.
+/// A message whose members are not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMessage {
     /// The value of MsgType(35).
     pub msg_type: String,
     /// The name.
     pub name: String,
-    /// The layer that handles the message.
+    /// The layer that handles the message: session or application.
     pub category: Category,
     /// The members.
     pub members: Vec<DraftMember>,
-    /// The conditional requirements from the standard's descriptions.
+    /// The fields that the standard's descriptions require under a condition.
     pub conditions: Vec<DraftConditional>,
-    /// The first line of the message.
+    /// The line in the file where the message begins.
     pub line: u32,
 }
 
-/// The unresolved form of a [`Conditional`].
+/// A [`Conditional`] whose condition is not yet parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftConditional {
-    /// The required field.
+    /// The tag of the required field.
     pub tag: u32,
-    /// The NumInGroup field of the group whose entries require the field; `None` for the message.
+    /// The NumInGroup field of the group whose entries require the field; `None` if the message
+    /// itself requires it.
     pub group: Option<u32>,
     /// The condition under which the field is required, as the text of a [`Condition`].
     pub when: String,
-    /// The quoted text of the standard.
+    /// The sentence of the standard that states the condition.
     pub says: String,
-    /// The line of the condition.
+    /// The line of the condition in the file.
     pub line: u32,
 }
 
-/// The unresolved form of a member.
+/// A member whose component reference is not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DraftMember {
     /// True if the member is required when its parent is present.
@@ -91,14 +92,14 @@ pub struct DraftMember {
     pub required_if: Option<String>,
     /// The kind of the member.
     pub kind: DraftKind,
-    /// The line of the member.
+    /// The line of the member in the file.
     pub line: u32,
 }
 
-/// The unresolved kind of a member.
+/// The kind of a member: field, group, or component that is not yet resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DraftKind {
-    /// A field, by its tag.
+    /// A field, given by its tag.
     Field(u32),
     /// A repeating group.
     Group {
@@ -107,7 +108,7 @@ pub enum DraftKind {
         /// The members of one entry.
         members: Vec<DraftMember>,
     },
-    /// A component, by its name.
+    /// A component, given by its name.
     Component(String),
 }
 
@@ -153,10 +154,10 @@ impl Draft {
         Ok(dictionary)
     }
 
-    /// Adds the session layer of another draft to this draft of an application version.
+    /// Adds the session layer, which is another draft, to this draft of an application version.
     ///
-    /// Header, trailer, messages, fields and components of `session` are added unless this draft
-    /// already has them.
+    /// Adds the header, trailer, messages, fields and components of `session` that this draft does
+    /// not have yet.
     #[must_use]
     pub fn with_session(mut self, session: Self) -> Self {
         if self.header.is_empty() {
@@ -176,7 +177,7 @@ impl Draft {
         self
     }
 
-    /// Sorts everything except the members into the canonical order.
+    /// Sorts fields, components and messages into the canonical order; members keep their order.
     pub(crate) fn sort(&mut self) {
         self.fields.sort_by_key(|field| field.tag);
         for field in &mut self.fields {
@@ -202,7 +203,8 @@ impl Draft {
                 return Err(self.error(0, element, Problem::TagTaken { name, tag }));
             }
         }
-        // If two fields have the same name, the field with the lower tag is the standard's.
+        // If two fields have the same name, the field with the lower tag is reported as the
+        // standard's field.
         let mut fields: Vec<_> = self.fields.iter().collect();
         fields.sort_by(|a, b| (&a.name, a.tag).cmp(&(&b.name, b.tag)));
         match fields.windows(2).find(|pair| pair[0].name == pair[1].name) {
@@ -242,11 +244,11 @@ impl Draft {
         Index { by_tag, by_field_name, by_message_name, lengths: self.lengths() }
     }
 
-    /// Returns the pairs of data field and Length field.
+    /// Returns the tags of each data field and its Length field.
     ///
-    /// The layout does not define the pairs. By the standard's naming, the Length field of
-    /// `RawData` is `RawDataLength` or `RawDataLen`. Where a name breaks this rule, the pair is the
-    /// preceding Length field.
+    /// The file format does not define these pairs. By the standard's naming, the Length field of
+    /// `RawData` is `RawDataLength` or `RawDataLen`. If no field has such a name, the preceding
+    /// Length field is used.
     fn lengths(&self) -> Vec<(u32, u32)> {
         let tags: HashMap<&str, u32> =
             self.fields.iter().map(|f| (f.name.as_str(), f.tag)).collect();
@@ -278,7 +280,7 @@ impl Draft {
     }
 }
 
-/// Records the preceding field of each field.
+/// Records for each field the field that precedes it among the members.
 fn pairs_of(members: &[DraftMember], before: &mut HashMap<u32, u32>) {
     for pair in members.windows(2) {
         if let (DraftKind::Field(length), DraftKind::Field(data)) = (&pair[0].kind, &pair[1].kind) {
@@ -292,15 +294,15 @@ fn pairs_of(members: &[DraftMember], before: &mut HashMap<u32, u32>) {
     }
 }
 
-/// Looks up the names in members, resolving each component once.
+/// Replaces names in members by the fields and components; resolves each component once.
 struct Resolver<'d> {
     draft: &'d Draft,
     places: HashMap<&'d str, usize>,
-    /// The resolved components, by their index in the draft.
+    /// The components that are already resolved, by their index in the draft.
     done: Vec<Option<Arc<Component>>>,
-    /// Number of members of each resolved component, with nested components and groups.
+    /// Number of members of each resolved component, including nested components and groups.
     sizes: Vec<usize>,
-    /// True for each component being resolved, which detects cycles.
+    /// True for each component whose resolution has begun but not ended, which detects cycles.
     open: Vec<bool>,
 }
 
@@ -344,10 +346,11 @@ impl<'d> Resolver<'d> {
         Ok(component)
     }
 
-    /// Resolves these members, and counts all members that a message with them contains.
+    /// Resolves the members of a message or component, and counts them, including the members of
+    /// nested parts.
     ///
-    /// The count bounds the time of later walks: components nested twice at each level multiply
-    /// without adding many lines.
+    /// The count bounds the time of later walks over the members: a few nested components, each
+    /// used twice, would multiply to a huge message.
     fn members(
         &mut self,
         members: &'d [DraftMember],

@@ -1,6 +1,6 @@
-//! Errors of a dictionary, with file, line, element and remedy.
+//! Errors in a dictionary, with file, line, element and remedy.
 //!
-//! These errors own their text, because they occur only at start, for files written by people.
+//! These errors own their text, because they occur only at start, in files that people edit.
 
 use core::fmt;
 
@@ -20,91 +20,92 @@ pub struct DictionaryError {
     pub problem: Problem,
 }
 
-/// The fault of an element of a dictionary.
+/// The kinds of faults of an element in a dictionary file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// The text is no well-formed XML.
+    /// The file is not well-formed XML.
     NotXml(String),
-    /// The root element is not that of a dictionary.
+    /// The root element is not the root of a dictionary.
     NotADictionary,
-    /// An attribute is missing.
+    /// A required attribute is missing.
     MissingAttribute(&'static str),
-    /// An attribute has a value that it can't have.
+    /// An attribute has an invalid value.
     BadAttribute {
         /// The attribute.
         attribute: &'static str,
         /// Its value.
         value: String,
     },
-    /// An overlay has an element or attribute that says nothing where it stands.
+    /// An overlay contains an element or attribute that has no meaning in this position.
     Meaningless {
         /// The element or attribute.
         name: String,
-        /// The nearest one that may stand there.
+        /// The most similar name that is permitted in this position.
         nearest: Option<String>,
     },
-    /// The data type is none of FIX.
+    /// The data type does not exist in FIX.
     UnknownType {
-        /// The type as written.
+        /// The name of the type as written in the file.
         name: String,
-        /// The nearest type.
+        /// The most similar name of a type.
         nearest: Option<String>,
     },
-    /// A member is a field that isn't defined.
+    /// A member refers to a field that is not defined.
     UnknownField {
-        /// The field's name or number as written.
+        /// The name or tag of the field as written in the file.
         name: String,
-        /// The nearest field.
+        /// The most similar name of a field.
         nearest: Option<String>,
     },
-    /// A member is a component that isn't defined.
+    /// A member refers to a component that is not defined.
     UnknownComponent {
-        /// The component's name as written.
+        /// The name of the component as written in the file.
         name: String,
-        /// The nearest component.
+        /// The most similar name of a component.
         nearest: Option<String>,
     },
-    /// A condition can't be read.
+    /// A condition has a syntax error or refers to an unknown name.
     BadCondition(BadCondition),
-    /// An overlay changes or removes what the dictionary below it hasn't.
+    /// An overlay changes or removes an element that the underlying dictionary does not contain.
     NotThere {
-        /// The nearest name that it has.
+        /// The most similar name in the underlying dictionary.
         nearest: Option<String>,
     },
-    /// An Orchestra repository has nothing of a scenario.
+    /// An Orchestra repository contains no element of the requested scenario.
     UnknownScenario {
-        /// The scenario asked for.
+        /// The name of the requested scenario.
         name: String,
-        /// The nearest scenario.
+        /// The most similar name of a scenario.
         nearest: Option<String>,
     },
-    /// An overlay adds a field that a component brings already, or changes it in the wrong place.
+    /// An overlay adds a field that a component of the message already contains, or tries to change
+    /// such a field in the message instead of the component.
     InComponent {
-        /// The component that has it.
+        /// The name of the component that contains the field.
         component: String,
     },
-    /// The same tag, name or message type is defined twice.
+    /// A tag, a name or a message type is defined twice.
     DefinedTwice,
     /// Another field has the same tag.
     TagTaken {
-        /// The name of that field.
+        /// The name of the field that has the tag.
         name: String,
-        /// The tag of both.
+        /// The tag of both fields.
         tag: u32,
     },
     /// Another field or message has the same name.
     NameTaken {
-        /// The name of both.
+        /// The name of both fields or messages.
         name: String,
-        /// The other's tag or MsgType(35).
+        /// The tag or MsgType(35) of the other field or message.
         id: String,
     },
     /// Another message has the same MsgType(35).
     TypeTaken {
-        /// The name of that message.
+        /// The name of the message that has the type.
         name: String,
-        /// The MsgType(35) of both.
+        /// The MsgType(35) of both messages.
         msg_type: String,
     },
     /// A group has no members.
@@ -113,14 +114,14 @@ pub enum Problem {
     Cycle,
     /// Components and groups are nested deeper than [`Problem::DEPTH_MAX`].
     TooDeep,
-    /// There are more fields than [`Problem::FIELDS_MAX`].
+    /// The dictionary has more fields than [`Problem::FIELDS_MAX`].
     TooManyFields,
-    /// A message, a group or a component has more members than [`Problem::MEMBERS_MAX`], those of
-    /// its components counted each time that they stand there.
+    /// A message, group or component has more members than [`Problem::MEMBERS_MAX`]. The members of
+    /// a component are counted each time the component is used.
     TooManyMembers,
-    /// No standard dictionary has this name.
+    /// The requested name is not the name of a standard dictionary.
     UnknownStandard {
-        /// The nearest name.
+        /// The most similar name of a standard dictionary.
         nearest: Option<String>,
     },
 }

@@ -1,4 +1,4 @@
-//! Generator of Rust code for a dictionary: views, writers, code sets, tags and a router.
+//! Generator of Rust code from a dictionary: views, writers, code sets, tags and a router.
 //!
 //! The generated text is one module that depends only on `transfix-codec`:
 //!
@@ -24,8 +24,8 @@
 //! use venue::NewOrderSingle;
 //! ```
 //!
-//! Invariants: equal dictionaries and options give equal text; the text compiles for any names in
-//! the dictionary; members keep the order of the dictionary.
+//! Invariants: equal dictionaries and options give equal text. The text compiles for any names in
+//! the dictionary. Members keep the order of the dictionary.
 
 mod codes;
 mod names;
@@ -55,17 +55,18 @@ pub struct Options {
 /// The form of the generated text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Form {
-    /// A text `pub mod NAME { ... }` for use with `include!`.
+    /// A text `pub mod NAME { ... }`, which a source file includes with `include!`.
     #[default]
     Include,
-    /// A module file for use with `mod NAME;`.
+    /// A source file of its own, which `mod NAME;` declares.
     File,
 }
 
 impl Options {
-    /// Creates options for all messages, as a module named `module` to include.
+    /// Creates options for all messages, in the form of a module named `module` for use with
+    /// `include!`.
     ///
-    /// The including crate must depend on `transfix`.
+    /// The crate that includes the generated code must depend on `transfix`.
     #[must_use]
     pub fn new(module: &str) -> Self {
         Self {
@@ -76,7 +77,8 @@ impl Options {
         }
     }
 
-    /// Limits the output to these messages, by name or MsgType(35), and their parts.
+    /// Limits the generated code to these messages, given by name or MsgType(35), and to the
+    /// components and fields that they use.
     ///
     /// An empty list selects all messages.
     #[must_use]
@@ -92,7 +94,8 @@ impl Options {
         self
     }
 
-    /// Sets the path of the crate `transfix-codec`; default `::transfix::codec`.
+    /// Sets the path by which generated code refers to the crate `transfix-codec`; default
+    /// `::transfix::codec`.
     #[must_use]
     pub fn codec(mut self, path: &str) -> Self {
         path.clone_into(&mut self.codec);
@@ -110,15 +113,16 @@ impl Options {
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum GenerateError {
-    /// A requested message is unknown.
+    /// The dictionary does not contain a requested message.
     Unknown(Unknown),
-    /// A custom field or message has the Rust name of a field or message of the standard.
+    /// In Rust, a custom field or message would have the same name as a field or message of the
+    /// standard.
     NameTaken {
-        /// The custom element, such as `field ClOrdId(9001)`.
+        /// The custom field or message, such as `field ClOrdId(9001)`.
         element: String,
-        /// The shared name in Rust.
+        /// The Rust name of both elements.
         rust: String,
-        /// The element of the standard, such as `ClOrdID(11)`.
+        /// The field or message of the standard, such as `ClOrdID(11)`.
         by: String,
     },
 }
@@ -173,7 +177,8 @@ pub fn generate(dictionary: &Dictionary, options: &Options) -> Result<String, Ge
 
 fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
     let about = format!("The messages of {}, generated from its dictionary.", plan.version());
-    // Generated names may break naming rules, and generated code is never edited.
+    // Generated names may violate Rust's naming rules, so the lints of generated code are off;
+    // nobody edits this code.
     let allowed = "allow(dead_code, unused_imports, unused_mut, unused_variables, unreachable_pub, \
                    unused_qualifications, clippy::all, clippy::pedantic, clippy::nursery, \
                    clippy::restriction, rustdoc::all)";
@@ -194,13 +199,13 @@ fn head(text: &mut Text, plan: &Plan<'_>, options: &Options) {
 /// The names of a message in the generated code.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageNames {
-    /// The view, for example `NewOrderSingle`.
+    /// The name of the view type, for example `NewOrderSingle`.
     pub view: String,
-    /// The method of the router, for example `on_new_order_single`.
+    /// The name of the router method, for example `on_new_order_single`.
     pub method: String,
 }
 
-/// Returns the messages of the generated code with their names.
+/// Returns the messages for which code is generated, with their Rust names.
 ///
 /// # Errors
 /// The errors of [`generate`].

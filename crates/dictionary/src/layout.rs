@@ -1,10 +1,10 @@
 //! Members of a message, group, header or trailer with components expanded in place.
 //!
-//! [`Flat`] iterates over the fields in the published order. [`Layout`] is the table in which a
-//! validator looks up tags.
+//! [`Flat`] iterates over the fields in the published order. [`Layout`] is a table in which a
+//! validator finds tags.
 //!
-//! Invariants: components are never yielded; a member of an optional component counts as optional;
-//! a [`Layout`] contains each tag once.
+//! Invariants: the iterator never returns a component itself. A member of an optional component is
+//! optional. A [`Layout`] contains each tag once.
 
 use core::slice;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::{Condition, Member, MemberKind};
 /// Iterator over members in the published order, with components expanded in place.
 #[derive(Clone, Debug)]
 pub struct Flat<'a> {
-    /// The components being expanded, innermost last, each with its requirement.
+    /// The components that are being expanded, innermost last, each with its requirement.
     open: Vec<(slice::Iter<'a, Member>, Need<'a>)>,
 }
 
-/// The requirement of a member when the message is present.
+/// Tells when a message or group entry must contain a member: always, never or under a condition.
 #[derive(Clone, Copy, Debug)]
 enum Need<'a> {
     Always,
@@ -27,9 +27,10 @@ enum Need<'a> {
 }
 
 impl<'a> Need<'a> {
-    /// Returns the requirement of a member whose component has requirement `self`.
+    /// Returns the requirement of a member whose component has the requirement `self`.
     ///
-    /// A condition within a condition counts as `Never`: the standard has no such case.
+    /// A condition inside a component that is itself conditional counts as `Never`; the standard
+    /// has no such case.
     const fn of(self, member: &'a Member) -> Self {
         match (self, member.required, &member.required_if) {
             (need, true, _) => need,
@@ -44,11 +45,11 @@ impl<'a> Need<'a> {
 pub struct FlatMember<'a> {
     /// The field's tag; for a group, the tag of its NumInGroup field.
     pub tag: u32,
-    /// True if the message, group entry or header requires the member.
+    /// True if the message, group entry, header or trailer requires the member.
     pub required: bool,
-    /// The condition under which the member is required, if `required` is false.
+    /// The condition under which the member is required; used only if `required` is false.
     pub required_if: Option<&'a Arc<Condition>>,
-    /// The members of one entry, for a group.
+    /// The members of one entry; `None` if this member is not a group.
     pub group: Option<&'a [Member]>,
 }
 
@@ -91,37 +92,37 @@ impl<'a> Iterator for Flat<'a> {
 
 /// The permitted fields of a message, group entry, header or trailer, by tag.
 ///
-/// Creating a layout visits all members, a few thousand for the largest messages of FIX Latest.
-/// Create one layout per message and keep it.
+/// Creating a layout visits all members of the message, up to a few thousand in FIX Latest. Create
+/// one layout per message and keep it.
 #[derive(Clone, Debug, Default)]
 pub struct Layout {
     /// The fields, sorted by tag.
     places: Vec<LayoutField>,
-    /// A hash table of the tags: index into `places` plus 1, or 0. At least half of the slots are
-    /// free.
+    /// A hash table of the tags: each slot contains an index into `places` plus 1, or 0. At least
+    /// half of the slots are free.
     slots: Box<[u32]>,
-    /// Number of bits by which a hash is shifted right to get a slot.
+    /// Number of bits by which a hash is shifted right to become the index of a slot.
     shift: u32,
     required: Vec<u32>,
     first: Option<u32>,
 }
 
-/// The entry of a [`Layout`] for one tag.
+/// The properties of one tag in a [`Layout`].
 #[derive(Clone, Debug)]
 pub struct LayoutField {
     /// The tag.
     pub tag: u32,
-    /// The position in the published order, counted from 0.
+    /// The position of the field in the published order, counted from 0.
     pub position: u32,
     /// True if the field is required.
     pub required: bool,
-    /// The condition under which the field is required, if `required` is false.
+    /// The condition under which the field is required; used only if `required` is false.
     pub required_if: Option<Arc<Condition>>,
     /// The layout of one entry, if the tag is a NumInGroup field.
     pub group: Option<Layout>,
 }
 
-/// Returns the first slot of a tag.
+/// Returns the slot at which the search for a tag begins.
 #[inline(always)]
 const fn hash(tag: u32, shift: u32) -> usize {
     (tag.wrapping_mul(0x9E37_79B1) >> shift) as usize
@@ -145,7 +146,8 @@ impl Layout {
         }
         let first = places.first().map(|place| place.tag);
         let required: Vec<u32> = places.iter().filter(|p| p.required).map(|p| p.tag).collect();
-        // FIX 4.3 and 5.0 publish some fields twice in one message: the first position counts.
+        // FIX 4.3 and 5.0 publish some fields twice in one message; the layout keeps the first
+        // position.
         places.sort_by_key(|place| (place.tag, place.position));
         places.dedup_by_key(|place| place.tag);
         let size = (places.len() * 2).next_power_of_two().max(2);
@@ -161,13 +163,13 @@ impl Layout {
         Self { places, slots, shift, required, first }
     }
 
-    /// Returns the entry of this tag; `None` if the tag is not permitted here.
+    /// Returns the properties of this tag; `None` if the tag is not permitted here.
     #[must_use]
     #[inline]
     pub fn place(&self, tag: u32) -> Option<&LayoutField> {
         let mut slot = hash(tag, self.shift);
         loop {
-            // A default layout has neither places nor slots.
+            // A layout made by `default` has no slots, so `get` fails.
             let number = *self.slots.get(slot)? as usize;
             let place = self.places.get(number.checked_sub(1)?)?;
             if place.tag == tag {
@@ -177,7 +179,7 @@ impl Layout {
         }
     }
 
-    /// Returns all entries, sorted by tag.
+    /// Returns the properties of all tags, sorted by tag.
     #[must_use]
     pub fn places(&self) -> &[LayoutField] {
         &self.places

@@ -1,8 +1,8 @@
 //! FIX dictionaries: the fields, code sets, components, groups and messages of each version.
 //!
 //! A [`Dictionary`] is read once at start, from QuickFIX XML or FIX Orchestra, and never changes.
-//! The program contains the standard versions ([`standard`]). Custom dictionaries are read from
-//! files.
+//! The standard versions are compiled into the program ([`standard`]); custom dictionaries are read
+//! from files.
 //!
 //! ```
 //! # #[cfg(feature = "xml")] {
@@ -14,13 +14,14 @@
 //! # }
 //! ```
 //!
-//! The modules follow the data. A reader creates a [`Draft`], in which members refer to names.
-//! [`Draft::resolve`] looks up the names, rejects cycles and creates the [`Dictionary`]. [`Layout`]
-//! is the form of one message in which a validator looks up tags. An [`overlay`] changes a draft.
-//! [`generate`] writes Rust code for a dictionary.
+//! The modules follow the flow of data. A reader creates a [`Draft`], in which members refer to
+//! names. [`Draft::resolve`] looks up the names, rejects cycles and creates the [`Dictionary`]. A
+//! [`Layout`] is a table in which a validator finds the tags of one message. An [`overlay`] changes
+//! a draft. [`generate`] writes Rust code for a dictionary.
 //!
-//! Invariants: no unsafe code. Nothing here reads a clock or a socket; only the functions for build
-//! scripts read files. The model needs no XML parser, so it compiles without the feature `xml`.
+//! Invariants: this crate contains no unsafe code. Nothing here reads a clock or a socket, and only
+//! the functions for build scripts read files. The model needs no XML parser, so it compiles
+//! without the feature `xml`.
 #![forbid(unsafe_code)]
 
 mod condition;

@@ -1,8 +1,8 @@
-//! The resolved dictionary: constant and fast to search.
+//! The resolved dictionary, which never changes and is fast to search.
 //!
-//! Invariants: fields are sorted by tag. Messages and codes are sorted by length, then value. Each
-//! tag and component of a member exists; components have no cycles. Tags are found by index or
-//! binary search, never by hashing a name.
+//! Invariants: fields are sorted by tag. Messages and codes are sorted by length, then by value.
+//! Each tag and each component to which a member refers exists, and components have no cycles. Tags
+//! are found by index or binary search, never by hashing a name.
 
 use std::sync::Arc;
 
@@ -24,7 +24,8 @@ pub struct Dictionary {
 /// Indexes into the sorted tables of a dictionary.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Index {
-    /// For each tag, the index in `fields` or [`NOWHERE`]. Higher tags are found by binary search.
+    /// For each tag, its index in `fields`, or [`NOWHERE`]. Tags beyond this table are found by
+    /// binary search.
     pub(crate) by_tag: Vec<u16>,
     /// Indexes into `fields`, sorted by name.
     pub(crate) by_field_name: Vec<u16>,
@@ -34,7 +35,7 @@ pub(crate) struct Index {
     pub(crate) lengths: Vec<(u32, u32)>,
 }
 
-/// An element of `Index::by_tag` without a field.
+/// The value in `Index::by_tag` for a tag without a field.
 pub(crate) const NOWHERE: u16 = u16::MAX;
 
 /// A field: its tag, name, data type and codes.
@@ -50,14 +51,15 @@ pub struct Field {
     pub codes: Vec<Code>,
     /// True if values other than the codes are permitted.
     ///
-    /// Examples are a range reserved for private use, or a quantity besides codes as in IOIQty(27).
+    /// Examples are fields with a range of values reserved for private use, and IOIQty(27), which
+    /// permits a quantity as well as codes.
     pub open: bool,
 }
 
 /// One code of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Code {
-    /// The value on the wire, for example `1`.
+    /// The encoded value, for example `1`.
     pub value: String,
     /// The name, for example `BUY`.
     pub name: String,
@@ -74,32 +76,33 @@ pub struct Message {
     pub category: Category,
     /// The members of the body in the published order, without header and trailer.
     pub members: Vec<Member>,
-    /// The conditional requirements from the standard's field descriptions.
+    /// The fields that the standard's descriptions require under a condition.
     pub conditions: Vec<Conditional>,
 }
 
-/// A field that the standard's description requires under a condition.
+/// A field that the standard's field description requires under a condition.
 ///
-/// In contrast, a venue or an Orchestra file defines [`Member::required_if`]. Sessions check these
-/// conditional fields only if configured.
+/// Unlike [`Member::required_if`], which a venue or an Orchestra file defines, sessions check these
+/// requirements only if configured.
 #[derive(Clone, Debug)]
 pub struct Conditional {
     /// The required field.
     pub tag: u32,
-    /// The NumInGroup field of the group whose entries require the field; `None` for the message.
+    /// The NumInGroup field of the group whose entries require the field; `None` if the message
+    /// itself requires it.
     pub group: Option<u32>,
     /// The condition under which the field is required.
     pub condition: Arc<Condition>,
-    /// The condition as written in the dictionary.
+    /// The condition as text, as written in the dictionary.
     pub when: String,
-    /// The quoted text of the standard.
+    /// The sentence of the standard that states the condition.
     pub says: String,
 }
 
 /// The layer that handles a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Category {
-    /// The session layer.
+    /// The session layer of the engine.
     Admin,
     /// The application.
     App,
@@ -110,23 +113,23 @@ pub enum Category {
 pub struct Member {
     /// True if the member is required when its parent is present.
     ///
-    /// A required member of an optional component is not required in the message;
-    /// [`Flat`](crate::Flat) resolves this.
+    /// A required member of an optional component is not always required in the message;
+    /// [`Flat`](crate::Flat) takes this into account.
     pub required: bool,
-    /// The condition under which the member is required, if `required` is false.
+    /// The condition under which the member is required; used only if `required` is false.
     pub required_if: Option<Arc<Condition>>,
-    /// The kind of the member.
+    /// The kind of the member: field, group or component.
     pub kind: MemberKind,
 }
 
 /// The kind of a member.
 #[derive(Clone, Debug)]
 pub enum MemberKind {
-    /// A field, by its tag.
+    /// A field, given by its tag.
     Field(u32),
     /// A repeating group.
     Group(Group),
-    /// A component, whose members take its position.
+    /// A component, which stands for its members at this position.
     Component(Arc<Component>),
 }
 
@@ -135,11 +138,11 @@ pub enum MemberKind {
 pub struct Group {
     /// The NumInGroup field, for example NoLegs(555).
     pub count_tag: u32,
-    /// The members of one entry. Each entry begins with the first field.
+    /// The members of one entry, whose first field begins each entry.
     pub members: Vec<Member>,
 }
 
-/// A component: members shared by many messages.
+/// A component: a named list of members that several messages share.
 #[derive(Clone, Debug)]
 pub struct Component {
     /// The name, for example `Instrument`.
@@ -149,15 +152,15 @@ pub struct Component {
 }
 
 impl Dictionary {
-    /// Returns the version's name, as in ApplVerID(1128) and BeginString(8).
+    /// Returns the name of the FIX version, as used for BeginString(8) and ApplVerID(1128).
     ///
-    /// Examples are `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` and `FIX.Latest`.
+    /// Examples of names are `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` and `FIX.Latest`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Returns the extension pack of the dictionary, if stated.
+    /// Returns the number of the extension pack; `None` if the dictionary does not give one.
     #[must_use]
     pub fn extension_pack(&self) -> Option<u32> {
         self.extension_pack
@@ -174,7 +177,7 @@ impl Dictionary {
         }
     }
 
-    /// Returns the field with this name, case-sensitive.
+    /// Returns the field with this name; case matters.
     #[must_use]
     pub fn field_named(&self, name: &str) -> Option<&Field> {
         let names = &self.index.by_field_name;
@@ -199,7 +202,7 @@ impl Dictionary {
         found.ok().map(|i| &self.messages[i])
     }
 
-    /// Returns the message with this name, case-sensitive.
+    /// Returns the message with this name; case matters.
     #[must_use]
     pub fn message_named(&self, name: &str) -> Option<&Message> {
         let names = &self.index.by_message_name;
@@ -207,13 +210,13 @@ impl Dictionary {
         names.binary_search_by(place).ok().map(|at| &self.messages[usize::from(names[at])])
     }
 
-    /// Returns all messages, sorted by length of MsgType(35), then value.
+    /// Returns all messages, sorted by the length of MsgType(35), then by its value.
     #[must_use]
     pub fn messages(&self) -> &[Message] {
         &self.messages
     }
 
-    /// Returns the component with this name, case-sensitive.
+    /// Returns the component with this name; case matters.
     #[must_use]
     pub fn component(&self, name: &str) -> Option<&Component> {
         let found = self.components.binary_search_by(|c| c.name.as_str().cmp(name));
@@ -227,7 +230,8 @@ impl Dictionary {
 
     /// Returns the members of the standard header.
     ///
-    /// Empty in an application version from FIX 5.0 on, because FIXT 1.1 defines the header.
+    /// The list is empty in an application version from FIX 5.0 on, because FIXT 1.1 defines the
+    /// header.
     #[must_use]
     pub fn header(&self) -> &[Member] {
         &self.header
@@ -239,14 +243,14 @@ impl Dictionary {
         &self.trailer
     }
 
-    /// Returns the Length field of a data field: 95 for RawData(96).
+    /// Returns the tag of the Length field for the tag of a data field, such as 95 for RawData(96).
     #[must_use]
     pub fn length_tag(&self, data_tag: u32) -> Option<u32> {
         let pairs = &self.index.lengths;
         pairs.binary_search_by_key(&data_tag, |pair| pair.0).ok().map(|i| pairs[i].1)
     }
 
-    /// Returns all pairs of data field and Length field, sorted by data field.
+    /// Returns all pairs of tags of a data field and its Length field, sorted by data field.
     #[must_use]
     pub fn length_tags(&self) -> &[(u32, u32)] {
         &self.index.lengths
@@ -262,7 +266,7 @@ impl Field {
         found.ok().map(|i| &self.codes[i])
     }
 
-    /// Returns true if the codes permit the value; for a list of codes, each code of the list.
+    /// Returns true if the codes permit the value; in a list of codes, each code must be permitted.
     #[must_use]
     pub fn admits(&self, value: &[u8]) -> bool {
         if self.codes.is_empty() || self.open {
@@ -275,7 +279,8 @@ impl Field {
     }
 }
 
-/// Returns the sort key of message types and codes: `2` before `10`, `Z` before `AA`.
+/// Returns the sort key of message types and codes, by length and then by value: `2` before `10`,
+/// `Z` before `AA`.
 pub(crate) fn by_length(value: &[u8]) -> (usize, &[u8]) {
     (value.len(), value)
 }

@@ -1,8 +1,8 @@
-//! Suggestion of the nearest valid name, for error messages.
+//! Finds the most similar valid name for a misspelled name, for error messages.
 
 /// Returns the candidate with the fewest edits from `wrong`, ignoring case.
 ///
-/// Returns `None` if no candidate is near enough to help.
+/// Returns `None` if no candidate is similar enough to be a useful suggestion.
 /// ```
 /// use transfix_dictionary::nearest;
 ///
@@ -40,7 +40,8 @@ fn distance(from: &[char], to: &[char]) -> usize {
     row[to.len()]
 }
 
-/// Longer names are cut, because the time is the product of both lengths.
+/// Longer names are truncated to this number of characters, because the time is proportional to the
+/// product of both lengths.
 const LENGTH_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! Reader of FIX Orchestra, the machine-readable form in which the standard itself is published.
 //!
 //! A `<repository>` contains `<codeSets>`, `<fields>`, `<components>`, `<groups>` and `<messages>`;
-//! references use numbers. A group becomes a component of the same name that contains the group, as
-//! in QuickFIX XML. Rules that require a member become the member's condition. The reader uses a
-//! single scenario, by default `base`. A reference denotes the component or group of the scenario
-//! that it names. Workflow and documentation are ignored.
+//! references use numbers. A group becomes a component of the same name that contains only the
+//! group, as in QuickFIX XML. Rules that require a member become the member's condition. The reader
+//! uses a single scenario, by default `base`; a reference that names another scenario refers to the
+//! component or group of that scenario. Workflow and documentation are ignored.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ use crate::{
 impl Dictionary {
     /// Reads a dictionary from a FIX Orchestra repository.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// If the text is not XML, an element or attribute is missing or invalid, or a reference has no
@@ -33,7 +33,7 @@ impl Dictionary {
 impl Draft {
     /// Reads the scenario `base` of a FIX Orchestra repository.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// The errors of [`Dictionary::from_orchestra_xml`], except the errors of [`Draft::resolve`].
@@ -48,7 +48,7 @@ impl Draft {
 
     /// Reads one scenario of a FIX Orchestra repository.
     ///
-    /// Definitions of the scenario replace the same definitions of `base`.
+    /// A definition of the scenario replaces the definition of the same element in `base`.
     ///
     /// # Errors
     /// The errors of [`from_orchestra_xml`](Self::from_orchestra_xml). Also if the repository does
@@ -86,7 +86,8 @@ fn read_scenario(
     let reader = Reader::of(root, source, scenario)?;
     let version = source.attribute(root, "version")?;
     let (name, pack) = version.split_once("_EP").unwrap_or((version, ""));
-    // The session layer's repository is published with the name of an application version.
+    // The repository of the session layer is published under the name of an application version, so
+    // the name is replaced.
     let name = if root.attribute("name") == Some("FIXT") { "FIXT.1.1" } else { name };
     let mut draft = Draft {
         file: source.file().to_owned(),
@@ -127,7 +128,7 @@ fn read_scenario(
 
 struct Reader<'a, 's> {
     source: &'a Source<'s>,
-    /// Data type and codes of each code set, by name.
+    /// For the name of each code set, its data type and codes.
     code_sets: HashMap<&'a str, (DataType, Vec<Code>)>,
     /// The names of components, by number and scenario.
     components: Names<'a>,
@@ -165,7 +166,8 @@ impl<'a, 's> Reader<'a, 's> {
             tag: self.source.tag(node, "id")?,
             name: self.source.attribute(node, "name")?.to_owned(),
             data_type,
-            // A union permits values besides the codes: numbers from 100 on, a quantity, a tenor.
+            // In Orchestra, a union permits values besides the codes, such as numbers from 100 on,
+            // a quantity or a tenor.
             open: !codes.is_empty() && node.has_attribute("unionDataType"),
             codes,
         })
@@ -176,7 +178,7 @@ impl<'a, 's> Reader<'a, 's> {
         for structure in children(node, "structure") {
             members.extend(self.members(structure)?);
         }
-        // Header and trailer are equal for all messages and not part of the body.
+        // Header and trailer are the same for all messages, and are not part of the body.
         members.retain(|member| match &member.kind {
             DraftKind::Component(name) => !name.starts_with(HEADER) && !name.starts_with(TRAILER),
             _ => true,
@@ -192,14 +194,14 @@ impl<'a, 's> Reader<'a, 's> {
         })
     }
 
-    /// Returns the group of a `<group>` definition.
+    /// Reads a `<group>` definition.
     fn group(&self, node: Node<'_, '_>) -> Result<DraftMember, DictionaryError> {
         let Some(count) = children(node, "numInGroup").next() else {
             return Err(self.source.error(node, Problem::MissingAttribute("numInGroup")));
         };
         let (count_tag, members) = (self.source.tag(count, "id")?, self.members(node)?);
-        // The reference to a group states whether the group is required. The group itself is
-        // required within its component, so an optional reference makes it optional.
+        // The group itself is marked as required, because the reference to its component states
+        // whether the group is required.
         let kind = DraftKind::Group { count_tag, members };
         Ok(DraftMember { required: true, required_if: None, kind, line: self.source.line(node) })
     }
@@ -232,7 +234,8 @@ impl<'a, 's> Reader<'a, 's> {
     }
 }
 
-/// Returns the condition of the rules that require a member; several rules are joined by `or`.
+/// Returns the condition under which a member is required; joins the conditions of several rules by
+/// `or`.
 fn required_if(node: Node<'_, '_>) -> Option<String> {
     let rules =
         children(node, "rule").filter(|rule| rule.attribute("presence") == Some("required"));
@@ -245,10 +248,10 @@ fn required_if(node: Node<'_, '_>) -> Option<String> {
     }
 }
 
-/// Names by number and scenario.
+/// The names of definitions; the key is their number and scenario.
 type Names<'a> = HashMap<(&'a str, &'a str), String>;
 
-/// Returns the names of a list's definitions, by number and scenario.
+/// Returns the names of all definitions in a list; the key is their number and scenario.
 fn numbered<'a>(
     root: Node<'a, '_>,
     source: &Source<'_>,
@@ -263,12 +266,12 @@ fn numbered<'a>(
     nodes.map(name).collect()
 }
 
-/// Returns the scenario of a definition, or the scenario that a reference names.
+/// Returns the scenario to which a definition belongs, or which a reference names.
 fn scenario_of<'a>(node: Node<'a, '_>) -> &'a str {
     node.attribute("scenario").unwrap_or(BASE)
 }
 
-/// Returns the name of a component or group, with a suffix for scenarios other than the base.
+/// Returns the name of a component or group; outside the scenario `base`, the scenario is appended.
 fn scenario_name(node: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
     let name = source.attribute(node, "name")?;
     Ok(match scenario_of(node) {
@@ -277,10 +280,10 @@ fn scenario_name(node: Node<'_, '_>, source: &Source<'_>) -> Result<String, Dict
     })
 }
 
-/// Returns the definitions of a list, each once.
+/// Returns one definition for each element of a list.
 ///
-/// The preferred definition is from the given scenario, then from the base, then the first. `key`
-/// is the attribute that identifies a definition.
+/// If an element has several definitions, the given scenario takes precedence, then `base`, then
+/// the first definition. `key` is the attribute that identifies an element.
 fn chosen<'a, 'i>(
     root: Node<'a, 'i>,
     (list, definition): (&'static str, &'static str),
@@ -295,7 +298,7 @@ fn chosen<'a, 'i>(
     let mut chosen: Vec<Node<'a, 'i>> = Vec::new();
     let mut places: HashMap<&str, usize> = HashMap::new();
     for node in listed(root, list).filter(|node| node.tag_name().name() == definition) {
-        // A definition without the key is kept; its reader reports the error.
+        // A definition without this attribute is kept, so that its reader reports the error.
         match node.attribute(key).and_then(|key| places.get(key)) {
             Some(&place) if scenario_of(chosen[place]) == scenario_of(node) => chosen.push(node),
             Some(&place) if rank(&node) < rank(&chosen[place]) => chosen[place] = node,
@@ -309,10 +312,10 @@ fn chosen<'a, 'i>(
     chosen
 }
 
-/// The scenario of definitions that name no scenario.
+/// The scenario to which definitions without a scenario belong.
 const BASE: &str = "base";
 
-/// Returns the data type named by the attribute `type`.
+/// Returns the data type that the attribute `type` names.
 fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, DictionaryError> {
     let name = source.attribute(node, "type")?;
     DataType::parse(name).ok_or_else(|| {
@@ -321,7 +324,7 @@ fn data_type(node: Node<'_, '_>, source: &Source<'_>) -> Result<DataType, Dictio
     })
 }
 
-/// Converts a name such as `BuyMinus` to the form of QuickFIX XML: `BUY_MINUS`.
+/// Converts a name such as `BuyMinus` to the spelling of QuickFIX XML, `BUY_MINUS`.
 fn upper_snake(name: &str) -> String {
     let chars: Vec<char> = name.chars().collect();
     let mut snake = String::with_capacity(name.len() + 8);

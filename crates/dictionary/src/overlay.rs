@@ -1,7 +1,7 @@
-//! Overlays: short files that change a dictionary, written in QuickFIX XML.
+//! Overlays: short files in QuickFIX XML that change a dictionary.
 //!
-//! A file whose root has the attribute `base` is an overlay over that standard dictionary.
-//! [`Draft::overlay`] applies an overlay to any other dictionary.
+//! A file whose root element has the attribute `base` is an overlay over the standard dictionary of
+//! that name. [`Draft::overlay`] applies an overlay to any other dictionary.
 //! ```xml
 //! <fix base='FIX44' name='VENUE'>
 //!   <fields>
@@ -19,12 +19,13 @@
 //! </fix>
 //! ```
 //!
-//! A new member is added at the end, or at the position given by `after` or `before`. An existing
-//! element changes only in the attributes and children that the overlay contains. The optional
-//! `action` states the intent: `add`, `change` or `remove`. Removing a field removes it from all of
-//! its parents.
+//! A new member is added at the end, or at the position that `after` or `before` gives. In an
+//! existing element, only the attributes and children change that the overlay contains. The
+//! optional attribute `action` states the intent: `add`, `change` or `remove`. Removing a field
+//! also removes it from all messages, components and groups.
 //!
-//! Invariant: an overlay that changes a missing element, or adds an existing element, is rejected.
+//! Invariant: an overlay is rejected if it changes an element that does not exist, or adds an
+//! element that exists.
 
 use std::collections::HashSet;
 
@@ -42,7 +43,7 @@ use crate::{
 impl Draft {
     /// Applies an overlay to this draft.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// If the text is not XML, or refers to missing elements; see [`DictionaryError`].
@@ -53,8 +54,8 @@ impl Draft {
             return Err(source.error(root, Problem::NotADictionary));
         }
         if let Some(base) = root.attribute("base") {
-            // The overlay is applied to this draft instead of `base`, but `base` must be a known
-            // name.
+            // The overlay is applied to this draft instead of the dictionary `base`, but `base`
+            // must be the name of a standard dictionary.
             standard_text(base).map_err(|unknown| source.error(root, unknown.problem))?;
         }
         self.apply(root, &source)?;
@@ -91,7 +92,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Resets the line numbers, because lines of the base are invalid in the overlay's file.
+    /// Sets the line numbers to 0: error messages name the overlay's file, in which the lines of
+    /// the base dictionary do not exist.
     fn forget_lines(&mut self) {
         self.components.iter_mut().for_each(|component| component.line = 0);
         for message in &mut self.messages {
@@ -131,7 +133,7 @@ pub(crate) fn over_standard(
     Ok(draft)
 }
 
-/// The change that an element requests.
+/// The change that an element of the overlay requests.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Action {
     Add,
@@ -145,7 +147,8 @@ struct Overlay<'o> {
 }
 
 impl Overlay<'_> {
-    /// Returns the action of an element, given whether the named element exists.
+    /// Returns the action that an element requests; `is_there` states whether the element that it
+    /// names exists.
     fn action(&self, node: Node<'_, '_>, is_there: bool) -> Result<Action, DictionaryError> {
         let action = match (node.attribute("action"), is_there) {
             (None, true) | (Some("change"), _) => Action::Change,
@@ -166,7 +169,7 @@ impl Overlay<'_> {
         }
     }
 
-    /// Returns the nearest existing name for an element.
+    /// Returns the most similar existing name for the name in an element.
     fn nearest(&self, node: Node<'_, '_>) -> Option<String> {
         let wrong = node.attribute("name")?;
         let draft = &*self.draft;
@@ -186,7 +189,7 @@ impl Overlay<'_> {
             && node.has_attribute("number")
             && self.source.tag(node, "number")? != known.tag
         {
-            // Members refer to fields by tag, so an overlay cannot change the tag of a field.
+            // Members refer to fields by tag, so an overlay may not change the tag of a field.
             let (name, id) = (known.name.clone(), known.tag.to_string());
             return Err(self.source.error(node, Problem::NameTaken { name, id }));
         }
@@ -211,7 +214,8 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// Removes the standard's conditions that name a field, before the field is removed.
+    /// Removes the standard's conditions that refer to the field at index `place`, before the field
+    /// is removed.
     fn forget_conditions(&mut self, place: usize) {
         let Draft { fields, messages, .. } = &mut *self.draft;
         let Field { tag, name, .. } = &fields[place];
@@ -279,7 +283,8 @@ impl Overlay<'_> {
             && matches!(node.attribute("action"), None | Some("add"))
             && node.attribute("msgtype").is_some_and(|msg_type| msg_type != known.msg_type)
         {
-            // The overlay means a custom message; only `change` may set another MsgType(35).
+            // Without the action `change`, a known name with another MsgType(35) means a custom
+            // message, whose name is then already taken.
             let (name, id) = (known.name.clone(), known.msg_type.clone());
             return Err(self.source.error(node, Problem::NameTaken { name, id }));
         }
@@ -349,7 +354,8 @@ impl Overlay<'_> {
         Ok(())
     }
 
-    /// Returns the component below these members that already contains the same field or group.
+    /// Returns the name of a component, nested in these members at any depth, that already contains
+    /// the same field or group.
     fn component_of(&self, members: &[DraftMember], sought: &DraftKind) -> Option<&str> {
         let mut seen = HashSet::new();
         let mut open: Vec<&str> = components_of(members).collect();
@@ -385,7 +391,7 @@ impl Overlay<'_> {
         Ok(None)
     }
 
-    /// Returns the member that an element names; a group without its members.
+    /// Returns the member to which an element refers; a group is returned without its members.
     fn kind(&self, node: Node<'_, '_>) -> Result<Option<DraftKind>, DictionaryError> {
         let kind = match node.tag_name().name() {
             "field" => DraftKind::Field(self.tag(node)?),
@@ -403,14 +409,15 @@ impl Overlay<'_> {
             None => {
                 let problem =
                     Problem::UnknownField { name: name.to_owned(), nearest: self.nearest(node) };
-                // Component names are looked up later, when the draft is resolved.
+                // Here an undefined name is an error; names of components are checked later, when
+                // the draft is resolved.
                 Err(self.source.error(node, problem))
             }
         }
     }
 }
 
-/// Iterates over the names of the components among the members.
+/// Iterates over the names of the components to which the members refer directly.
 fn components_of(members: &[DraftMember]) -> impl Iterator<Item = &str> {
     members.iter().filter_map(|member| match &member.kind {
         DraftKind::Component(name) => Some(name.as_str()),
@@ -433,7 +440,8 @@ impl DraftMember {
 }
 
 impl DraftKind {
-    /// Returns true if both denote the same member, regardless of group members.
+    /// Returns true if both denote the same field, group or component, whatever the members of the
+    /// group.
     fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Field(a), Self::Field(b)) => a == b,

@@ -15,7 +15,7 @@ use crate::{
     DraftMember, DraftMessage, Field, Problem, data_type,
 };
 
-/// Reads the dictionary below the root `<fix>`.
+/// Reads the dictionary from its root element `<fix>`.
 pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
     let name = version(root, source)?;
     let fields = fields(root, source, &name)?;
@@ -49,7 +49,8 @@ pub(crate) fn read(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, Dic
     Ok(draft)
 }
 
-/// Returns `FIX.4.4`, `FIXT.1.1`, `FIX.5.0SP2` or `FIX.Latest`, from the attributes of the root.
+/// Returns the name of the version from the attributes of the root: `FIX.4.4`, `FIXT.1.1`,
+/// `FIX.5.0SP2` or `FIX.Latest`, for example.
 fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, DictionaryError> {
     let family = root.attribute("type").unwrap_or("FIX");
     let major = source.attribute(root, "major")?;
@@ -64,7 +65,8 @@ fn version(root: Node<'_, '_>, source: &Source<'_>) -> Result<String, Dictionary
     Ok(format!("{family}.{major}.{minor}{pack}"))
 }
 
-/// Reads all fields; equal definitions of one field are merged, with the codes of both.
+/// Reads all fields. Two definitions of the same field are merged, with the codes of both
+/// definitions.
 fn fields(
     root: Node<'_, '_>,
     source: &Source<'_>,
@@ -113,7 +115,7 @@ pub(crate) fn field(
     })
 }
 
-/// Returns the data type named by the attribute `type`.
+/// Returns the data type that the attribute `type` names.
 pub(crate) fn data_type(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -129,8 +131,8 @@ pub(crate) fn data_type(
 /// Returns the data type that a name denotes in this version.
 fn type_in(version: &str, name: &str) -> Option<DataType> {
     let found = DataType::parse(name)?;
-    // FIX 4.0 and 4.1 call any text a char, and their dates are market dates, later called
-    // LocalMktDate.
+    // In FIX 4.0 and 4.1, the type char denotes any text, and the type date denotes a market date,
+    // later called LocalMktDate.
     if matches!(version, "FIX.4.0" | "FIX.4.1") {
         if found == DataType::Char {
             return Some(DataType::String);
@@ -146,7 +148,7 @@ pub(crate) fn is_yes(value: &str) -> bool {
     value.eq_ignore_ascii_case("y") || value.eq_ignore_ascii_case("true")
 }
 
-/// Returns the layer that handles a message; the application by default.
+/// Returns the layer that handles a message; the default is the application layer.
 pub(crate) fn category(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -162,7 +164,7 @@ pub(crate) fn category(
     }
 }
 
-/// Returns the message that an element defines.
+/// Reads the definition of a message.
 pub(crate) fn message(
     node: Node<'_, '_>,
     source: &Source<'_>,
@@ -212,7 +214,7 @@ impl Reader<'_> {
         Ok(members)
     }
 
-    /// Reads the conditional requirements from the standard's descriptions.
+    /// Reads the fields of a message that the standard's descriptions require under a condition.
     fn conditions(&self, message: Node<'_, '_>) -> Result<Vec<DraftConditional>, DictionaryError> {
         let read = |node: Node<'_, '_>| {
             let group = node.attribute("group").map(|name| self.named(node, name)).transpose()?;

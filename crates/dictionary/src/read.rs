@@ -1,4 +1,4 @@
-//! XML entry points: detection of the layout and of overlays.
+//! Entry points for reading XML: detect the file format, and overlays.
 
 use roxmltree::Node;
 
@@ -6,7 +6,7 @@ use crate::xml::{self, Source};
 use crate::{Dictionary, DictionaryError, Draft, Problem, orchestra, overlay, quickfix};
 
 impl Draft {
-    /// Reads QuickFIX XML or FIX Orchestra, chosen by the root element.
+    /// Reads a draft from QuickFIX XML or FIX Orchestra; the root element determines the format.
     ///
     /// # Errors
     /// See [`DictionaryError`].
@@ -22,9 +22,10 @@ impl Draft {
 }
 
 impl Dictionary {
-    /// Reads a dictionary from QuickFIX XML or FIX Orchestra, chosen by the root element.
+    /// Reads a dictionary from QuickFIX XML or FIX Orchestra; the root element determines the
+    /// format.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// See [`DictionaryError`].
@@ -36,7 +37,7 @@ impl Dictionary {
 impl Dictionary {
     /// Reads a dictionary from QuickFIX XML.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// If the text is not XML, an element or attribute is missing or invalid, a member is
@@ -47,9 +48,9 @@ impl Dictionary {
 }
 
 impl Draft {
-    /// Reads QuickFIX XML.
+    /// Reads a draft from QuickFIX XML.
     ///
-    /// `file` is used only in errors.
+    /// `file` is the file name in error messages.
     ///
     /// # Errors
     /// The errors of [`Dictionary::from_quickfix_xml`], except the errors of [`Draft::resolve`].
@@ -63,7 +64,8 @@ impl Draft {
     }
 }
 
-/// Reads a root `<fix>`: a whole dictionary, or with `base` an overlay over a standard dictionary.
+/// Reads a root element `<fix>`: a whole dictionary, or, if the root has the attribute `base`, an
+/// overlay over that standard dictionary.
 fn read_quickfix(root: Node<'_, '_>, source: &Source<'_>) -> Result<Draft, DictionaryError> {
     match root.attribute("base") {
         Some(base) => overlay::over_standard(root, source, base),

@@ -1,9 +1,9 @@
-//! The standard dictionaries, which are part of the program.
+//! The standard dictionaries, which are compiled into the program.
 
 use crate::nearest::nearest;
 use crate::{Dictionary, DictionaryError, Draft, Problem};
 
-/// The names of the standard dictionaries, in the order of the versions.
+/// The names of the standard dictionaries, from the oldest version to the newest.
 pub const STANDARD: &[&str] = &[
     "FIX40",
     "FIX41",
@@ -19,7 +19,7 @@ pub const STANDARD: &[&str] = &[
 
 /// Reads the standard dictionary with this name, from [`STANDARD`].
 ///
-/// The spellings `FIX44`, `FIX.4.4` and `fix44` are equal. Reading takes 0.2 to 4 ms for the
+/// The name may be written as `FIX44`, `FIX.4.4` or `fix44`. Reading takes 0.2 to 4 ms for the
 /// versions up to FIX50SP1, 14 ms for FIX50SP2 and 19 ms for FIXLatest (release build). Read a
 /// dictionary once and keep it.
 ///
@@ -30,8 +30,7 @@ pub fn standard(name: &str) -> Result<Dictionary, DictionaryError> {
 }
 
 impl Draft {
-    /// Reads the draft of the standard dictionary with this name, for changes before
-    /// [`Draft::resolve`].
+    /// Reads a standard dictionary as a draft, which can be changed before [`Draft::resolve`].
     ///
     /// # Errors
     /// The errors of [`standard`].
@@ -43,7 +42,7 @@ impl Draft {
 
 /// Returns the name in [`STANDARD`] and the QuickFIX XML of a standard dictionary.
 ///
-/// Intended for programs that read such XML themselves.
+/// This function is for programs that read QuickFIX XML themselves.
 ///
 /// # Errors
 /// The errors of [`standard`].

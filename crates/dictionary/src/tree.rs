@@ -1,4 +1,4 @@
-//! Text descriptions of messages, components and fields, for queries by people.
+//! Describes messages, components and fields as text for people.
 //!
 //! Invariant: members are listed in the published order, indented by component and group.
 
@@ -8,15 +8,15 @@ use std::fmt::Write;
 use crate::nearest::nearest;
 use crate::{Category, Dictionary, Field, Flat, Member, MemberKind, Message};
 
-/// A name that a dictionary does not contain.
+/// The error for a name that a dictionary does not contain.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Unknown {
-    /// The requested element.
+    /// The name, tag or MsgType(35) that was requested.
     pub what: String,
-    /// The dictionary's name.
+    /// The name of the dictionary.
     pub version: String,
-    /// The nearest name in the dictionary.
+    /// The most similar name in the dictionary.
     pub nearest: Option<String>,
 }
 
@@ -75,7 +75,8 @@ pub fn describe(dictionary: &Dictionary, what: &str) -> Result<String, Unknown> 
     })
 }
 
-/// Returns the texts of all elements with this tag, MsgType(35) or matching name.
+/// Returns the descriptions of all elements whose tag or MsgType(35) is `what`, or whose name
+/// satisfies `is_meant`.
 fn all_of(dictionary: &Dictionary, what: &str, is_meant: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found = Vec::new();
     let tag: Option<u32> = what.parse().ok();
@@ -148,7 +149,8 @@ fn field_text(dictionary: &Dictionary, field: &Field) -> String {
     text
 }
 
-/// Joins names with commas, in lines of at most [`WIDTH_MAX`] columns.
+/// Joins names by commas, in lines of at most [`WIDTH_MAX`] columns; the first line begins with
+/// `head`.
 fn wrapped(head: &str, names: &[String]) -> String {
     let mut text = head.to_owned();
     let mut column = head.len();
@@ -166,7 +168,8 @@ fn wrapped(head: &str, names: &[String]) -> String {
     text
 }
 
-/// Returns the groups that the field counts, each with the name of its parent.
+/// Returns the groups whose NumInGroup field is `tag`, each with the name of the message or
+/// component that contains the group.
 ///
 /// Groups with equal members are listed once.
 fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
@@ -187,7 +190,7 @@ fn groups(dictionary: &Dictionary, tag: u32) -> Vec<(String, &[Member])> {
     found
 }
 
-/// Calls `found` with the members of each group that `tag` counts.
+/// Calls `found` with the members of each group whose NumInGroup field is `tag`.
 ///
 /// Components are not searched; the caller visits them separately.
 fn find_groups<'d>(members: &'d [Member], tag: u32, found: &mut impl FnMut(&'d [Member])) {
@@ -211,7 +214,7 @@ fn label(field: &Field) -> String {
     format!("{}({})", field.name, field.tag)
 }
 
-/// One line of a tree.
+/// A line in the description of a message or component.
 struct Row {
     required: char,
     label: String,
@@ -275,7 +278,7 @@ fn kind_of(field: Option<&Field>) -> String {
 /// Maximum line width, in columns.
 const WIDTH_MAX: usize = 80;
 
-/// Maximum number of codes listed in a tree; the field's own text lists all codes.
+/// Maximum number of codes listed with a member; the description of the field lists all codes.
 const CODES_SHOWN_MAX: usize = 10;
 
 #[cfg(all(test, feature = "xml"))]

@@ -1,8 +1,8 @@
 //! Writer of drafts in canonical QuickFIX XML.
 //!
-//! Invariants: the order is header, messages, trailer, components, fields; messages, components,
-//! fields and codes are sorted; each level is indented by one blank; no comments. Equal drafts give
-//! equal bytes. Reading the bytes restores the draft, except for its line numbers.
+//! Invariants: the order is header, messages, trailer, components, fields. Messages, components,
+//! fields and codes are sorted. Each level is indented by one blank; there are no comments. Equal
+//! drafts give equal bytes. Reading the bytes restores the draft, except for its line numbers.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use crate::{Category, Draft, DraftConditional, DraftKind, DraftMember, Field};
 impl Draft {
     /// Returns the draft as canonical QuickFIX XML.
     ///
-    /// An undefined field is written with its tag as name, which the reader rejects.
+    /// An undefined field is written with its tag as its name; reading such XML fails.
     #[must_use]
     pub fn to_quickfix_xml(&self) -> String {
         let mut sorted = self.clone();
@@ -29,7 +29,7 @@ impl Draft {
     }
 }
 
-/// Splits `FIX.5.0SP2` into (`FIX`, `5`, `0`, `2`).
+/// Splits the name of a version, such as `FIX.5.0SP2`, into (`FIX`, `5`, `0`, `2`).
 fn version(name: &str) -> (&str, &str, &str, &str) {
     let (family, numbers) = name.split_once('.').unwrap_or((name, "0.0"));
     let (major, rest) = numbers.split_once('.').unwrap_or((numbers, "0"));

@@ -4,10 +4,11 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::{DictionaryError, Problem};
 
-/// The source of a document, which maps nodes to lines.
+/// The text and the name of an XML file, for error messages with a line.
 pub(crate) struct Source<'s> {
     file: &'s str,
-    /// The offsets of the line ends; `Document::text_pos_at` would search the whole text.
+    /// The offsets of the line ends. With `Document::text_pos_at`, each look-up of a line would
+    /// search the whole text.
     line_ends: Vec<usize>,
 }
 
@@ -53,7 +54,7 @@ impl Source<'_> {
         DictionaryError { file: self.file.to_owned(), line, element, problem }
     }
 
-    /// Returns a required attribute.
+    /// Returns the value of a required attribute.
     pub(crate) fn attribute<'a>(
         &self,
         node: Node<'a, '_>,
@@ -63,7 +64,7 @@ impl Source<'_> {
         node.attribute(name).map(str::trim).ok_or_else(missing)
     }
 
-    /// Returns a required attribute as a tag: a number of at least 1.
+    /// Returns the value of a required attribute that is a tag, a number of at least 1.
     pub(crate) fn tag(
         &self,
         node: Node<'_, '_>,
@@ -88,7 +89,8 @@ pub(crate) fn children<'a, 'i>(
     node.children().filter(move |child| child.is_element() && child.tag_name().name() == name)
 }
 
-/// Iterates over the elements below all children with this name: the fields of `<fields>`.
+/// Iterates over the elements inside all children with this name, such as the fields inside
+/// `<fields>`.
 pub(crate) fn listed<'a, 'i>(
     root: Node<'a, 'i>,
     name: &'static str,
@@ -96,5 +98,6 @@ pub(crate) fn listed<'a, 'i>(
     children(root, name).flat_map(|list| list.children()).filter(Node::is_element)
 }
 
-/// Maximum number of nodes of a document. FIX Latest as published in Orchestra has about 250,000.
+/// Maximum number of nodes of an XML document. FIX Latest as published in Orchestra has about
+/// 250,000.
 const NODES_MAX: u32 = 4_000_000;

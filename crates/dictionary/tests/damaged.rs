@@ -1,4 +1,4 @@
-//! Damaged files: for any text, the result is a dictionary or an error, and never a panic.
+//! Damaged files: reading any text gives a dictionary or an error, and never panics.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_dictionary::generate::{Options, generate};
@@ -11,7 +11,7 @@ const ORCHESTRA: &str = include_str!("../../../testdata/dictionaries/orchestra.x
 
 const OVERLAY: &str = include_str!("../../../testdata/dictionaries/overlay.xml");
 
-/// Returns the text with some pieces cut, doubled or replaced.
+/// Returns the text with some parts removed, doubled or replaced.
 fn damaged(text: &str, random: &mut Random) -> String {
     const PIECES: [&str; 12] =
         ["", "<", "/>", "'", "=", "N", "4294967296", "-1", "exists", "(((", "\u{e9}", "D"];
@@ -28,17 +28,17 @@ fn damaged(text: &str, random: &mut Random) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Returns the text with one attribute's value replaced by another's.
+/// Returns the text with the value of one attribute replaced by the value of another attribute.
 fn mixed_up(text: &str, random: &mut Random) -> String {
     let mut pieces: Vec<&str> = text.split('\'').collect();
-    // Every second piece is inside quotes.
+    // Every second piece between quotation marks is the value of an attribute.
     let mut value = || 1 + 2 * random.below(pieces.len() / 2);
     let (from, to) = (value(), value());
     pieces[to] = pieces[from];
     pieces.join("'")
 }
 
-/// Runs every operation on a dictionary.
+/// Runs every operation on a dictionary, to show that none panics.
 fn use_all(dictionary: &Dictionary) {
     let text = generate(dictionary, &Options::new("own")).unwrap();
     assert_eq!(text.matches('{').count(), text.matches('}').count(), "{text}");
@@ -70,7 +70,7 @@ fn no_text_makes_it_panic() {
             match result {
                 Ok(dictionary) => {
                     read += 1;
-                    // Generating the Rust code takes the longest.
+                    // Generating Rust code takes the longest, so it runs in every fifth round only.
                     if round % 5 == 0 {
                         use_all(&dictionary);
                     }

@@ -1,4 +1,4 @@
-//! Connecting without waiting: start a connection, then poll until it is established.
+//! Connecting without blocking: start a connection, then poll until it is established.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Registry, SocketOptions, TcpStream};
 
-/// Starts a connection to `remote`.
+/// Starts a connection to `remote`, without waiting until it is established.
 ///
 /// # Errors
 /// If the operating system refuses at once. [`Connecting::finish`] returns a refusal by the peer.
@@ -36,15 +36,15 @@ fn is_in_progress(error: &io::Error) -> bool {
         || (cfg!(unix) && error.raw_os_error() == Some(libc::EINPROGRESS))
 }
 
-/// A connection being established. Dropping it abandons the attempt.
+/// A connection that is being established. Dropping this value abandons the attempt.
 #[derive(Debug)]
 pub struct Connecting {
     stream: Option<TcpStream>,
 }
 
 impl Connecting {
-    /// Returns the stream once it is connected, or `None` before. Call it after a writable event,
-    /// or at any time. A registered stream stays registered.
+    /// Returns the stream if the connection is established, or `None` if it is not yet. Call this
+    /// method after a writable event, or at any time. A registered stream stays registered.
     ///
     /// # Errors
     /// If the connection failed; then drop this value. [`io::ErrorKind::NotConnected`] after the
@@ -58,7 +58,7 @@ impl Connecting {
         }
         match stream.socket.peer_addr() {
             Ok(_) => Ok(self.stream.take()),
-            // Some systems return EINVAL for a socket that is still connecting.
+            // Some operating systems return EINVAL for a socket that is still connecting.
             Err(error)
                 if matches!(
                     error.kind(),
@@ -71,8 +71,8 @@ impl Connecting {
         }
     }
 
-    /// Registers with `registry`, which reports under `token` when [`Connecting::finish`] has a
-    /// result.
+    /// Registers with `registry`, which then reports an event with `token` when
+    /// [`Connecting::finish`] has a result.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -88,7 +88,7 @@ impl Connecting {
         }
     }
 
-    /// Ends the reports. Required before dropping a registered connection.
+    /// Removes the registration. Required before a registered connection is dropped.
     ///
     /// # Errors
     /// If the connection is not registered with `registry`.

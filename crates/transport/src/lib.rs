@@ -1,10 +1,10 @@
-//! Non-blocking bytes for a FIX engine: streams, listeners, connecting, readiness.
+//! Non-blocking I/O for a FIX engine: streams, listeners, connecting, and readiness events.
 //!
 //! A [`Stream`] can be read and written at any time, registered or not. A spinning thread never
-//! calls epoll; a pool registers its streams with a [`Poll`]. Only plain sockets and epoll are
-//! used, so that a preloaded kernel-bypass library works.
+//! calls epoll; a pool of threads registers its streams with a [`Poll`]. The crate uses only plain
+//! sockets and epoll, so a preloaded kernel-bypass library works.
 //!
-//! **Invariant:** this crate knows no FIX, starts no thread, reads no clock and never waits, except
+//! **Invariant:** this crate knows nothing of FIX, starts no thread, reads no clock, and waits only
 //! in [`Poll::poll`].
 //!
 //! ```
@@ -55,7 +55,7 @@ pub use tcp::TcpStream;
 pub enum Registry<'p> {
     /// The operating system, polled through [`Poll`].
     System(&'p mio::Registry),
-    /// A simulated world, where this number identifies the waiting thread.
+    /// A simulation; the number identifies the waiting thread.
     Simulated(u64),
 }
 
@@ -72,26 +72,26 @@ impl<'p> Registry<'p> {
     }
 }
 
-/// Bytes to and from one counterparty. No call blocks; an operation that must wait returns
-/// [`io::ErrorKind::WouldBlock`].
+/// A connection to one counterparty, for reading and writing bytes. No call blocks; an operation
+/// that would have to wait returns [`io::ErrorKind::WouldBlock`].
 pub trait Stream: Send {
     /// Reads the bytes that have arrived, at most `buf.len()`, and returns their number. A smaller
-    /// number means that no more bytes were available; later ones cause a readiness event. The end
-    /// of the connection may have been reported together with these bytes. Returns 0 for a nonempty
-    /// `buf` if the counterparty closed its side.
+    /// number than `buf.len()` means that no more bytes were available; bytes that arrive later
+    /// cause a readiness event. The end of the connection may have been reported together with the
+    /// returned bytes. Returns 0 for a nonempty `buf` if the counterparty has closed its side.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if neither bytes nor the end of the connection have arrived.
     /// Any other error ends the stream.
     fn read(&mut self, buf: &mut [u8]) -> io::Result<usize>;
 
-    /// Returns true if the next read returns a result without a readiness event. The stream has
-    /// then found an end or an error after the bytes last returned.
+    /// Returns true if the next read has a result without a readiness event. The last read then
+    /// found the end of the connection, or an error, after the bytes that it returned.
     fn has_more(&self) -> bool {
         false
     }
 
-    /// Writes as many of `bytes` as there is room for, and returns their number.
+    /// Writes as many of `bytes` as the connection can accept now, and returns their number.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] if there is no room. The next write must offer the same bytes
@@ -99,8 +99,8 @@ pub trait Stream: Send {
     /// if the counterparty breaks the stream's protocol, or is not the expected one.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize>;
 
-    /// Registers with `registry`, which reports readiness under `token`. Readiness is reported once
-    /// per change (edge-triggered): read or write until `WouldBlock`.
+    /// Registers with `registry`, which then reports readiness events with `token`. Events are
+    /// edge-triggered, reported once per change: read or write until `WouldBlock`.
     ///
     /// # Errors
     /// If the operating system refuses, or the stream is registered elsewhere.
@@ -122,24 +122,24 @@ pub trait Stream: Send {
         interest: Interest,
     ) -> io::Result<()>;
 
-    /// Ends the reports.
+    /// Removes the registration.
     ///
     /// # Errors
     /// If the stream is not registered with `registry`.
     fn deregister(&mut self, registry: Registry<'_>) -> io::Result<()>;
 
-    /// Returns the counterparty's address, or `None` if it has none or has disconnected.
+    /// Returns the address of the counterparty; `None` if it has none or has disconnected.
     fn peer_addr(&self) -> Option<SocketAddr>;
 
-    /// Returns the certificate that the counterparty presented. `None` without TLS, before the end
-    /// of the handshake, or if it presented none.
+    /// Returns the certificate that the counterparty presented. Returns `None` without TLS, before
+    /// the end of the handshake, or if the counterparty presented none.
     #[cfg(feature = "tls")]
     fn peer_certificate(&self) -> Option<tls::Certificate> {
         None
     }
 
-    /// Closes the stream for writing. Written bytes still arrive, and reading continues. Dropping
-    /// the stream closes both directions.
+    /// Closes the stream for writing. Bytes already written still arrive, and reading remains
+    /// possible. Dropping the stream closes both directions.
     ///
     /// # Errors
     /// If the stream is no longer connected.

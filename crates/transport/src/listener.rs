@@ -1,4 +1,4 @@
-//! Accepting connections without waiting: bind, then poll.
+//! Accepting connections without blocking: bind a listener, then poll.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,7 +9,8 @@ use socket2::{Domain, Protocol, SockRef, Socket, Type};
 
 use crate::{Registry, SocketOptions, TcpStream};
 
-/// A bound, non-blocking TCP socket that accepts connections. Bind one for each address.
+/// A bound, non-blocking TCP socket that accepts connections. Each address needs a listener of its
+/// own.
 #[derive(Debug)]
 pub struct Listener {
     socket: mio::net::TcpListener,
@@ -17,7 +18,8 @@ pub struct Listener {
 }
 
 impl Listener {
-    /// Listens on `address`. Port 0 selects a free port. An IPv6 address accepts only IPv6.
+    /// Listens on `address`. Port 0 selects a free port. With an IPv6 address, only IPv6
+    /// connections are accepted.
     ///
     /// # Errors
     /// If the operating system refuses, for instance because the address is in use.
@@ -25,7 +27,7 @@ impl Listener {
         let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         if address.is_ipv6() {
-            // Without this option [::] and 0.0.0.0 could not both be bound.
+            // Without this option, `[::]` and `0.0.0.0` could not be bound at the same port.
             socket.set_only_v6(true)?;
         }
         socket.set_reuse_address(options.reuse_address)?;
@@ -40,8 +42,8 @@ impl Listener {
         Ok(Self { socket, options: options.clone() })
     }
 
-    /// Accepts the next waiting connection, or returns `None`. The listener's options are applied
-    /// to the connection.
+    /// Accepts the next waiting connection; returns `None` if none is waiting. The listener's
+    /// options are applied to the connection.
     ///
     /// # Errors
     /// The error of the operating system, for instance that no more files can be opened. A
@@ -54,7 +56,7 @@ impl Listener {
                         let quick_ack = self.options.quick_ack;
                         return Ok(Some(TcpStream { socket, quick_ack }));
                     }
-                    // The counterparty has already disconnected; accept the next connection.
+                    // The counterparty has disconnected already, so the next connection is tried.
                     Err(error) if is_gone(&error) => {}
                     Err(error) => return Err(error),
                 },
@@ -65,7 +67,7 @@ impl Listener {
         }
     }
 
-    /// Returns the listening address, with the actual port.
+    /// Returns the address on which this socket listens, with the actual port.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -73,8 +75,8 @@ impl Listener {
         self.socket.local_addr()
     }
 
-    /// Registers with `registry`, which reports waiting connections under `token`. Call `accept`
-    /// until it returns `None`.
+    /// Registers with `registry`, which then reports waiting connections with `token`. After an
+    /// event, call `accept` until it returns `None`.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -82,7 +84,7 @@ impl Listener {
         self.socket.register(registry.system()?, token, Interest::READABLE)
     }
 
-    /// Ends the reports.
+    /// Removes the registration.
     ///
     /// # Errors
     /// If the listener is not registered with `registry`.

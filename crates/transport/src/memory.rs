@@ -1,7 +1,7 @@
-//! Two streams connected in memory, for tests, simulation and counting instructions.
+//! Two streams connected in memory, for tests, for simulation and for counting instructions.
 //!
-//! **Invariant:** nothing is allocated after [`pipe`]. No system call is made while each end is
-//! used by one thread at a time.
+//! **Invariant:** nothing is allocated after [`pipe`] returns. As long as each end is used by one
+//! thread at a time, no system call is made.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use mio::{Interest, Token};
 
 use crate::{Registry, Stream};
 
-/// The bytes under way in one direction.
+/// The bytes in transit in one direction.
 #[derive(Debug)]
 struct Ring {
     bytes: Box<[u8]>,
@@ -48,16 +48,16 @@ impl Ring {
     }
 }
 
-/// One end of a [`pipe`]. Registering succeeds without effect. Readiness is never reported, so read
-/// and write the stream in turns.
+/// An end of a [`pipe`]. Registering has no effect, and readiness is never reported, so read and
+/// write both ends alternately.
 #[derive(Debug)]
 pub struct MemoryStream {
     inbound: Arc<Mutex<Ring>>,
     outbound: Arc<Mutex<Ring>>,
 }
 
-/// Returns two connected ends: bytes written to one are read from the other. Up to `capacity_bytes`
-/// can be under way in each direction.
+/// Creates two connected ends: bytes written to one end are read from the other. Up to
+/// `capacity_bytes` bytes can be in transit in each direction.
 ///
 /// # Panics
 /// If `capacity_bytes` is 0.
@@ -119,7 +119,8 @@ impl Stream for MemoryStream {
 impl Drop for MemoryStream {
     fn drop(&mut self) {
         lock(&self.outbound).closed = true;
-        // The other end's bytes would never be read.
+        // Nobody will read the bytes that the other end still writes, so this direction is closed
+        // too.
         lock(&self.inbound).closed = true;
     }
 }

@@ -1,4 +1,4 @@
-//! Settings of a socket, for outgoing and accepted connections alike.
+//! The settings of a socket, which apply to outgoing and accepted connections.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,39 +6,41 @@ use std::time::Duration;
 
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-/// The settings of a socket. `None` keeps the system's default.
+/// The settings of a socket. `None` keeps the default of the operating system.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// TCP_NODELAY: small messages leave at once. On by default.
+    /// TCP_NODELAY: small messages are sent at once. On by default.
     pub nodelay: bool,
-    /// SO_SNDBUF in bytes; Linux doubles it.
+    /// SO_SNDBUF in bytes; Linux doubles the value.
     pub send_buffer_bytes: Option<usize>,
-    /// SO_RCVBUF in bytes; Linux doubles it.
+    /// SO_RCVBUF in bytes; Linux doubles the value.
     pub receive_buffer_bytes: Option<usize>,
-    /// TCP keepalive: idle time before the first probe.
+    /// TCP keepalive: the idle time before the first probe.
     pub keepalive: Option<Duration>,
-    /// Time between two probes.
+    /// TCP keepalive: the time between two probes.
     pub keepalive_interval: Option<Duration>,
-    /// The number of unanswered probes after which the connection is lost.
+    /// TCP keepalive: the number of unanswered probes after which the connection is lost.
     pub keepalive_probes: Option<u32>,
-    /// TCP_USER_TIMEOUT: how long sent bytes may remain unacknowledged. Linux only.
+    /// TCP_USER_TIMEOUT: the maximum time for which sent bytes may remain unacknowledged. Linux
+    /// only.
     pub user_timeout: Option<Duration>,
-    /// TCP_QUICKACK: received bytes are acknowledged at once. The system resets the option, so it
-    /// is set again after each read, at the cost of a call. Linux only.
+    /// TCP_QUICKACK: received bytes are acknowledged at once. Linux resets this option by itself,
+    /// so it is set again after each read, at the cost of a system call. Linux only.
     pub quick_ack: bool,
     /// SO_BUSY_POLL: the time for which the kernel spins on the device queue, in whole
     /// microseconds. Linux only; raising it needs a privilege.
     pub busy_poll: Option<Duration>,
-    /// The differentiated services code point (RFC 2474), 0 to 63, of all packets.
+    /// The differentiated services code point (RFC 2474) of all packets, 0 to 63.
     pub dscp: Option<u8>,
-    /// SO_LINGER: closing waits this long for unsent bytes; zero resets the connection.
+    /// SO_LINGER: closing waits this long for unsent bytes to be sent; zero resets the connection.
     pub linger: Option<Duration>,
     /// The local address of outgoing connections. Port 0 selects a free port.
     pub local: Option<SocketAddr>,
-    /// SO_REUSEADDR on listeners: a restart need not wait for old connections. On by default.
+    /// SO_REUSEADDR on listeners: after a restart, the address can be bound although old
+    /// connections still exist. On by default.
     pub reuse_address: bool,
-    /// SO_REUSEPORT on listeners: several listeners, even of several processes, may share an
-    /// address. The system distributes connections among them. Unix only.
+    /// SO_REUSEPORT on listeners: several listeners, even in several processes, may share an
+    /// address. The operating system distributes connections among them. Unix only.
     pub reuse_port: bool,
     /// Maximum number of connections that wait to be accepted.
     pub backlog: u32,
@@ -67,7 +69,8 @@ impl Default for SocketOptions {
 }
 
 impl SocketOptions {
-    /// Applies the settings that affect the TCP handshake, and must precede connect or listen.
+    /// Applies the settings that affect the TCP handshake, which must be set before connecting or
+    /// listening.
     pub(crate) fn apply_before(&self, socket: &Socket) -> io::Result<()> {
         if let Some(bytes) = self.send_buffer_bytes {
             socket.set_send_buffer_size(bytes)?;
@@ -78,7 +81,7 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Applies the settings of one connection, outgoing or accepted.
+    /// Applies the settings that concern a single connection, outgoing or accepted.
     pub(crate) fn apply(&self, socket: &SockRef<'_>) -> io::Result<()> {
         socket.set_tcp_nodelay(self.nodelay)?;
         if let Some(idle) = self.keepalive {
@@ -95,7 +98,7 @@ impl SocketOptions {
             socket.set_linger(self.linger)?;
         }
         if let Some(dscp) = self.dscp {
-            // The lowest two bits of the octet are reserved for congestion notification.
+            // The lowest two bits of the byte are reserved for congestion notification.
             let octet = u32::from(dscp) << 2;
             match socket.local_addr()?.is_ipv6() {
                 true => socket.set_tclass_v6(octet)?,
@@ -118,8 +121,8 @@ impl SocketOptions {
         Ok(())
     }
 
-    /// Checks that the system accepts these options for a socket of `address`'s family. Binds
-    /// `local` too.
+    /// Checks that the operating system accepts these options for a socket of the family of
+    /// `address`; also binds `local`.
     ///
     /// # Errors
     /// Options that the system refuses, such as [`SocketOptions::busy_poll`] without the privilege.
@@ -128,7 +131,7 @@ impl SocketOptions {
         self.apply_before(&socket)?;
         self.apply(&SockRef::from(&socket))?;
         if let Some(mut local) = self.local {
-            // The port may be in use by an earlier connection.
+            // Port 0 is used, because an earlier connection may still occupy the port.
             local.set_port(0);
             socket.bind(&local.into())?;
         }

@@ -1,6 +1,6 @@
-//! The header of a proxy before a connection's bytes, which has the client's address. The form is
-//! the PROXY protocol of HAProxy (`proxy-protocol.txt` of its documentation). Version 1 is a line
-//! of text, and version 2 is binary.
+//! The header with which a proxy begins a connection, and which contains the client's address. The
+//! format is the PROXY protocol of HAProxy (`proxy-protocol.txt` of its documentation). Version 1
+//! is a line of text; version 2 is binary.
 //!
 //! Invariant: no byte after the header is read.
 
@@ -9,26 +9,27 @@ use std::net::IpAddr;
 
 use crate::Stream;
 
-/// The signature of version 2 (section 2.2).
+/// The signature at the beginning of version 2 (section 2.2 of the protocol).
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Bytes of version 2 up to and including its length.
+/// Length of the fixed part of version 2 in bytes, up to and including its length field.
 const FIXED_BYTES: usize = 16;
-/// The shortest line of version 1: `PROXY UNKNOWN` and its end.
+/// Length in bytes of the shortest line of version 1: `PROXY UNKNOWN` and its line end.
 const SHORTEST_LINE: usize = 15;
-/// The longest line of version 1 (section 2.1).
+/// Maximum length in bytes of a line of version 1 (section 2.1 of the protocol).
 const LINE_BYTES_MAX: usize = 107;
-/// The maximum length of a version 2 header: addresses, and the proxy's TLS information.
+/// Maximum length in bytes of a version 2 header, with addresses and the proxy's TLS information.
 const HEADER_BYTES_MAX: usize = 4 << 10;
 
-/// The bytes of a header read so far.
+/// A reader of the header, with the bytes read so far.
 #[derive(Default)]
 pub struct ProxyHeader {
     read: Vec<u8>,
 }
 
 impl ProxyHeader {
-    /// Continues to read. Returns `None` while the header is incomplete; then the client's address,
-    /// or `None` if the proxy connects for itself or does not know the address.
+    /// Continues to read the header. The outer `None` means that the header is incomplete. The
+    /// inner value is the client's address; `None` if the proxy connects on its own behalf, or does
+    /// not know the address.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidData`] if the header is invalid or not for TCP; others if the
@@ -55,7 +56,7 @@ impl ProxyHeader {
         self.read.starts_with(&SIGNATURE[..1])
     }
 
-    /// Returns the minimum number of missing bytes; 0 if the header is complete.
+    /// Returns the minimum number of bytes that are missing; 0 if the header is complete.
     fn missing(&self) -> Result<usize, String> {
         let read = &*self.read;
         let begins = |with: &[u8]| read.iter().zip(with).all(|(ours, theirs)| ours == theirs);
@@ -75,7 +76,8 @@ impl ProxyHeader {
         let (is_ended, end) = (read.contains(&b'\n'), read.ends_with(b"\r\n"));
         match begins(b"PROXY ") && (!is_ended || end) && read.len() <= LINE_BYTES_MAX {
             true if end => Ok(0),
-            // Bytes after the line are not part of the header.
+            // Bytes after the line do not belong to the header, so only as many are read as the
+            // line certainly still has.
             true => Ok(SHORTEST_LINE.saturating_sub(read.len()).max(1)),
             false => {
                 Err("the connection does not begin with a PROXY header of version 1 or 2"
@@ -84,13 +86,13 @@ impl ProxyHeader {
         }
     }
 
-    /// Returns the client's address in a complete header.
+    /// Returns the client's address from a complete header.
     fn source(&self) -> Result<Option<IpAddr>, String> {
         if self.is_of_version_2() { of_bytes(&self.read) } else { of_line(&self.read) }
     }
 }
 
-/// Returns the client's address in a version 1 header (section 2.1).
+/// Returns the client's address from a header of version 1 (section 2.1 of the protocol).
 fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
     let line = str::from_utf8(line).map_err(|_| "the line of the PROXY header is not text")?;
     let words: Vec<&str> = line.trim_end_matches("\r\n").split(' ').collect();
@@ -120,12 +122,12 @@ fn of_line(line: &[u8]) -> Result<Option<IpAddr>, String> {
     }
 }
 
-/// Returns the client's address in a version 2 header (section 2.2). Fields of the proxy may follow
-/// the addresses.
+/// Returns the client's address from a header of version 2 (section 2.2 of the protocol). Further
+/// fields of the proxy may follow the addresses.
 fn of_bytes(header: &[u8]) -> Result<Option<IpAddr>, String> {
     let (fixed, rest) = header.split_at(FIXED_BYTES);
     let family = match (fixed[12], fixed[13]) {
-        // The proxy connects for itself, and its family must be ignored.
+        // The proxy connects on its own behalf, so the address family must be ignored.
         (0x20, _) => return Ok(None),
         (0x21, family) => family,
         (other, _) => {
@@ -163,8 +165,8 @@ mod tests {
 
     use super::*;
 
-    /// Returns the result for these bytes if they arrive in parts of `at_once`, and the unread
-    /// bytes.
+    /// Reads the header from these bytes, which arrive in parts of `at_once` bytes. Returns the
+    /// result and the unread bytes.
     fn heard(bytes: &[u8], at_once: usize) -> (io::Result<Option<Option<IpAddr>>>, Vec<u8>) {
         let (mut near, mut far) = pipe(64 << 10);
         let mut header = ProxyHeader::default();

@@ -1,17 +1,17 @@
-//! System calls for the whole process, and a prefetch hint for the processor.
+//! System calls that affect the whole process, and a prefetch hint for the processor.
 //!
 //! **Invariant:** no function here accesses memory that other code uses.
 
-/// Bytes of a cache line.
+/// Length of a cache line in bytes.
 #[cfg(target_arch = "x86_64")]
 const LINE: usize = 64;
-/// The maximum bytes to prefetch. More would displace other needed bytes from the cache.
+/// Maximum number of bytes to prefetch. More would displace other needed data from the cache.
 #[cfg(target_arch = "x86_64")]
 const ASKED_MAX: usize = 8 << 10;
 
 /// Prefetches `value`, up to 8 KiB, without waiting. The processor loads its cache lines in
-/// parallel, whereas a reader would wait for one after another. Has no effect on processors other
-/// than x86-64.
+/// parallel, whereas reading the value would wait for one line after another. Has no effect on
+/// processors other than x86-64.
 ///
 /// ```
 /// let next = vec![0_u8; 300];
@@ -24,8 +24,8 @@ pub fn prefetch<T: ?Sized>(value: &T) {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         let (first, bytes) = (std::ptr::from_ref(value).cast::<i8>(), size_of_val(value));
         for at in (0..bytes.min(ASKED_MAX)).step_by(LINE) {
-            // SAFETY: every x86-64 processor has the instruction; it reads nothing, and no address
-            // makes it fail.
+            // SAFETY: every x86-64 processor has the prefetch instruction, which reads nothing and
+            // cannot fault for any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(first.wrapping_add(at)) };
         }
     }
@@ -33,13 +33,13 @@ pub fn prefetch<T: ?Sized>(value: &T) {
     let _ = value;
 }
 
-/// Turns a write beyond the file size limit (`ulimit -f`) into the error
-/// [`std::io::ErrorKind::FileTooLarge`]. By default the signal SIGXFSZ ends the process. Has no
-/// effect if the process already handles that signal.
+/// Makes a write beyond the file size limit (`ulimit -f`) fail with
+/// [`std::io::ErrorKind::FileTooLarge`]. By default the signal SIGXFSZ would end the process. Has
+/// no effect if the process already handles that signal.
 pub fn refuse_long_files_by_error() {
-    // SAFETY: `signal` reads no memory of ours, and SIG_IGN and SIG_DFL are not functions that it
-    // could call. If another thread installs a handler between the two calls, the second call
-    // restores it.
+    // SAFETY: `signal` accesses no memory of this program, and SIG_IGN and SIG_DFL are constants,
+    // not functions that it could call. If another thread has just installed a handler, the second
+    // call restores it.
     unsafe {
         let before = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
         if before != libc::SIG_DFL && before != libc::SIG_ERR {

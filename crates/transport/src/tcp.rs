@@ -18,7 +18,7 @@ pub struct TcpStream {
 }
 
 impl TcpStream {
-    /// Takes over a connected socket, makes it non-blocking and applies `options`.
+    /// Makes a connected socket non-blocking, applies `options`, and returns it as a stream.
     ///
     /// # Errors
     /// If the operating system refuses one of the options.
@@ -59,7 +59,7 @@ impl Stream for TcpStream {
             match self.socket.read(buf) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Ok(n) if self.quick_ack => {
-                    // A failure only delays the peer's acknowledgement.
+                    // If the call fails, the acknowledgement is only delayed.
                     #[cfg(target_os = "linux")]
                     let _ = SockRef::from(&self.socket).set_tcp_quickack(true);
                     return Ok(n);

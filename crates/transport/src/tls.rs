@@ -1,12 +1,12 @@
-//! Streams over TLS 1.2 and 1.3, by rustls.
+//! Streams over TLS 1.2 and 1.3, implemented with rustls.
 //!
-//! A [`Server`] or [`Client`] is created once from files, and wraps each new stream. Before a
-//! connection, changed files are loaded again.
+//! A [`Server`] or a [`Client`] is created once from files, and wraps each new stream. If files
+//! have changed, they are loaded again before the next connection.
 //!
-//! **Invariant:** a [`TlsStream`] obeys the laws of every [`Stream`](crate::Stream). A read that
-//! returns fewer bytes than requested has taken all available bytes, so readiness is not missed. A
-//! write reports bytes as written once the socket has taken all of them, so no bytes remain in the
-//! stream unnoticed.
+//! **Invariant:** a [`TlsStream`] behaves like every other [`Stream`](crate::Stream). A read that
+//! returns fewer bytes than requested has taken all available bytes, so no readiness event is
+//! missed. A write reports bytes as written only when the socket has accepted all of them, so no
+//! bytes remain in the stream unnoticed.
 
 mod certificate;
 mod clock;

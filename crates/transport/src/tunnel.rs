@@ -1,6 +1,6 @@
-//! A connection to a proxy, until the proxy has connected to the counterparty.
+//! A connection through a proxy, until the proxy has connected to the counterparty.
 //!
-//! Invariant: no byte after the proxy's answer is read.
+//! Invariant: no byte after the proxy's answer is read, because it belongs to the counterparty.
 
 use std::io;
 
@@ -9,40 +9,41 @@ use base64::engine::general_purpose::STANDARD;
 
 use crate::Stream;
 
-/// The maximum length of an HTTP proxy's answer.
+/// Maximum length of an HTTP proxy's answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 10;
 
-/// A connection to a proxy that is asked to connect to a counterparty.
+/// A connection to a proxy that has been requested to connect to a counterparty.
 pub struct Tunnel {
     stream: Box<dyn Stream>,
     /// The bytes still to be written.
     out: Vec<u8>,
-    /// The bytes received since the last step.
+    /// The bytes of the proxy's answer in the current step.
     answer: Vec<u8>,
     step: Step,
 }
 
 enum Step {
-    /// Waits for the head of the answer to CONNECT.
+    /// Waiting for the header of the answer to CONNECT.
     Http,
-    /// Waits for the proxy's choice of authentication; then sends `login` or `request`.
+    /// Waiting for the proxy to choose the authentication method; `login` or `request` is sent
+    /// next.
     Method { login: Vec<u8>, request: Vec<u8> },
-    /// Waits for the reply to the password.
+    /// Waiting for the reply to username and password; `request` is sent next.
     Login { request: Vec<u8> },
-    /// Waits for the reply to the connect request.
+    /// Waiting for the reply to the connect request.
     Reply,
 }
 
 impl Tunnel {
-    /// Asks the HTTP proxy at the other end of `stream` for a connection to `to`, a `host:port`.
-    /// `login` is a username and a password.
+    /// Requests a connection to `to`, a `host:port`, from the HTTP proxy at the other end of
+    /// `stream`. `login` is a username and a password.
     #[must_use]
     pub fn http(stream: Box<dyn Stream>, login: Option<(&str, &str)>, to: &str) -> Self {
         Self { stream, out: connect(to, login), answer: Vec::new(), step: Step::Http }
     }
 
-    /// Asks the SOCKS 5 proxy at the other end of `stream` for a connection to `to`, a `host:port`.
-    /// `login` is a username and a password, of at most 255 bytes each.
+    /// Requests a connection to `to`, a `host:port`, from the SOCKS 5 proxy at the other end of
+    /// `stream`. `login` is a username and a password, of at most 255 bytes each.
     ///
     /// # Errors
     /// [`io::ErrorKind::InvalidInput`] if SOCKS has no form for `to`.
@@ -60,7 +61,7 @@ impl Tunnel {
         Ok(Self { stream, out: out.to_vec(), answer: Vec::new(), step })
     }
 
-    /// Continues. Returns true once the counterparty is connected.
+    /// Continues the exchange with the proxy. Returns true when the counterparty is connected.
     ///
     /// # Errors
     /// If the proxy refuses, sends an invalid answer, or disconnects.
@@ -96,26 +97,27 @@ impl Tunnel {
         }
     }
 
-    /// Returns the stream, whose next byte is of the counterparty.
+    /// Returns the stream; the next byte read comes from the counterparty.
     #[must_use]
     pub fn finish(self) -> Box<dyn Stream> {
         self.stream
     }
 
-    /// Returns the minimum number of missing bytes of the answer; 0 if complete.
+    /// Returns the minimum number of bytes that the answer still lacks; 0 if it is complete.
     fn missing(&self) -> usize {
         let length = match &self.step {
-            // The head is read byte by byte, because the counterparty's bytes may follow.
+            // The header is read byte by byte, because bytes of the counterparty may follow.
             Step::Http if self.answer.ends_with(b"\r\n\r\n") => return 0,
             Step::Http => return 1,
             Step::Method { .. } | Step::Login { .. } => 2,
-            // The reply has version, code, a zero, and the address from which the proxy connected.
+            // The reply consists of version, code, a zero, and the address from which the proxy has
+            // connected.
             Step::Reply => match self.answer.get(3) {
                 Some(1) => 10,
                 Some(3) => self.answer.get(4).map_or(5, |length| 7 + usize::from(*length)),
                 Some(4) => 22,
                 Some(_) => 4,
-                // A refusal may end after the code.
+                // A reply that refuses the connection may end after the code.
                 None if self.answer.get(1).is_some_and(|reply| *reply != 0) => 2,
                 None => 4,
             },
@@ -123,7 +125,7 @@ impl Tunnel {
         length.saturating_sub(self.answer.len())
     }
 
-    /// Handles a complete answer. Returns true if it was the last.
+    /// Handles a complete answer. Returns true if it was the last answer.
     fn take(&mut self) -> io::Result<bool> {
         let answer = std::mem::take(&mut self.answer);
         match std::mem::replace(&mut self.step, Step::Reply) {
@@ -261,7 +263,8 @@ mod tests {
         Tunnel::socks5(stream, LOGIN, "b.example:9880").unwrap()
     }
 
-    /// Returns the result for an answer in pieces; `None` if the tunnel still waits.
+    /// Returns the result of a tunnel whose proxy sends this answer in pieces; `None` if the tunnel
+    /// still waits.
     fn answered(
         open: fn(Box<dyn Stream>) -> Tunnel,
         pieces: &[&[u8]],

@@ -1,4 +1,4 @@
-//! Established streams allocate nothing.
+//! Streams allocate nothing once the connection is established.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

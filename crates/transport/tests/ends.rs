@@ -1,4 +1,4 @@
-//! The end of a connection is detected wherever the bytes before the end are split.
+//! The end of a connection is detected, wherever the bytes before the end are split into reads.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -12,7 +12,7 @@ use transfix_transport::tls::{Client, Server, TlsStream};
 use crate::tls::Firm;
 
 const TEXT: &[u8] = b"8=FIX.4.4\x019=5\x0135=5\x0110=160\x01";
-/// Bytes that are not a TLS record; the reader answers with an alert.
+/// Bytes that are not a TLS record; a reader answers them with an alert.
 const NO_RECORD: &[u8] = b"8=FIX.4.4\x01";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,10 +21,10 @@ enum Side {
     Server,
 }
 
-/// The last bytes that the far end sends.
+/// The last bytes that the remote end sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Last {
-    /// Nothing after the handshake; a server's handshake ends with tickets for the client.
+    /// Nothing after the handshake; the handshake of a server ends with tickets for the client.
     Nothing,
     Text,
     TextAndCloseNotify,
@@ -48,7 +48,7 @@ impl Last {
     }
 }
 
-/// Moves the bytes in transit.
+/// Moves the bytes in transit from one stream to the other.
 fn carry(from: &mut MemoryStream, to: &mut MemoryStream) {
     let bytes = taken(from);
     assert!(bytes.is_empty() || to.write(&bytes).unwrap() == bytes.len());
@@ -66,8 +66,8 @@ fn look(side: &mut TlsStream) {
     assert_eq!(error.kind(), io::ErrorKind::WouldBlock, "{error}");
 }
 
-/// Returns a connection whose stream under test has completed the handshake. Bytes that the far end
-/// sent later are still on the wire.
+/// Returns a connection in which the stream under test has completed the handshake. Bytes that the
+/// remote end sent afterwards are still in transit.
 fn last_words((client, server): (&Client, &Server), side: Side, last: Last) -> LastWords {
     let (near, mut wire) = pipe(1 << 16);
     let (far, mut tap) = pipe(1 << 16);

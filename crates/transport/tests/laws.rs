@@ -1,4 +1,4 @@
-//! The laws of `Stream`, over TCP and in memory.
+//! The test suite for every `Stream`, run over TCP and in memory.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 

@@ -1,4 +1,4 @@
-//! All tests of streams, in one program.
+//! All tests of the transport crate, in one program.
 
 mod alloc;
 mod ends;

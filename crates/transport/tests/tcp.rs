@@ -1,4 +1,5 @@
-//! Tests of TCP beyond the laws: options, readiness, refused connections, and several addresses.
+//! Tests of TCP streams besides the common test suite: options, readiness, refused connections, and
+//! several addresses.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -19,7 +20,7 @@ fn any_port() -> std::net::SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Waits for readiness of one of the tokens; the time limit only ends a broken test.
+/// Waits for an event and returns the reported tokens; the time limit only ends a broken test.
 fn wait(poll: &mut Poll) -> Vec<Token> {
     let mut events = Events::with_capacity(16);
     poll.poll(&mut events, Some(Duration::from_secs(10))).unwrap();
@@ -111,7 +112,8 @@ fn quick_acknowledgements_outlive_a_read() {
         let listener = std::net::TcpListener::bind(any_port()).unwrap();
         let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let mut near = TcpStream::from_std(listener.accept().unwrap().0, &options).unwrap();
-        // The operating system turns quick acknowledgment off for request-and-answer traffic.
+        // Linux turns quick acknowledgements off for a connection with alternating requests and
+        // answers.
         let off = || SockRef::from(&near).set_tcp_quickack(false).unwrap();
         off();
         io::Write::write_all(&mut &far, b"8=FIX").unwrap();
@@ -125,7 +127,7 @@ fn quick_acknowledgements_outlive_a_read() {
 fn a_socket_of_ipv6_has_its_traffic_class() {
     let options = SocketOptions { dscp: Some(10), ..SocketOptions::default() };
     let listener = Listener::bind("[::1]:0".parse().unwrap(), &options);
-    // The host may have no IPv6.
+    // The host may not support IPv6.
     let Ok(listener) = listener else { return };
     let mut connecting = connect(listener.local_addr().unwrap(), &options).unwrap();
     let client = loop {
@@ -143,7 +145,7 @@ fn what_the_system_refuses_is_known_before_any_connection() {
     let elsewhere = Some("192.0.2.1:0".parse().unwrap());
     let options = SocketOptions { local: elsewhere, ..SocketOptions::default() };
     assert_eq!(options.check(address).unwrap_err().kind(), io::ErrorKind::AddrNotAvailable);
-    // Binding succeeds although another connection may still have the port.
+    // The check succeeds although another connection may still use the port.
     let taken = std::net::TcpListener::bind(any_port()).unwrap();
     let local = Some(taken.local_addr().unwrap());
     assert!(SocketOptions { local, ..SocketOptions::default() }.check(address).is_ok());

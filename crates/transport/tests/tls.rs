@@ -1,4 +1,4 @@
-//! TLS: the laws of every stream, and the error messages of refused connections.
+//! Tests of TLS: the test suite for every stream, and the error messages of refused connections.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -16,7 +16,7 @@ use transfix_transport::tls::{
 };
 use transfix_transport::{Stream, memory};
 
-/// The files of a test, and the options of two sides that accept each other.
+/// The files of a test, and the options for a client and a server that accept each other.
 pub(crate) struct Firm {
     dir: TempDir,
     authority: Authority,
@@ -59,7 +59,7 @@ impl Firm {
         )
     }
 
-    /// Returns the error of each side for a failing connection; an empty string means no error.
+    /// Returns the error of each side after an attempt to connect; an empty text means no error.
     fn fails(&self) -> [String; 2] {
         let (client, server) = self.meet();
         [client, server].map(|side| side.err().map_or_else(String::new, |e| e.to_string()))
@@ -78,8 +78,8 @@ fn pair(signed: &Signed) -> (std::path::PathBuf, std::path::PathBuf) {
     (signed.certificate.clone(), signed.key.clone())
 }
 
-/// Lets both sides read until both are done, and one round more. With TLS 1.3 a client finishes
-/// before the server has checked the client's certificate.
+/// Lets both sides read until both have finished the handshake, and once more. With TLS 1.3, a
+/// client finishes before the server has checked the client's certificate.
 fn shake_hands(
     mut client: TlsStream,
     mut server: TlsStream,
@@ -118,7 +118,7 @@ fn laws() {
     }
 }
 
-/// Makes the handshake over a small pipe, which takes many rounds.
+/// Performs the handshake over a pipe with little room, which takes many rounds.
 fn shake_hands_of_any_length(mut a: TlsStream, mut b: TlsStream) -> (TlsStream, TlsStream) {
     for _ in 0..1_000 {
         for side in [&mut a, &mut b] {
@@ -134,7 +134,7 @@ fn shake_hands_of_any_length(mut a: TlsStream, mut b: TlsStream) -> (TlsStream, 
 fn a_read_that_is_short_has_taken_all() {
     let (client, server) = Firm::new().meet();
     let (mut client, mut server) = (client.unwrap(), server.unwrap());
-    // More bytes than fit into one record, and more than rustls decrypts at once.
+    // The number of bytes exceeds one TLS record, and the amount that rustls decrypts at once.
     let sent = vec![7; 50_000];
     let mut written = 0;
     let mut taken = 0;
@@ -308,11 +308,11 @@ fn who_speaks_no_tls_is_told_from_who_does() {
     let error = stream.read(&mut [0; 64]).unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::InvalidData);
     assert_eq!(error.to_string(), "the counterparty sends plain text instead of TLS");
-    // The alert (RFC 8446 section 6), and the end.
+    // The peer receives an alert (RFC 8446 section 6) and the end of the connection.
     let mut told = [0; 64];
     assert!(ours.read(&mut told).unwrap() >= 7 && told[0] == 21, "{told:?}");
     assert_eq!(ours.read(&mut told).unwrap(), 0);
-    // The stream keeps reporting the same error.
+    // Each further read returns the same error.
     assert_eq!(stream.read(&mut [0; 64]).unwrap_err().to_string(), error.to_string());
     assert_eq!(stream.write(b"8=FIX").unwrap_err().to_string(), error.to_string());
 
@@ -330,7 +330,7 @@ fn records_without_end_and_without_a_byte_are_refused() {
     let (mut ours, theirs) = memory::pipe(1 << 20);
     let server = Server::new(firm.server.clone()).unwrap();
     let mut stream = server.accept(Box::new(theirs)).unwrap();
-    // The dummy record that a TLS 1.3 client may send once (RFC 8446 appendix D.4).
+    // A TLS 1.3 client may send this dummy record, but only once (RFC 8446 appendix D.4).
     let dummy = [20, 3, 3, 0, 1, 1];
     ours.write(&dummy.repeat(100_000)).unwrap();
     let error = stream.read(&mut [0; 64]).unwrap_err();
@@ -512,7 +512,7 @@ fn a_file_in_another_form_is_told_with_the_command_that_converts_it() {
     }
 }
 
-/// A file in the options of a side.
+/// A file in the options of client or server.
 #[derive(Clone, Copy)]
 enum Place {
     Certificate,
@@ -521,12 +521,12 @@ enum Place {
     Crl,
 }
 
-/// Two sides that accept and authenticate each other, for several connections.
+/// A client and a server that authenticate each other, for several connections.
 struct Sides {
     firm: Firm,
     server: Server,
     client: Client,
-    /// The time of both sides, in seconds of Unix time.
+    /// The time that both sides use, in seconds of Unix time.
     now_s: Arc<AtomicU64>,
 }
 
@@ -544,7 +544,8 @@ impl Sides {
         Self { firm, server, client, now_s }
     }
 
-    /// Returns true if both sides resume, or the error of each side.
+    /// Connects once. Returns true if both sides have resumed an earlier TLS session, or the error
+    /// of each side.
     fn meet(&self, client: &Client) -> Result<bool, [String; 2]> {
         let (ours, theirs) = memory::pipe(1 << 16);
         let client = client.connect(Box::new(ours)).unwrap();
@@ -576,7 +577,7 @@ fn the_next_connection_resumes_and_the_counterparty_is_known_all_the_same() {
     let sides = Sides::new(Valid::Now);
     let all: Vec<_> = (0..4).map(|_| sides.meet(&sides.client)).collect();
     assert_eq!(all, [Ok(false), Ok(true), Ok(true), Ok(true)]);
-    // A new client, with the same files or with others, has no session to resume.
+    // A new client has no TLS session to resume, whether it uses the same files or others.
     let same = Client::with_clock(sides.firm.client.clone(), clock(&sides.now_s)).unwrap();
     assert_eq!(sides.meet(&same), Ok(false));
     let own = sides.firm.authority.sign(&["client.example"], 3, Valid::Now);
@@ -621,14 +622,14 @@ fn a_file_in_the_place_of_another_is_seen_though_time_and_length_are_the_same() 
 fn what_the_new_files_refuse_no_old_ticket_opens() {
     let mut sides = Sides::new(Valid::Now);
     assert_eq!([sides.meet(&sides.client), sides.meet(&sides.client)], [Ok(false), Ok(true)]);
-    // An authority that is no longer trusted.
+    // The server no longer trusts the authority of the client's certificate.
     let other = Authority::new(sides.firm.dir.path(), "other");
     fs::copy(&other.ca, &sides.firm.server.files.ca[0]).unwrap();
     assert_eq!(sides.server.renew(), Some(Ok(())));
     let [_, at_server] = sides.meet(&sides.client).unwrap_err();
     assert!(at_server.contains("not signed by a trusted authority"), "{at_server}");
 
-    // A revoked certificate.
+    // The client's certificate is revoked.
     sides = Sides::new(Valid::Now);
     sides.firm.server.files.crl = vec![sides.firm.authority.revoke(&[])];
     sides.server = Server::with_clock(sides.firm.server.clone(), clock(&sides.now_s)).unwrap();

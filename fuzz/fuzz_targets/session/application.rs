@@ -1,4 +1,4 @@
-//! An application that answers in all possible ways, as the input selects.
+//! An application that reacts in all possible ways, as the input determines.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ impl Whimsical {
         self.0.lock().expect("one thread").pop_front().unwrap_or(0)
     }
 
-    /// Performs an action on the session, or nothing.
+    /// Performs an action on the session as the next byte determines, or does nothing.
     fn act(&self, text: &[u8], session: &mut SessionRef<'_>) {
         let id = session.id().clone();
         match self.wish() % 12 {
@@ -128,7 +128,8 @@ impl Application for Whimsical {
         true
     }
 
-    /// Searches for a field, because the same bytes inside a data field are only data.
+    /// A search for the bytes would not suffice, because the same bytes inside a data field are
+    /// only data.
     fn on_wire(&mut self, _: Direction, frame: &[u8], _: &SessionView<'_>) {
         let mut secrets = raw::fields(frame).filter(|field| field.tag == tag::PASSWORD);
         let is_hidden = secrets.all(|field| field.value.iter().all(|byte| *byte == b'*'));

@@ -1,6 +1,6 @@
-//! Feeds any bytes and any order of events to a session of any version, role and settings. The
-//! session never panics, its memory and output stay in proportion, and garbled bytes are not
-//! answered.
+//! Feeds arbitrary bytes, and events in any order, to a session of any version, role and settings.
+//! The session never panics, its memory and output stay in proportion to the input, and garbled
+//! bytes are not answered.
 #![no_main]
 
 mod application;
@@ -19,7 +19,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The rest of the input, used for choices.
+/// The rest of the input, from which choices are made.
 pub(crate) struct Input<'b>(&'b [u8]);
 
 impl<'b> Input<'b> {
@@ -35,7 +35,7 @@ impl<'b> Input<'b> {
         taken
     }
 
-    /// Returns a small or an extreme number.
+    /// Returns a number, either small or extreme.
     pub(crate) fn number(&mut self) -> u64 {
         match self.byte() {
             255 => u64::MAX,
@@ -49,7 +49,8 @@ impl<'b> Input<'b> {
         self.byte() & 1 == 1
     }
 
-    /// Returns bytes of a message, with a bar for the delimiter.
+    /// Returns bytes for the fields of a message, with a bar in the input standing for the
+    /// delimiter.
     pub(crate) fn fields(&mut self) -> Vec<u8> {
         let n = usize::from(self.byte() % 64);
         self.take(n).iter().map(|&b| if b == b'|' { 1 } else { b }).collect()

@@ -1,4 +1,4 @@
-//! Only the session layer, with a driver that checks its requests.
+//! Tests the session layer alone, with a driver that checks what the session requests.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,13 +26,13 @@ pub(crate) fn run(mut input: Input<'_>) {
     }
 }
 
-/// The driver of one session, as its crate requires.
+/// The driver of one session, which fulfils the contract of the session crate.
 struct Driver {
     session: Session,
     out: Outbox,
     now: Now,
     inbox: Vec<u8>,
-    /// Every frame since the last reset.
+    /// Every frame sent since the last reset, by its MsgSeqNum(34).
     sent: BTreeMap<u64, (Kind, Vec<u8>)>,
 }
 
@@ -131,7 +131,7 @@ impl Driver {
         if !fields.is_empty() && !fields.ends_with(&[1]) {
             frame.raw(b"\x01");
         }
-        // Fields that the writer refuses are dropped.
+        // If the encoder refuses a field, no bytes are returned.
         if frame.finish().is_err() {
             out.clear();
         }
@@ -157,7 +157,7 @@ impl Driver {
                 }
                 Frame::Partial => break,
                 Frame::Garbled { skip, .. } => _ = inbox.drain(..skip),
-                // Messages arrive whole in this target.
+                // In this fuzz target, each message arrives as a whole.
                 Frame::TooLong { end } => {
                     let head = &inbox[..inbox.len().min(1_000)];
                     let verdict = self.session.receive_too_long(self.now, head, &mut self.out);
@@ -184,7 +184,7 @@ impl Driver {
         }
     }
 
-    /// Returns true if the session continues.
+    /// Passes a frame to the session; returns true if the session continues.
     fn receive(&mut self, frame: &[u8], held: Held) -> bool {
         let mut index = FieldIndex::default();
         let Ok(message) = Message::parse(frame, &mut index, CheckSumPolicy::Verify) else {
@@ -242,7 +242,7 @@ impl Driver {
         self.inbox.clear();
     }
 
-    /// Stores the records of the journal, and discards the bytes.
+    /// Stores the entries for the journal, and discards the bytes of the outbox.
     fn journal(&mut self) {
         for entry in self.out.entries() {
             match entry {
@@ -267,7 +267,7 @@ impl Driver {
     }
 }
 
-/// A message above a gap: kept or not.
+/// The origin of a message: received directly, or held above a gap until now.
 #[derive(Clone, Copy)]
 enum Held {
     No,

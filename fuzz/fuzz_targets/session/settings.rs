@@ -1,4 +1,4 @@
-//! Session settings chosen by the input.
+//! Session settings that the input determines.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use transfix::{
 
 use crate::Input;
 
-/// Returns any settings that the checks of a settings file accept.
+/// Returns settings that the input determines, and that the checks of a settings file accept.
 pub(crate) fn any(input: &mut Input<'_>) -> SessionSettings {
     let choices = input.byte();
     let begin_string = BeginString::ALL[usize::from(choices) % BeginString::ALL.len()];

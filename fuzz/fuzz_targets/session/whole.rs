@@ -1,4 +1,4 @@
-//! A session with its store and application, as an engine assembles it.
+//! Tests a session with its store and application, assembled as an engine does it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -19,7 +19,7 @@ const TYPES: [&[u8]; 14] =
     [b"0", b"1", b"2", b"3", b"4", b"5", b"A", b"A", b"D", b"8", b"B", b"j", b"BE", b"ZZ"];
 const NOON_NS: i64 = 1_795_262_400_000_000_000;
 
-/// Compiles the dictionaries once for all runs.
+/// Returns the validation rules, which are compiled once for all runs.
 fn rules() -> &'static Rules {
     static RULES: OnceLock<Rules> = OnceLock::new();
     RULES.get_or_init(Rules::default)
@@ -43,7 +43,7 @@ struct World {
     rig: Rig,
     settings: SessionSettings,
     wishes: Wishes,
-    /// The counterparty's end of the connection.
+    /// The counterparty's end of the connection; `None` without a connection.
     far: Option<MemoryStream>,
     now: Now,
 }
@@ -119,7 +119,8 @@ impl World {
         }
     }
 
-    /// Runs turns until nothing is left to do; the output consists of whole messages.
+    /// Runs turns of the session until nothing is left to do, and checks that its output consists
+    /// of whole messages.
     fn turns(&mut self) {
         for _ in 0..1_000 {
             if self.far.is_none() {
@@ -135,7 +136,7 @@ impl World {
                 while let Frame::Whole(end) = frame::split(sent, Limits::default()) {
                     sent = &sent[end..];
                 }
-                // The pipe holds the output of one turn, so no message is cut.
+                // The pipe has room for the output of one turn, so no message is incomplete.
                 assert!(sent.is_empty() || n == buffer.len(), "{}", sent.escape_ascii());
             }
             if !again {
@@ -194,11 +195,12 @@ impl World {
             fields.push(1);
         }
         frame.raw(&fields);
-        // Fields that the writer refuses are dropped.
+        // If the encoder refuses a field, no bytes are returned.
         if frame.finish().is_err() {
             out.clear();
         }
-        // A MsgType(35) without a value, and other damage that keeps the length.
+        // The damage includes a MsgType(35) without a value, and other changes that keep the
+        // length.
         if input.byte() % 16 == 0 {
             let at = usize::from(input.byte()) % out.len().max(1);
             if let Some(byte) = out.get_mut(at) {

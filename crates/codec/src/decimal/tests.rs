@@ -271,7 +271,8 @@ proptest! {
 
     #[test]
     fn arithmetic_is_exact_and_undone(a in decimals(), b in decimals()) {
-        // At scale 18 for all: the digits before the point have at most 65 bits.
+        // At scale 18, exact `i128` integers represent all decimals: the digits before the point
+        // have at most 65 bits.
         let at_18 = |number: Decimal| number.at_scale(18);
         if let Some(sum) = a.checked_add(b) {
             prop_assert_eq!(at_18(sum), at_18(a) + at_18(b));

@@ -9,7 +9,7 @@ use crate::group::{Members, UNKNOWN, entry_end, group_end};
 use crate::tag::is_session_owned;
 use crate::{Fields, Tag};
 
-/// Appends the fields of `source` in `range` to `out`, in the order of `members`.
+/// Appends the fields of `source` in `range` to `out`, sorted into the order of `members`.
 pub(super) fn level<M: Members + ?Sized>(
     source: &Run,
     range: Range<usize>,
@@ -20,14 +20,15 @@ pub(super) fn level<M: Members + ?Sized>(
     let base = order.len();
     let mut at = range.start;
     while at < range.end {
-        // A data field outside the layout follows the entry, even if its Length field is a member.
+        // A data field unknown to `members` may follow the entry although its Length field is a
+        // member; `min` keeps the pair within `range`.
         let end = source.unit(at, members).end.min(range.end);
         let position = members.position(source.tags[at]).unwrap_or(UNKNOWN);
-        // Offsets within a message have 32 bits.
+        // Indices of fields fit into 32 bits, because messages are shorter than 4 GiB.
         order.push((position, at as u32, end as u32));
         at = end;
     }
-    // Sorting by index as second key keeps fields of equal position in their order.
+    // The field index is the second sort key, so fields of equal position keep their order.
     order[base..].sort_unstable();
     for n in base..order.len() {
         let (_, begin, end) = order[n];
@@ -60,7 +61,8 @@ fn entries<M: Members + ?Sized>(
 
 /// Appends the fields of `source` that `target` permits to `out`.
 ///
-/// Groups are appended with all of their entries, unless they are empty.
+/// A permitted group is appended with the permitted fields of all its entries, unless the group is
+/// empty.
 pub(super) fn legal<S: Members + ?Sized, T: Members + ?Sized>(
     source: &Fields<'_>,
     known: &S,

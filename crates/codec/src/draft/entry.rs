@@ -1,7 +1,7 @@
 //! Editors for the parts of a draft: the message, its groups and their entries.
 //!
-//! Invariant: an editor stores where its part begins and recomputes the end at each use, so that
-//! changes inside the part leave no stale offset.
+//! Invariant: an editor stores only the beginning of its part and recomputes the end at each use.
+//! Changes inside the part thus leave no stale offset.
 
 use core::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::{Body, Fields, Misuse, Tag};
 
 /// An editor for the message, or for one entry of a group.
 ///
-/// Fields of nested groups belong to the nested editors.
+/// Fields of nested groups are edited only by the editors of these groups.
 pub struct DraftEntry<'d, M: ?Sized> {
     draft: &'d mut MessageDraft,
     members: &'d M,
@@ -54,7 +54,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         self.put(|fields| _ = fields.bytes(tag, value))
     }
 
-    /// Sets the fields that `write` writes.
+    /// Sets all fields that the closure `write` adds.
     ///
     /// Existing fields keep their positions. New fields come last in a message, and at their
     /// published position in an entry. A data field gets a Length field with the correct length,
@@ -75,9 +75,9 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         Ok(())
     }
 
-    /// Rejects fields that are not permitted at this level.
+    /// Rejects a field that the message or the entry does not permit.
     ///
-    /// A message also permits fields that the dictionary does not define.
+    /// A message permits fields that the dictionary does not define; an entry does not.
     fn check_own(&self, tag: Tag) -> Result<(), Misuse> {
         if self.members.position(tag).is_some() {
             return Ok(());
@@ -112,7 +112,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         Ok(true)
     }
 
-    /// Returns an editor for the group of the NumInGroup field `count`, even if the group is empty.
+    /// Returns an editor for the group of the NumInGroup field `count`; an empty or absent group
+    /// can be filled.
     ///
     /// Returns `None` if `count` is not a group of this message or entry.
     pub fn group(&mut self, count: Tag) -> Option<DraftGroup<'_, M::Entry>> {
@@ -121,10 +122,11 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         Some(DraftGroup { draft: self.draft, members, count, at: place.start })
     }
 
-    /// Copies the fields of `source` that the dictionary permits here, groups with their entries.
+    /// Copies the fields of `source` that the dictionary permits here; a group is copied with its
+    /// entries.
     ///
-    /// An existing field or group is replaced. `known` defines the members of the groups of
-    /// `source`.
+    /// A copied field or group replaces an existing one. `known` defines the members of the groups
+    /// of `source`.
     /// ```
     /// use transfix_codec::{MessageDraft, MessageLayout, tag};
     ///
@@ -155,13 +157,13 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         let spare = &self.draft.spare;
         let mut at = 0;
         while let Some(&tag) = spare.tags.get(at) {
-            // A message has no delimiter, so the removal cannot fail.
+            // Only removing an entry's delimiter fails, and a whole message has no delimiter.
             let _ = source.edit(known).remove(tag);
             at = spare.unit(at, self.members).end;
         }
     }
 
-    /// Inserts the encoded fields at their positions.
+    /// Inserts the fields encoded in `spare` at their positions in the draft.
     fn place_spare(&mut self) {
         let mut at = 0;
         while at < self.draft.spare.tags.len() {
@@ -169,7 +171,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
             let tag = self.draft.spare.tags[unit.start];
             let mut place = self.find(tag);
             if unit.len() == 2 && place.as_ref().is_none_or(|place| place.len() == 1) {
-                // A lone Length or data field is replaced by the pair.
+                // A complete pair replaces a lone Length field or a lone data field.
                 let half = self.find_half(tag);
                 if let (Some(_), Some(half)) = (&place, &half) {
                     self.draft.run.splice(half.clone(), &NOTHING);
@@ -181,8 +183,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
             let mut place = place.unwrap_or_else(|| self.place_of(tag));
             let MessageDraft { run, spare, .. } = &mut *self.draft;
             if unit.len() == 1 && place.len() == 2 {
-                // A Length field and its data field need each other, so only one field of the pair
-                // is replaced.
+                // A lone Length or data field replaces only its counterpart with the same tag: both
+                // fields of a pair must remain.
                 let at = place.start + usize::from(run.tags[place.start] != tag);
                 place = at..at + 1;
             }
@@ -191,7 +193,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         }
     }
 
-    /// Iterates over the units of this level: each field, pair or group as an index range.
+    /// Iterates over the units of this message or entry; a unit is a field, a Length–data pair or a
+    /// group, as an index range.
     fn units(&self) -> impl Iterator<Item = Range<usize>> {
         let run = &self.draft.run;
         let (mut at, end) = (self.begin, self.end());
@@ -202,7 +205,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         })
     }
 
-    /// Returns the unit of the field at this level.
+    /// Returns the index range of the unit that contains the field at this level, nested groups
+    /// excluded.
     fn find(&self, tag: Tag) -> Option<Range<usize>> {
         let tags = &self.draft.run.tags;
         self.units().find(|unit| {
@@ -219,7 +223,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         self.units().find(is_half)
     }
 
-    /// Returns the position for a new field.
+    /// Returns the empty index range at which a new field is inserted.
     fn place_of(&self, tag: Tag) -> Range<usize> {
         let tags = &self.draft.run.tags;
         let position = self.members.position(tag);
@@ -229,8 +233,8 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
                 let later = units.find(|unit| self.members.position(tags[unit.start]) >= position);
                 later.map_or(self.end(), |unit| unit.start)
             }
-            // A group's last entry must not absorb the field, so the position precedes such a
-            // group.
+            // The last entry of a group absorbs a field that may be its member, so such a field is
+            // inserted before the group.
             Part::Message => {
                 let takes = |members: &M::Entry| {
                     members.position(tag).is_some() || members.group_of(tag).is_some()
@@ -250,7 +254,8 @@ pub struct DraftGroup<'d, M: ?Sized> {
     draft: &'d mut MessageDraft,
     members: &'d M,
     count: Tag,
-    /// Index of the NumInGroup field, or the index for inserting the field.
+    /// Index of the NumInGroup field; if the group is absent, the index at which the field is
+    /// inserted.
     at: usize,
 }
 
@@ -289,7 +294,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         Some(DraftEntry { draft: self.draft, members: self.members, begin, part: Part::Entry })
     }
 
-    /// Appends an entry; `value` is the value of its delimiter.
+    /// Appends an entry; `value` is the value of the entry's delimiter, the first field.
     ///
     /// # Errors
     /// The errors of [`Body::bytes`].
@@ -303,7 +308,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
 
     /// Appends a copy of an entry, such as an entry of another message.
     ///
-    /// Fields that this group does not permit are skipped. `known` defines the members of the
+    /// Fields that this group does not permit are skipped. `known` defines the groups nested in the
     /// copied entry.
     ///
     /// # Errors
@@ -349,7 +354,7 @@ impl<M: Members + ?Sized> DraftGroup<'_, M> {
         }
     }
 
-    /// Inserts the encoded entry after the last entry.
+    /// Inserts the entry encoded in `spare` after the last entry of the group.
     fn insert_spare(&mut self) -> DraftEntry<'_, M> {
         let MessageDraft { run, spare, .. } = &mut *self.draft;
         if run.tags.get(self.at) != Some(&self.count) {

@@ -1,6 +1,6 @@
-//! Whole fields at the end of a buffer: head, text and delimiter.
+//! Writes whole fields at the end of a buffer: the head `tag=`, the value and the delimiter.
 //!
-//! Stores have constant size, and each field checks the room once.
+//! Each store has a constant size, and each field checks only once that the buffer has room.
 
 use super::head::Head;
 use super::moment::{Minute, seconds};
@@ -18,7 +18,7 @@ impl Tail<'_> {
         self.advance(at + 2);
     }
 
-    /// Writes a field with a text of at most eight bytes.
+    /// Writes a field whose value is a text of at most eight bytes.
     #[inline(always)]
     pub(super) fn short(&mut self, head: Head, text: Short) {
         let room: &mut [u8; 32] = self.room();
@@ -29,7 +29,8 @@ impl Tail<'_> {
         self.advance(at + 1);
     }
 
-    /// Writes a field with a text of `len` bytes, 9 to 16, split into the first eight and the rest.
+    /// Writes a field whose value has `len` bytes, 9 to 16, split into the first eight bytes and
+    /// the rest.
     #[inline(always)]
     pub(super) fn more(&mut self, head: Head, [first, rest]: [u64; 2], len: usize) {
         let room: &mut [u8; 48] = self.room();
@@ -41,7 +42,7 @@ impl Tail<'_> {
         self.advance(at + 1);
     }
 
-    /// Writes a field with a text of any length.
+    /// Writes a field with a value of any length.
     #[inline(never)]
     pub(super) fn long(&mut self, head: Head, value: &[u8]) {
         self.store(&head.word.to_le_bytes(), head.len);
@@ -49,7 +50,7 @@ impl Tail<'_> {
         self.store(&[SOH], 1);
     }
 
-    /// Writes a number with at least `digits_min` digits; `digits_min` is at most 8.
+    /// Writes a numeric field with at least `digits_min` digits; `digits_min` is at most 8.
     #[inline(always)]
     pub(super) fn uint(&mut self, head: Head, value: u64, digits_min: usize) {
         if value < EIGHT_DIGITS {
@@ -59,7 +60,7 @@ impl Tail<'_> {
         }
     }
 
-    /// Writes a moment as UTCTimestamp.
+    /// Writes a field whose value is a UTCTimestamp.
     #[inline(always)]
     pub(super) fn moment(
         &mut self,

@@ -3,14 +3,14 @@
 use super::tail::Tail;
 use crate::Tag;
 
-/// The bytes `tag=`, first byte lowest; at most five bytes.
+/// The bytes `tag=` as an integer, first byte lowest; at most five bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Head {
     pub(super) word: u64,
     pub(super) len: usize,
 }
 
-/// The heads of the tags below 4096, with their lengths in the highest byte.
+/// The heads `tag=` of the tags below 4096; the highest byte contains the length.
 static HEADS: [u64; 4096] = heads();
 const LEN_SHIFT: u32 = 56;
 
@@ -35,7 +35,7 @@ impl Head {
     /// An empty head, for a value whose tag is already written.
     pub(crate) const NONE: Self = Self { word: 0, len: 0 };
 
-    /// Returns the head of `tag`.
+    /// Returns the head `tag=` from the table.
     ///
     /// The table lacks user-defined tags and the tags of recent extension packs. For such a tag,
     /// this function writes the head to `tail` and returns an empty head.

@@ -1,6 +1,8 @@
-//! A prepared message header of a session.
+//! The message header of a session, prepared so that only the variable values are written for each
+//! message.
 //!
-//! All fields are constant except MsgType(35), MsgSeqNum(34) and SendingTime(52).
+//! All header fields are constant except MsgType(35), MsgSeqNum(34) and SendingTime(52), and
+//! BodyLength(9).
 
 use alloc::vec::Vec;
 use core::hint::cold_path;
@@ -12,7 +14,7 @@ use super::text::{self, EIGHT_DIGITS, Short};
 use super::{BODY_LENGTH_DIGITS, Body, FrameWriter, Head, MSG_TYPE_HEAD, Summed, length_room};
 use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 
-/// The header of each message of a session.
+/// The prepared header for all messages of one session.
 /// ```
 /// use transfix_codec::{Precision, Timestamp, encode::Header, tag};
 ///
@@ -29,22 +31,23 @@ use crate::{Misuse, MsgType, Precision, SOH, Timestamp, tag};
 /// ```
 #[derive(Clone, Debug)]
 pub struct Header {
-    /// The bytes from BeginString(8) to `9=`.
+    /// The constant beginning of every header: BeginString(8) and the tag of BodyLength(9).
     start: Piece<32>,
-    /// The bytes between MsgType(35) and the value of MsgSeqNum(34).
+    /// The constant bytes between the value of MsgType(35) and the value of MsgSeqNum(34).
     constant: Piece<64>,
     /// Digits of BodyLength(9) for a message with a minimal body: 2 or 3.
     digits_min: usize,
     seq_digits_min: usize,
-    /// The minute of the last SendingTime(52).
+    /// The minute of the last SendingTime(52), cached as text.
     minute: Minute,
 }
 
 impl Header {
-    /// Creates a header with `constant`: whole fields with their delimiters, such as the CompIDs.
+    /// Creates a header; `constant` consists of whole fields with their delimiters, such as the
+    /// CompIDs.
     #[must_use]
     pub fn new(begin_string: &[u8], constant: &[u8]) -> Self {
-        // Assumes a four-digit MsgSeqNum(34) and milliseconds.
+        // The shortest body length is estimated for a four-digit MsgSeqNum(34) and milliseconds.
         let least = constant.len() + b"35=0|34=0000|52=YYYYMMDD-HH:MM:SS.sss|".len();
         Self {
             start: Piece::new(&[b"8=", begin_string, b"\x019="].concat()),
@@ -62,7 +65,7 @@ impl Header {
         self
     }
 
-    /// Begins a message of type `msg_type` at the end of `out`.
+    /// Begins a message of type `msg_type` at the end of `out`, and writes its header.
     #[inline(always)]
     #[must_use]
     pub fn frame<'b>(
@@ -72,8 +75,8 @@ impl Header {
         msg_seq_num: u64,
         (sending_time, precision): (Timestamp, Precision),
     ) -> FrameWriter<'b> {
-        // The copy stays in registers: writing parts in memory and copying the whole costs 8 ns
-        // more.
+        // The copy of the minute stays in registers: writing parts of the field in memory and
+        // copying all of it costs 8 ns more.
         let (begin, mut minute) = (out.len(), self.minute);
         let msg_type = MsgType::of(msg_type.as_ref());
         // Administrative messages have a short or empty body.
@@ -83,14 +86,14 @@ impl Header {
         let values = (msg_seq_num, sending_time, precision);
         let (counted, summed) =
             match self.write_usual(&mut tail, (msg_type, digits), values, &mut minute) {
-                // Vector code sums the body of an application message, and the header with it.
+                // For an application message, vector code sums the header together with the body.
                 Some((counted, _)) if !is_short => (counted, Summed { end: begin, sum: 0 }),
                 Some(written) => written,
                 None => {
                     cold_path();
                     let counted;
-                    // Passed by value: a variable whose address is taken stays in memory instead of
-                    // registers.
+                    // `tail` and `minute` are passed by value: a variable whose address is taken
+                    // stays in memory instead of registers.
                     (tail, minute, counted) =
                         self.write_any((tail, minute), (msg_type, digits), values);
                     (counted, Summed { end: begin, sum: 0 })
@@ -104,8 +107,8 @@ impl Header {
 
     /// Writes a common header with constant-size stores.
     ///
-    /// Returns the offset where BodyLength(9) starts to count, and the sum; `None` if a part is too
-    /// long.
+    /// Returns the offset where BodyLength(9) starts to count, and the sum of the written bytes;
+    /// `None` if a part is too long for this path.
     #[inline(always)]
     fn write_usual(
         &self,
@@ -135,7 +138,8 @@ impl Header {
         Some((counted, Summed { end: tail.end(), sum }))
     }
 
-    /// Writes any header. Also returns the offset where BodyLength(9) starts to count.
+    /// Writes a header with parts of any length. Also returns the offset where BodyLength(9) starts
+    /// to count.
     #[inline(never)]
     fn write_any<'b>(
         &self,
@@ -165,12 +169,13 @@ impl Header {
 /// Room for a common header and the body of most administrative messages, in bytes.
 const HEADER_ROOM: usize = 192;
 const DELIMITER: Short = Short { word: SOH as u64, len: 1 };
-/// The delimiter after MsgSeqNum(34), and `52=`.
+/// The delimiter of MsgSeqNum(34), and the bytes `52=`.
 const SENDING_TIME: Short = Short { word: u64::from_le_bytes(*b"\x0152=\0\0\0\0"), len: 4 };
 
 /// A header being written with constant-size stores and summed at the same time.
 ///
-/// Summing later would read the bytes in other pieces than stored, which stalls the processor.
+/// A later summation would read the bytes in units other than those stored, which stalls the
+/// processor.
 struct Room<'r> {
     bytes: &'r mut [u8; HEADER_ROOM],
     at: usize,
@@ -183,7 +188,7 @@ impl Room<'_> {
         self.put(text, text::byte_sum(text.word));
     }
 
-    /// Writes a text whose bytes have the given sum.
+    /// Writes a text; `sum` is the sum of its bytes.
     #[inline(always)]
     fn put(&mut self, text: Short, sum: u64) {
         self.bytes[self.at..self.at + 8].copy_from_slice(&text.word.to_le_bytes());
@@ -198,7 +203,7 @@ impl Room<'_> {
         self.sum = self.sum.wrapping_add(u64::from(sum));
     }
 
-    /// Writes a moment and its delimiter.
+    /// Writes a time as UTCTimestamp, with its delimiter.
     #[inline(always)]
     fn moment(&mut self, minute: &mut Minute, time: Timestamp, precision: Precision) {
         let nanos = minute.enter(time.0);
@@ -221,7 +226,8 @@ mod tests {
     use alloc::format;
     use alloc::string::String;
 
-    /// Returns the message as defined by the standard.
+    /// Returns the expected message, with BodyLength(9) and CheckSum(10) computed as the standard
+    /// defines.
     fn expected(begin_string: &str, body: &str) -> String {
         let frame = format!("8={begin_string}\x019={}\x01{body}", body.len());
         let sum = frame.bytes().fold(0_u8, u8::wrapping_add);
@@ -230,8 +236,8 @@ mod tests {
 
     const TIME: &str = "20261121-12:00:00.123";
 
-    /// Writes a message with `header` and field by field, each after other bytes, and compares
-    /// both.
+    /// Writes a message once with `header` and once field by field, each after other bytes, and
+    /// checks that both equal the expected message.
     fn check(
         header: &mut Header,
         [begin_string, msg_type, constant]: [&str; 3],

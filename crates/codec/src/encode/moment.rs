@@ -1,6 +1,6 @@
-//! Moments formatted as UTCTimestamp.
+//! Formats times as UTCTimestamp.
 //!
-//! The text up to the minute is cached, because consecutive moments mostly share a minute. The
+//! The text up to the minute is cached, because consecutive times mostly share a minute. The
 //! remaining digits are computed eight at a time.
 
 use super::text::{byte_sum, eight, pairs, three, two};
@@ -11,27 +11,29 @@ use crate::precision::Precision;
 const MINUTE_NS: i64 = 60_000_000_000;
 const DAY_MINUTES: i64 = 24 * 60;
 
-/// A minute and its text.
+/// A minute and its encoded text `YYYYMMDD-HH:MM:`.
 ///
-/// The two words of the text are not adjacent. Adjacent words would be loaded together right after
-/// two separate stores, which stalls the processor.
+/// Other fields separate the two words of the text. Adjacent words would be loaded together right
+/// after two separate stores, which stalls the processor.
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Minute {
-    /// `YYYYMMDD`, first byte lowest.
+    /// The bytes `YYYYMMDD`, first byte lowest.
     date: u64,
-    /// Nanoseconds since 1970, modulo 2^64, because the first minute begins before the `i64` range.
+    /// Start of the minute in nanoseconds since 1970, modulo 2^64, because the first minute begins
+    /// before the `i64` range.
     start: i64,
-    /// `-HH:MM:`, first byte lowest.
+    /// The bytes `-HH:MM:`, first byte lowest.
     time: u64,
     /// The sum of the bytes of the text.
     sum: u64,
-    /// The last nanoseconds within the minute and their text: most times of one message are equal.
+    /// The nanoseconds within the minute that were last formatted, and their text: most times of
+    /// one message are equal.
     millis: (u64, u64),
 }
 
 impl Minute {
-    /// The first minute of 1970.
+    /// The first minute of 1970-01-01.
     pub(crate) const FIRST: Self =
         Self::new(0, u64::from_le_bytes(*b"19700101"), u64::from_le_bytes(*b"-00:00:\0"));
     /// Length of the text, in bytes.
@@ -48,8 +50,8 @@ impl Minute {
         self.sum
     }
 
-    /// Returns the nanoseconds since the start of the minute of `nanos`, and makes `self` that
-    /// minute.
+    /// Returns the nanoseconds from the start of the minute to `nanos`, and changes `self` to the
+    /// minute of `nanos` if necessary.
     #[inline]
     pub(crate) fn enter(&mut self, nanos: i64) -> u64 {
         let within = nanos.wrapping_sub(self.start) as u64;
@@ -73,7 +75,7 @@ impl Minute {
         Self::new(minute.wrapping_mul(MINUTE_NS), date, time)
     }
 
-    /// Returns the rest of the text, `SS.sss`, for `nanos` nanoseconds within the minute.
+    /// Returns the text after the minute, `SS.sss`, for `nanos` nanoseconds within the minute.
     #[inline(always)]
     pub(crate) const fn millis(&mut self, nanos: u64) -> u64 {
         if self.millis.0 != nanos {
@@ -91,8 +93,8 @@ impl Minute {
 
 /// Returns the text after the minute: `SS`, point, fraction and delimiter.
 ///
-/// The second value is the length without the delimiter. Digits beyond `precision` are cut, not
-/// rounded.
+/// The second result is the length without the delimiter. Digits beyond `precision` are truncated,
+/// not rounded.
 #[inline]
 pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     match precision {
@@ -107,17 +109,17 @@ pub(crate) fn seconds(nanos: u64, precision: Precision) -> (u128, usize) {
     }
 }
 
-/// Returns `SS.sss`, the most common text, in a single word.
+/// Returns the text `SS.sss`, the most common form, in a single word.
 #[inline]
 const fn millis(nanos: u64) -> u64 {
-    // A minute has 60,000 milliseconds.
+    // A minute has 60,000 milliseconds, so five digits suffice.
     let millis = nanos / 1_000_000;
     let second = millis / 1_000;
     let fraction = three(millis.wrapping_sub(second.wrapping_mul(1_000)));
     two(second) | (b'.' as u64) << 16 | fraction << 24
 }
 
-/// Inserts a point after the second.
+/// Inserts a point after the two digits of the second.
 #[inline]
 const fn with_point(digits: u128) -> u128 {
     (digits & 0xFFFF) | (b'.' as u128) << 16 | (digits >> 16) << 24

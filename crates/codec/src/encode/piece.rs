@@ -1,14 +1,14 @@
-//! Constant bytes between variable values.
+//! Constant byte strings that headers and templates write between variable values.
 
 use alloc::vec::Vec;
 
 use super::tail::Tail;
 use crate::scan;
 
-/// Constant bytes whose beginning is stored in a block of `N` bytes.
+/// A constant byte string whose beginning is stored in a block of `N` bytes.
 ///
-/// A copy of constant size compiles to a few stores, whereas a copy of variable size is a call.
-/// Most pieces fit into the block.
+/// Copying a block of constant size compiles to a few stores, whereas copying a variable size is a
+/// call. Most byte strings fit into the block.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<const N: usize = 32> {
     block: [u8; N],
@@ -27,8 +27,8 @@ impl<const N: usize> Piece<N> {
         Self { block, len: begin.len(), rest: rest.to_vec(), sum: scan::sum(bytes) }
     }
 
-    /// Returns block, length and sum if all bytes fit into the block with at least one byte to
-    /// spare.
+    /// Returns the block, the length and the sum if the byte string leaves at least one byte of the
+    /// block free.
     #[inline(always)]
     pub(super) fn short(&self) -> Option<(&[u8; N], usize, u8)> {
         (self.len < N).then_some((&self.block, self.len % N, self.sum))

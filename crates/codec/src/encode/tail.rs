@@ -1,17 +1,17 @@
-//! The end of a buffer in which a message is being written.
+//! The writable end of a buffer in which a message is being encoded.
 //!
-//! Invariants: until the tail is dropped, the buffer extends [`MARGIN`] bytes beyond the written
-//! bytes, so that each value is a store of constant size. Bytes after `end` are undefined and are
-//! cut off when the tail is dropped.
+//! Invariants: until the tail is dropped, the buffer extends at least [`MARGIN`] bytes beyond the
+//! written bytes, so that each value is a store of constant size. Bytes after `end` are undefined,
+//! and dropping the tail truncates them.
 
 use alloc::vec::Vec;
 use core::ops::Range;
 
-/// Number of bytes allocated at once: most messages need no more.
+/// Number of bytes reserved when a message begins: most messages need no more.
 pub(super) const ROOM: usize = 512;
 /// Minimum number of free bytes after `end`.
 ///
-/// The check follows each write, where the compiler has no live registers to save.
+/// The margin is checked after each write, where the compiler has no live registers to save.
 pub(super) const MARGIN: usize = 64;
 
 pub(crate) struct Tail<'b> {
@@ -20,13 +20,14 @@ pub(crate) struct Tail<'b> {
 }
 
 impl<'b> Tail<'b> {
-    /// Begins after the existing bytes of `buffer`.
+    /// Begins writing after the existing bytes of `buffer`.
     #[inline(always)]
     pub(crate) fn open(buffer: &'b mut Vec<u8>) -> Self {
         Self::with_room(buffer, ROOM)
     }
 
-    /// Begins as [`Tail::open`] does, with room for `room` bytes, the margin included.
+    /// Begins writing after the existing bytes of `buffer`, with room for `room` bytes, the margin
+    /// included.
     #[inline(always)]
     pub(super) fn with_room(buffer: &'b mut Vec<u8>, room: usize) -> Self {
         let end = buffer.len();
@@ -34,7 +35,7 @@ impl<'b> Tail<'b> {
         Self { buffer, end }
     }
 
-    /// Returns the offset of the next byte.
+    /// Returns the offset in the buffer at which the next byte is written.
     #[inline(always)]
     pub(crate) const fn end(&self) -> usize {
         self.end
@@ -52,19 +53,21 @@ impl<'b> Tail<'b> {
         &self.buffer[begin..self.end]
     }
 
-    /// Returns all bytes in the buffer, including the bytes from before the tail.
+    /// Returns all written bytes in the buffer, including the bytes that preceded the tail.
     pub(crate) fn all_written(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.end]
     }
 
-    /// Overwrites `N` written bytes.
+    /// Overwrites `N` written bytes at offset `at`.
     #[inline(always)]
     pub(crate) fn patch<const N: usize>(&mut self, at: usize, bytes: [u8; N]) {
         self.buffer[at..][..N].copy_from_slice(&bytes);
     }
 
-    /// Replaces written bytes by `bytes`, which may be longer by at most the margin.
-    // No function takes the address of the tail, so moving a tail copies no memory.
+    /// Replaces the written bytes in `place` by `bytes`, which may be longer by at most [`MARGIN`]
+    /// bytes.
+    // This method is inlined so that no call takes the address of the tail; moving a tail then
+    // copies no memory.
     #[inline(always)]
     pub(crate) fn replace(&mut self, place: Range<usize>, bytes: &[u8]) {
         self.end = replace(self.buffer, self.end, (place, bytes));
@@ -77,9 +80,9 @@ impl<'b> Tail<'b> {
         self.buffer[self.end..].first_chunk_mut().expect("nothing is written")
     }
 
-    /// Returns the next `N` bytes for constant-size stores.
+    /// Returns the `N` bytes after the written bytes, as the target of constant-size stores.
     ///
-    /// [`Tail::advance`] then sets how many of these bytes count.
+    /// [`Tail::advance`] then sets how many of these bytes are written.
     #[inline(always)]
     pub(crate) fn room<const N: usize>(&mut self) -> &mut [u8; N] {
         const { assert!(N <= MARGIN) };
@@ -95,14 +98,14 @@ impl<'b> Tail<'b> {
         }
     }
 
-    /// Writes the first `len` bytes of `block`, as a single store of the whole block.
+    /// Appends the first `len` bytes of `block` with a single store of the whole block.
     #[inline(always)]
     pub(crate) fn store<const N: usize>(&mut self, block: &[u8; N], len: usize) {
         *self.room() = *block;
         self.advance(len);
     }
 
-    /// Writes any number of bytes.
+    /// Appends any number of bytes.
     #[inline(always)]
     pub(crate) fn slice(&mut self, bytes: &[u8]) {
         if self.buffer.len().wrapping_sub(self.end) < bytes.len() {
@@ -120,7 +123,7 @@ impl Drop for Tail<'_> {
     }
 }
 
-/// Replaces bytes before `end` by `bytes`; returns the new end.
+/// Replaces the bytes in `place`, which precedes `end`, by `bytes`; returns the new end.
 #[inline(never)]
 fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8])) -> usize {
     let behind = place.start + bytes.len();
@@ -129,7 +132,7 @@ fn replace(buffer: &mut [u8], end: usize, (place, bytes): (Range<usize>, &[u8]))
     end - place.end + behind
 }
 
-/// Makes room after `end`.
+/// Enlarges the buffer so that the margin follows `end`.
 #[cold]
 #[inline(never)]
 fn grow(buffer: &mut Vec<u8>, end: usize) {

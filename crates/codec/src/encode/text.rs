@@ -1,10 +1,10 @@
-//! Short texts in one integer, first byte lowest.
+//! Texts of at most eight bytes, held in one integer with the first byte lowest.
 //!
-//! Arithmetic creates, shifts and joins digits, and a single store writes a whole field to the
-//! buffer.
+//! Arithmetic creates, shifts and joins the digits of a value. A single store then writes the whole
+//! field to the buffer.
 //!
 //! Invariant: bytes above the length are 0. No computation here can overflow; wrapping operations
-//! state this to the compiler.
+//! avoid the overflow checks.
 
 use crate::SOH;
 
@@ -14,7 +14,7 @@ const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
 /// Numbers below this limit have at most eight digits.
 pub(crate) const EIGHT_DIGITS: u64 = 100_000_000;
 
-/// A text of 1 to 8 bytes.
+/// A text of 1 to 8 bytes in one integer, first byte lowest.
 #[derive(Clone, Copy)]
 pub(crate) struct Short {
     pub(crate) word: u64,
@@ -22,13 +22,13 @@ pub(crate) struct Short {
 }
 
 impl Short {
-    /// Returns `value`, which must be below [`EIGHT_DIGITS`], with at least `digits_min` digits, 1
-    /// to 8.
+    /// Returns the text of `value`, which must be below [`EIGHT_DIGITS`], with at least
+    /// `digits_min` digits, 1 to 8.
     #[inline]
     pub(crate) fn digits(value: u64, digits_min: usize) -> Self {
         let digits = eight_digits(value);
         let leading = (digits.trailing_zeros() as usize / 8).min(8_usize.wrapping_sub(digits_min));
-        // At most 7 bytes are shifted out.
+        // At most 7 leading zeros are shifted out, so the shift stays below 64 bits.
         let word = (digits | ASCII_ZEROS) >> (8 * leading as u32 % 64);
         Self { word, len: 8_usize.wrapping_sub(leading) }
     }
@@ -77,7 +77,7 @@ pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
     if !(9..=16).contains(&bytes.len()) {
         return None;
     }
-    // Shifts out the bytes that `first` already contains.
+    // Shifts out the bytes that overlap with `first`.
     let known = 8 * 16_usize.wrapping_sub(bytes.len()) as u32 % 64;
     Some([u64::from_le_bytes(*first), u64::from_le_bytes(*last) >> known])
 }
@@ -85,12 +85,13 @@ pub(crate) fn load_more(bytes: &[u8]) -> Option<[u64; 2]> {
 /// Returns true if one of the bytes is the delimiter.
 #[inline]
 pub(crate) const fn has_delimiter(word: u64) -> bool {
-    // XOR turns delimiters into 0. The lowest byte whose high bit is then set was 0.
+    // XOR turns each delimiter into a 0 byte. The next expression sets the high bit of the lowest 0
+    // byte, and is 0 if no byte is 0.
     let word = word ^ (ONES * SOH as u64);
     word.wrapping_sub(ONES) & !word & HIGHS != 0
 }
 
-/// Returns the sum of the bytes.
+/// Returns the sum of the eight bytes.
 #[inline]
 pub(crate) const fn byte_sum(word: u64) -> u64 {
     const EVEN: u64 = u64::from_le_bytes([0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0]);
@@ -99,11 +100,13 @@ pub(crate) const fn byte_sum(word: u64) -> u64 {
     twos.wrapping_mul(u64::from_le_bytes([1, 0, 1, 0, 1, 0, 1, 0])) >> 48
 }
 
-/// Returns the eight digits of a number below [`EIGHT_DIGITS`], each 0 to 9, the highest first.
+/// Returns the eight digits of a number below [`EIGHT_DIGITS`] as bytes 0 to 9; the highest digit
+/// is in the lowest byte.
 #[inline]
 pub(crate) const fn eight_digits(value: u64) -> u64 {
-    // Splits into halves of four digits, then pairs, then single digits, side by side in one
-    // integer. The factors are 2^n / divisor rounded up, which is exact for numbers of this size.
+    // The number is split into halves of four digits, then into pairs, then into single digits,
+    // side by side in one integer. The factors are 2^n / divisor rounded up, which is exact for
+    // numbers of this size.
     let high = value.wrapping_mul(109_951_163) >> 40;
     let fours = high | value.wrapping_sub(high.wrapping_mul(10_000)) << 32;
     let high = (fours.wrapping_mul(10_486) >> 20) & 0x7F_0000_007F;
@@ -118,14 +121,14 @@ const fn single(twos: u64) -> u64 {
     high | twos.wrapping_sub(high.wrapping_mul(10)) << 8
 }
 
-/// Returns four numbers below 100 as text of two digits each.
+/// Returns the text of four numbers below 100, two digits each.
 #[inline]
 pub(crate) const fn pairs(numbers: [u32; 4]) -> u64 {
     let [a, b, c, d] = numbers;
     single(a as u64 | (b as u64) << 16 | (c as u64) << 32 | (d as u64) << 48) | ASCII_ZEROS
 }
 
-/// Returns a number below 100 as text of two digits.
+/// Returns the text of a number below 100, with two digits.
 #[inline]
 pub(crate) const fn two(value: u64) -> u64 {
     let tens = value.wrapping_mul(103) >> 10;
@@ -133,7 +136,7 @@ pub(crate) const fn two(value: u64) -> u64 {
     (tens | ones << 8) | 0x3030
 }
 
-/// Returns a number below 1000 as text of three digits.
+/// Returns the text of a number below 1000, with three digits.
 #[inline]
 pub(crate) const fn three(value: u64) -> u64 {
     let hundreds = value.wrapping_mul(41) >> 12;
@@ -143,7 +146,7 @@ pub(crate) const fn three(value: u64) -> u64 {
     (hundreds | tens << 8 | ones << 16) | 0x30_3030
 }
 
-/// Returns a number below [`EIGHT_DIGITS`] as text of eight digits.
+/// Returns the text of a number below [`EIGHT_DIGITS`], with eight digits.
 #[inline]
 pub(crate) const fn eight(value: u64) -> u64 {
     eight_digits(value) | ASCII_ZEROS

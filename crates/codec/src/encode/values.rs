@@ -1,4 +1,4 @@
-//! Writers for values of less common types: days, times of day and lists of strings.
+//! Writers for values of less common types: dates, times of day and lists of strings.
 
 use crate::time_of_day::TZ_TIME_MAX;
 use crate::{Body, Date, Misuse, MonthYear, SOH, Tag, Tenor, TimeOfDay, TzTimeOnly, TzTimestamp};
@@ -38,7 +38,7 @@ impl Body<'_> {
         self.bytes(tag, &text[..9 + length])
     }
 
-    /// Writes a MultipleCharValue.
+    /// Writes a MultipleCharValue: the characters of `values`, separated by blanks.
     pub fn chars(&mut self, tag: Tag, values: &[u8]) -> &mut Self {
         self.words(tag, values.iter().map(core::slice::from_ref))
     }
@@ -56,7 +56,8 @@ impl Body<'_> {
         self
     }
 
-    /// Writes the n-th string of a list, counted from 0, after the strings before it.
+    /// Writes the n-th string of a MultipleStringValue, counted from 0; all earlier strings must be
+    /// written.
     pub(crate) fn word(&mut self, tag: Tag, word: &[u8], n: usize) {
         if word.is_empty() {
             self.blame(Misuse::EmptyValue(tag));
@@ -74,7 +75,7 @@ impl Body<'_> {
     pub fn tenor(&mut self, tag: Tag, value: Tenor) -> &mut Self {
         let mut buffer = itoa::Buffer::new();
         let count = buffer.format(value.count()).as_bytes();
-        // One letter and at most ten digits of a `u32`.
+        // A Tenor has one letter and at most the ten digits of a `u32`.
         let mut text = [value.letter(); 11];
         text[1..=count.len()].copy_from_slice(count);
         self.bytes(tag, &text[..=count.len()])

@@ -1,8 +1,8 @@
-//! Index and sum with AVX-512.
+//! Index and byte sum with AVX-512.
 //!
-//! A block is one register. The code compresses the positions of delimiters (VBMI2). A permutation
-//! of two blocks then selects the bytes after each delimiter, for up to sixteen fields at once
-//! (VBMI). Gathering the bytes from memory takes twice the time.
+//! A block of 64 bytes is one register. The code compresses the positions of the delimiters
+//! (VBMI2). A permutation of two blocks then selects the bytes after each delimiter, for up to
+//! sixteen fields at once (VBMI). Gathering these bytes from memory would take twice the time.
 
 use core::arch::x86_64::*;
 
@@ -11,7 +11,7 @@ use super::blocks::{self, BLOCK, ROOM};
 use crate::data::DATA;
 use crate::{SOH, Tag};
 
-/// The numbers 0, 1, 2 … 63.
+/// The numbers 0 to 63 in order.
 static IOTA: [u8; BLOCK] = {
     let mut iota = [0; BLOCK];
     let mut n = 0;
@@ -22,7 +22,8 @@ static IOTA: [u8; BLOCK] = {
     iota
 };
 
-/// For each byte of sixteen 32-bit numbers, the position of the lowest byte of its number.
+/// For each byte of sixteen 32-bit numbers, the position in its 16-byte lane of the number's lowest
+/// byte.
 static LOWEST: [u8; BLOCK] = {
     let mut lowest = [0; BLOCK];
     let mut n = 0;
@@ -35,23 +36,25 @@ static LOWEST: [u8; BLOCK] = {
 
 const LANES: usize = 16;
 
-/// Weights of the digits of a tag, lowest digit byte lowest.
+/// Weights of the digits of a tag, the weight of the first digit in the lowest byte.
 ///
-/// The index is the number of bytes before the first `=`, 0 to 4; 4 without a `=`.
+/// The index is the number of bytes before the first `=`, 0 to 4; it is 4 if the four bytes contain
+/// no `=`.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
     (weights[1], weights[2], weights[3]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
     weights
 };
 
-/// The smallest canonical tag, by the same index as [`WEIGHTS`].
+/// The smallest canonical tag with the same number of digits; indexed like [`WEIGHTS`].
 static LEAST: [u32; LANES] = {
     let mut least = [u32::MAX; LANES];
     (least[1], least[2], least[3]) = (1, 10, 100);
     least
 };
 
-/// Marks a tag that needs the scalar code. Valid tags have at most nine digits and are smaller.
+/// A mark in place of a tag that the scalar code must parse. Valid tags have at most nine digits
+/// and are smaller.
 const ODD: Tag = Tag(u32::MAX);
 
 /// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
@@ -65,15 +68,15 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     let mut next = unsafe { load(frame, 0) };
     for base in (0..frame.len()).step_by(BLOCK) {
         let block = next;
-        // SAFETY: as above.
+        // SAFETY: AVX-512 is available, because the caller checked the features of this function.
         next = unsafe { load(frame, base + BLOCK) };
         sum = _mm512_add_epi64(sum, _mm512_sad_epu8(block, _mm512_setzero_si512()));
         let delimiters = _mm512_cmpeq_epi8_mask(block, _mm512_set1_epi8(SOH as i8));
-        // Bytes after the last delimiter are not a field.
+        // Bytes after the last delimiter are not a field, so no field begins beyond the frame.
         let starts = (delimiters << 1 | carry) & valid(frame.len() - base);
         carry = delimiters >> 63;
         places.room(count + ROOM);
-        // SAFETY: as above.
+        // SAFETY: AVX-512 is available, because the caller checked the features of this function.
         odd |= unsafe { note(places, count, (block, next), (starts, base as i32)) };
         count += starts.count_ones() as usize;
     }
@@ -86,13 +89,13 @@ pub(super) fn index(places: &mut Places, frame: &[u8]) -> u8 {
     _mm512_reduce_add_epi64(sum) as u8
 }
 
-/// Returns one set bit for each of the next `len` bytes within the block.
+/// Returns a mask of the bytes of a block that exist: one set bit for each of the next `len` bytes.
 #[inline(always)]
 const fn valid(len: usize) -> u64 {
     if len < BLOCK { !(u64::MAX << len) } else { u64::MAX }
 }
 
-/// Loads the 64 bytes from `at` on, with zeros beyond the frame.
+/// Loads the 64 bytes from offset `at` on, with zeros for bytes beyond the frame.
 ///
 /// # Safety
 /// AVX-512 is available.
@@ -104,8 +107,8 @@ unsafe fn load(frame: &[u8], at: usize) -> __m512i {
     }
     let rest = &frame[at..];
     // SAFETY: AVX-512 BW and VBMI are available; each load reads 64 existing bytes of an array or
-    // slice, or is masked to existing bytes. A masked load would serve every tail, but takes
-    // several times as long where it reaches into an untouched page.
+    // slice, or is masked to existing bytes. A masked load would suffice for every tail, but takes
+    // several times as long if the vector reaches into an untouched page.
     unsafe {
         match (rest.first_chunk::<BLOCK>(), frame.last_chunk::<BLOCK>()) {
             (Some(block), _) => _mm512_loadu_si512(block.as_ptr().cast()),
@@ -121,9 +124,10 @@ unsafe fn load(frame: &[u8], at: usize) -> __m512i {
     }
 }
 
-/// Stores the fields that begin in the first block, from index `n` on; the block begins at `base`.
+/// Stores the fields that begin in the first of two blocks; `n` is the index of the first field,
+/// and `base` the offset of the block.
 ///
-/// Returns a value other than 0 if a field needs the scalar code.
+/// Returns a non-zero value if a field needs the scalar code.
 ///
 /// # Safety
 /// AVX-512 is available.
@@ -151,7 +155,7 @@ unsafe fn note(
     }
 }
 
-/// Stores sixteen fields, from index `n` on, that begin at the block positions `at`.
+/// Stores sixteen fields, from index `n` on; `at` contains their positions in the block.
 ///
 /// Returns a bit for each field that needs the scalar code.
 ///
@@ -177,19 +181,19 @@ unsafe fn note_sixteen(
         let four = _mm512_shuffle_epi8(at, lowest);
         let four = _mm512_add_epi8(four, _mm512_set1_epi32(0x0302_0100));
         let text = _mm512_permutex2var_epi8(blocks.0, four, blocks.1);
-        // The high bit of the first byte that is `=`; higher bits are undefined.
+        // The high bit of the first byte that equals `=`; higher bits are undefined.
         let other = _mm512_xor_si512(text, _mm512_set1_epi8(b'=' as i8));
         let less = _mm512_sub_epi32(other, _mm512_set1_epi8(1));
         let highs = _mm512_set1_epi8(0x80_u8 as i8);
         let equals = _mm512_and_si512(_mm512_andnot_si512(other, less), highs);
-        // All bits below the high bit, and so the bytes before `=`.
+        // All bits below that high bit: the bytes before `=`, and seven bits of the `=` itself.
         let below = _mm512_andnot_si512(equals, _mm512_sub_epi32(equals, _mm512_set1_epi32(1)));
         let len = _mm512_srli_epi32::<3>(_mm512_popcnt_epi32(below));
         let digits = _mm512_xor_si512(text, _mm512_set1_epi8(b'0' as i8));
         let weights = _mm512_loadu_si512(WEIGHTS.as_ptr().cast());
         let sums = _mm512_maddubs_epi16(digits, _mm512_permutexvar_epi32(len, weights));
         let tag = _mm512_madd_epi16(sums, _mm512_set1_epi16(1));
-        // The seven bits below the high bit belong to the `=`.
+        // The shift removes the seven bits of the `=`, so that only the digits remain.
         let digits = _mm512_and_si512(digits, _mm512_srli_epi32::<7>(below));
         let over = _mm512_or_si512(_mm512_add_epi8(digits, _mm512_set1_epi8(0x76)), digits);
         let over_nine = _mm512_test_epi32_mask(over, highs);
@@ -206,7 +210,7 @@ unsafe fn note_sixteen(
     }
 }
 
-/// Returns a bit for each tag, of at most three digits, that belongs to a data field.
+/// Returns one bit for each tag of at most three digits that is the tag of a data field.
 ///
 /// # Safety
 /// AVX-512 F is available.
@@ -222,7 +226,7 @@ unsafe fn is_data(tags: __m512i) -> u16 {
     }
 }
 
-/// Reads the tags that need the scalar code, and handles data fields.
+/// Parses the tags that need the scalar code, and corrects the ends of data fields.
 #[cold]
 fn look_again(places: &mut Places, frame: &[u8]) {
     let mut n = 0;
@@ -249,10 +253,10 @@ pub(super) fn sum(bytes: &[u8]) -> u8 {
         // features of this function.
         add(unsafe { _mm512_loadu_si512(block.as_ptr().cast()) });
     }
-    // SAFETY: as above; only existing bytes of the tail are read.
+    // SAFETY: AVX-512 is available; only existing bytes of the tail are read.
     add(unsafe {
         match bytes.last_chunk::<BLOCK>() {
-            // Zeros the bytes that the blocks already cover.
+            // The mask zeros the bytes that the loop over whole blocks has already added.
             Some(last) => _mm512_maskz_mov_epi8(
                 !(u64::MAX >> rest.len()),
                 _mm512_loadu_si512(last.as_ptr().cast()),

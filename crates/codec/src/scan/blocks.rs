@@ -1,6 +1,6 @@
-//! The pass over blocks of 64 bytes, shared by all kinds of vectors.
+//! The indexing pass over blocks of 64 bytes, shared by all kinds of vectors except AVX-512.
 //!
-//! For each block, one bit per byte marks the delimiters, whose positions are stored in an array. A
+//! In each block, one bit per byte marks the delimiters, whose positions are stored in an array. A
 //! second loop reads the few bytes after each delimiter: the digits before `=` are a tag.
 
 use super::{Places, scalar};
@@ -8,10 +8,10 @@ use crate::Tag;
 
 /// A block of 64 bytes in the registers of one kind of processor.
 pub(super) trait Block: Copy {
-    /// Partial sums of bytes, as many as the processor adds at once.
+    /// Partial sums of bytes, in as many parts as the processor adds at once.
     type Sum: Copy;
 
-    /// Loads 64 bytes from `at`.
+    /// Loads the 64 bytes at address `at`.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation; 64 bytes from `at` are
@@ -20,25 +20,25 @@ pub(super) trait Block: Copy {
 
     /// Loads the last `len` bytes of the frame, 1 to 63.
     ///
-    /// Also returns the number of zero bytes before these bytes in the block.
+    /// Also returns the number of zero bytes that precede the loaded bytes in the block.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
     unsafe fn load_tail(frame: &[u8], len: usize) -> (Self, u32);
 
-    /// Returns one set bit for each delimiter.
+    /// Returns one bit per byte, set for delimiters.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
     unsafe fn delimiters(self) -> u64;
 
-    /// Returns the sums of no bytes.
+    /// Returns sums of 0, to begin with.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
     unsafe fn no_sum() -> Self::Sum;
 
-    /// Adds these bytes to the sums.
+    /// Adds the bytes of this block to the sums.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
@@ -50,7 +50,8 @@ pub(super) trait Block: Copy {
     /// The processor supports the vectors that name the implementation.
     unsafe fn total(sum: Self::Sum) -> u8;
 
-    /// Writes `base` plus the position of each set bit; later elements of `out` are undefined.
+    /// Writes `base` plus the position of each set bit to `out`; later elements of `out` are
+    /// undefined.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
@@ -63,8 +64,8 @@ pub(super) trait Block: Copy {
                 bits &= bits.wrapping_sub(1);
             }
         };
-        // A field has about nine bytes, so most blocks have at most eight fields, written without a
-        // branch.
+        // A field has about nine bytes, so most blocks have at most eight fields, which are written
+        // without a branch.
         write(0..8);
         if count > 8 {
             write(8..16);
@@ -76,7 +77,8 @@ pub(super) trait Block: Copy {
 
     /// Reads the tags and value offsets of all fields from index `from` on.
     ///
-    /// Stops at the first data field, whose Length field determines its end, and returns its index.
+    /// Stops at the first data field and returns its index; the preceding Length field determines
+    /// where this field ends.
     ///
     /// # Safety
     /// The processor supports the vectors that name the implementation.
@@ -89,7 +91,8 @@ pub(super) trait Block: Copy {
 /// Size of a block, in bytes.
 pub(super) const BLOCK: usize = 64;
 
-/// Array room for one block, plus the sixteen tags that are read at once after the last field.
+/// Spare room in each array: one block, plus the sixteen tags that are read at once after the last
+/// field.
 pub(super) const ROOM: usize = BLOCK + 16;
 
 /// Indexes the frame, whose last byte must be a delimiter, and returns the sum of its bytes.
@@ -98,10 +101,10 @@ pub(super) const ROOM: usize = BLOCK + 16;
 /// The processor supports the vectors that name `B`.
 #[inline(always)]
 pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller guarantees that the processor supports the vectors of `B`.
     let total = unsafe { find::<B>(places, frame) };
     let mut from = 0;
-    // SAFETY: as promised by the caller.
+    // SAFETY: the caller guarantees that the processor supports the vectors of `B`.
     while let Some(n) = unsafe { B::read_tags(places, frame, from) } {
         if !settle_data(places, frame, n) {
             break;
@@ -111,10 +114,11 @@ pub(super) unsafe fn index<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     total
 }
 
-/// Handles the n-th field, a data field whose Length field determines its end.
+/// Corrects the end of the n-th field, a data field whose end the preceding Length field
+/// determines.
 ///
-/// If the value contains delimiters, the rest of the frame is indexed again, and the result is
-/// false: the index is then complete.
+/// Returns true if the end was right. Otherwise the value contains delimiters: the rest of the
+/// frame is indexed again, and the index is complete.
 #[cold]
 pub(super) fn settle_data(places: &mut Places, frame: &[u8], n: usize) -> bool {
     let (found, count) = (places.starts[n + 1], places.count);
@@ -153,7 +157,7 @@ unsafe fn find<B: Block>(places: &mut Places, frame: &[u8]) -> u8 {
     }
 }
 
-/// Stores the delimiters of one block, which begins at `base`.
+/// Stores the positions after the delimiters of one block, which begins at offset `base`.
 ///
 /// # Safety
 /// The processor supports the vectors that name `B`.
@@ -162,13 +166,13 @@ unsafe fn note<B: Block>(places: &mut Places, delimiters: u64, base: usize) {
     places.room(places.count + ROOM);
     let next = places.starts[places.count + 1..].first_chunk_mut::<BLOCK>();
     if let Some(starts) = next {
-        // SAFETY: as promised by the caller.
+        // SAFETY: the caller guarantees that the processor supports the vectors of `B`.
         unsafe { B::write_places(delimiters, (base as u32).wrapping_add(1), starts) };
     }
     places.count += delimiters.count_ones() as usize;
 }
 
-/// Reads the tags of the fields `from..to` one at a time, as [`Block::read_tags`] does.
+/// Does the work of [`Block::read_tags`] for the fields `from..to`, one field at a time.
 #[inline(always)]
 pub(super) fn read_tags(
     places: &mut Places,
@@ -188,42 +192,44 @@ pub(super) fn read_tags(
     None
 }
 
-/// Returns the tag at `at` and the offset of its value.
+/// Returns the tag of the field at offset `at`, and the offset of its value.
 ///
-/// Returns `None` if the tag is not a canonical number of 1 to 7 digits, or too close to the end.
+/// Returns `None` if the tag is not a canonical number of 1 to 7 digits, or if fewer than eight
+/// bytes remain.
 #[inline(always)]
 fn tag_and_value(frame: &[u8], at: usize) -> Option<(Tag, usize)> {
     const EQUALS: u64 = u64::from_le_bytes([b'='; 8]);
     const ZEROS: u64 = u64::from_le_bytes([b'0'; 8]);
     const ONES: u64 = u64::from_le_bytes([1; 8]);
     const HIGHS: u64 = u64::from_le_bytes([0x80; 8]);
-    // The first byte is lowest.
+    // The first byte of the field is the lowest byte of `word`.
     let word = u64::from_le_bytes(*frame.get(at..)?.first_chunk::<8>()?);
     let other = word ^ EQUALS;
-    // The high bit of the first byte that is `=`.
+    // The high bit of the first byte that equals `=`.
     let equals = other.wrapping_sub(ONES) & !other & HIGHS;
     let len = equals.trailing_zeros() / 8;
     if !(1..=7).contains(&len) {
         return None;
     }
-    // The last digit becomes the highest byte; zeros enter from below.
+    // The last digit moves to the highest byte, and zeros fill the bytes below the first digit.
     let digits = (word ^ ZEROS) << (64 - 8 * len);
     let above_nine = (digits.wrapping_add(0x7676_7676_7676_7676) | digits) & HIGHS;
     if above_nine != 0 || word & 0xff == u64::from(b'0') {
         return None;
     }
-    // Combines pairs of digits, then pairs of pairs, then both halves.
+    // The multiplications combine digits into pairs, pairs into fours, and both halves into one
+    // number.
     let pairs = (digits.wrapping_mul(10).wrapping_add(digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs.wrapping_mul(100).wrapping_add(pairs >> 16)) & 0x0000_ffff_0000_ffff;
     let number = (fours.wrapping_mul(10_000).wrapping_add(fours >> 32)) & 0xffff_ffff;
     Some((Tag(number as u32), at + len as usize + 1))
 }
 
-/// Reads tags as [`Block::read_tags`] does, `lanes` fields at once with `read`.
+/// Does the work of [`Block::read_tags`] with `read`, which reads `lanes` fields at once.
 ///
-/// `read` receives the index of the first field, and stores tags and value offsets. `read` returns
-/// a bit for each existing field that needs the scalar code: the tag is not a number of one to
-/// three digits, the field is too close to the end, or the field may be a data field.
+/// `read` receives the index of the first field, and stores tags and value offsets. The result has
+/// a bit for each existing field that needs the scalar code: a possible data field, a field too
+/// close to the end, or a tag that is not a number of one to three digits.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn read_tags_by(
@@ -275,9 +281,10 @@ pub(super) fn short_block(frame: &[u8]) -> [u8; BLOCK] {
     block
 }
 
-/// Mask source: 64 bytes of 0, then 64 bytes of 255.
+/// A source of masks: 64 bytes of 0, then 64 bytes of 255.
 ///
-/// A slice of 64 bytes gives a mask whose first bytes are 0 and whose other bytes are 255.
+/// A slice of 64 bytes from this array is a mask whose first bytes are 0 and whose other bytes are
+/// 255.
 pub(super) static TAIL_MASK: [u8; 2 * BLOCK] = {
     let mut mask = [0; 2 * BLOCK];
     let mut n = BLOCK;

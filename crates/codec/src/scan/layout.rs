@@ -1,35 +1,36 @@
-//! Layouts: the tags of earlier messages, in their order.
+//! Layouts: the sequences of tags of earlier messages.
 //!
-//! A message with a known layout needs no parsing of tags and no search for fields.
+//! In a message with a known layout, the code need not parse tags or search for fields.
 //!
 //! Invariants: a layout gives the same result as parsing and searching, for any earlier messages. A
-//! layout has no data field, whose end depends on a value. If all messages differ, layouts cost a
-//! few percent of time. The memory is bounded.
+//! layout has no data field, because the end of a data field depends on a value. If all messages
+//! differ, layouts cost a few percent of time. The memory is bounded.
 
 use alloc::vec::Vec;
 
 use crate::{Tag, data};
 
-/// Maximum number of fields of a layout. Larger messages spend their time elsewhere.
+/// Maximum number of fields of a layout. For larger messages, layouts would save too little time.
 pub(super) const FIELDS_MAX: usize = 32;
-/// Number of stored layouts; the number of fields determines the position of each.
+/// Number of stored layouts; the slot of a layout is its number of fields modulo this number.
 pub(super) const LAYOUTS: usize = 4;
-/// One of this many messages with unknown layout is learned.
+/// From each run of this many messages with unknown layouts, a single layout is learned.
 const UNKNOWN_PER_LAYOUT: u32 = 128;
-/// Which of these messages is learned, from 0; an index used for one or two messages learns none.
+/// Position in the run, from 0, of the message whose layout is learned; an index used for only one
+/// or two messages learns none.
 const UNKNOWN_LEARNED: u32 = 2;
-/// Number of misses, or of competing messages, before a layout is ignored.
+/// Number of misses, or of attempts to learn another layout, until a stored layout is replaced.
 const CREDIT: u8 = 3;
-/// Number of slots in the table that finds a tag.
+/// Number of slots in a layout's table from tags to fields.
 const SLOTS: usize = 64;
-/// Marks a slot without a field.
+/// The value of a slot that no field uses.
 const NO_FIELD: u8 = u8::MAX;
 
 /// The stored layouts of one index.
 #[derive(Debug, Default)]
 pub(super) struct Layouts {
     pub(super) known: Vec<Layout>,
-    /// Number of messages without a known layout.
+    /// Number of messages so far whose layout was unknown.
     unknown: u32,
     /// Above 0 while most messages have a known layout: each hit adds 1, each miss subtracts 2.
     credit: u8,
@@ -37,19 +38,21 @@ pub(super) struct Layouts {
     current: usize,
 }
 
-/// The common parts of all messages with these tags. Elements after the last field are 0.
+/// The common properties of all messages with the same tags in the same order. Array elements after
+/// the last field are 0.
 #[derive(Clone, Debug)]
 pub(crate) struct Layout {
     count: usize,
     credit: u8,
     pub(super) tags: [Tag; FIELDS_MAX],
-    /// Encoded tag and `=` of each field, first byte lowest.
+    /// The bytes `tag=` of each field, first byte lowest.
     pub(super) heads: [u32; FIELDS_MAX],
-    /// Mask of the `heads` bytes among the first four bytes of a field.
+    /// For each field, the mask that selects the bytes `tag=` among the first four bytes of the
+    /// field.
     pub(super) masks: [u32; FIELDS_MAX],
-    /// Length of tag and `=` of each field, in bytes.
+    /// Length of `tag=` of each field, in bytes.
     pub(super) lens: [u8; FIELDS_MAX],
-    /// For each slot, the index of the first field whose tag has the slot.
+    /// For each slot, the index of the first field whose tag maps to the slot.
     first: [u8; SLOTS],
 }
 
@@ -64,9 +67,10 @@ impl Layout {
         first: [NO_FIELD; SLOTS],
     };
 
-    /// Stores the layout of a frame with these tags, field offsets and value offsets.
+    /// Stores the layout of a frame; the arguments are the tags, field offsets and value offsets of
+    /// its fields.
     ///
-    /// Returns false if the frame cannot be a layout.
+    /// Returns false if the frame has a field that a layout cannot represent, such as a data field.
     fn take(&mut self, tags: &[Tag], (starts, values): (&[u32], &[u32]), frame: &[u8]) -> bool {
         *self = Self::NONE;
         for (n, ((tag, start), value)) in tags.iter().zip(starts).zip(values).enumerate() {
@@ -88,7 +92,7 @@ impl Layout {
 
     /// Returns the index of the first occurrence of `tag`, or `Some(None)` if `tag` is absent.
     ///
-    /// Returns `None` if another tag has the same slot, so that a search is needed.
+    /// Returns `None` if a field with another tag occupies the slot, so that a search is needed.
     #[inline(always)]
     pub(crate) fn position(&self, tag: Tag) -> Option<Option<usize>> {
         let first = self.first[tag.0 as usize % SLOTS];
@@ -106,26 +110,27 @@ impl Layouts {
         self.known.resize(LAYOUTS, Layout::NONE);
     }
 
-    /// Returns the layout of the last message, if known.
+    /// Returns the layout of the last message, if that layout is known.
     #[inline(always)]
     pub(super) fn current(&self) -> Option<&Layout> {
         self.known.get(self.current)
     }
 
-    /// Clears the current layout before the next message.
+    /// Marks the layout of the next message as unknown until it is matched.
     #[inline(always)]
     pub(super) const fn forget_current(&mut self) {
         self.current = usize::MAX;
     }
 
-    /// Returns the layout that a message with `count` fields may have.
+    /// Returns the only stored layout that a message with `count` fields may have.
     #[inline(always)]
     pub(super) fn likely(&self, count: usize) -> Option<&Layout> {
         let layout = self.known.get(count % LAYOUTS)?;
         (layout.count == count && layout.credit > 0).then_some(layout)
     }
 
-    /// Records whether a message with `count` fields has the likely layout; returns `is_likely`.
+    /// Records whether a message with `count` fields has the layout of [`Layouts::likely`]; returns
+    /// `is_likely`.
     #[inline(always)]
     pub(super) fn note(&mut self, count: usize, is_likely: bool) -> bool {
         let layout = &mut self.known[count % LAYOUTS];
@@ -144,7 +149,7 @@ impl Layouts {
         self.credit > 0
     }
 
-    /// Returns true if the just indexed message of unknown layout is to be learned.
+    /// Returns true if the layout of the message just indexed, which is unknown, is to be learned.
     #[inline(always)]
     pub(super) const fn wants(&mut self) -> bool {
         self.credit = self.credit.saturating_sub(2);
@@ -161,7 +166,7 @@ impl Layouts {
         }
         self.credit = CREDIT;
         let Some(known) = self.known.get_mut(tags.len() % LAYOUTS) else { return };
-        // A recently used layout is kept.
+        // A layout with credit was used recently and is kept.
         match known.credit.checked_sub(1) {
             Some(left) => known.credit = left,
             None if known.take(tags, places, frame) => {}

@@ -1,6 +1,6 @@
-//! Blocks in the registers of NEON.
+//! Blocks of 64 bytes in NEON registers.
 //!
-//! Tests on other processors compile this file over a model of the NEON instructions.
+//! On other processors, the tests compile this file with a software model of the NEON instructions.
 
 #[cfg(target_arch = "aarch64")]
 use core::arch::aarch64::*;
@@ -11,11 +11,11 @@ use super::tests::model::*;
 use super::blocks::{BLOCK, Block, TAIL_MASK, short_block};
 use crate::SOH;
 
-/// Four registers of 16 bytes.
+/// A block of 64 bytes: four registers of 16 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Neon([uint8x16_t; 4]);
 
-/// The bit of each byte within its half of a register.
+/// For each byte, one bit that is unique within its half of the register.
 static BITS: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
 
 impl Block for Neon {
@@ -52,7 +52,7 @@ impl Block for Neon {
             let (sought, bits) = (vdupq_n_u8(SOH), vld1q_u8(BITS.as_ptr()));
             self.0.map(|part| {
                 let found = vandq_u8(vceqq_u8(part, sought), bits);
-                // The bits within a half are distinct, so their sum equals their union.
+                // The bits within a half are distinct, so their sum equals their bitwise OR.
                 let halves = (vaddv_u8(vget_low_u8(found)), vaddv_u8(vget_high_u8(found)));
                 u64::from(halves.0) | u64::from(halves.1) << 8
             })

@@ -1,9 +1,9 @@
-//! The index built field by field: simple, and correct for any content of the frame.
+//! The index built field by field, without vectors; correct for any content of the frame.
 
 use super::Places;
 use crate::{SOH, Tag, data, value};
 
-/// Indexes the frame from a field at `at` to the end, which must be a delimiter.
+/// Indexes the frame from the field at offset `at` to the end; the last byte must be a delimiter.
 #[cold]
 pub(super) fn index(places: &mut Places, frame: &[u8], mut at: usize) {
     while at < frame.len() {
@@ -11,7 +11,7 @@ pub(super) fn index(places: &mut Places, frame: &[u8], mut at: usize) {
     }
 }
 
-/// Indexes the field at `at` and returns the offset of the next field.
+/// Indexes the field at offset `at` and returns the offset of the next field.
 pub(super) fn push(places: &mut Places, frame: &[u8], at: usize) -> usize {
     let end = soh(frame, at);
     let (tag, value) = tag_and_value(frame, at, end);
@@ -24,7 +24,7 @@ pub(super) fn push(places: &mut Places, frame: &[u8], at: usize) -> usize {
 pub(super) fn tag_and_value(frame: &[u8], at: usize, end: usize) -> (Tag, usize) {
     match frame[at..end].iter().position(|&b| b == b'=') {
         Some(len) => (tag(&frame[at..at + len]), at + len + 1),
-        // The field has no value.
+        // A field without `=` has no value.
         None => (Tag(0), end),
     }
 }
@@ -43,7 +43,7 @@ pub(crate) fn tag(text: &[u8]) -> Tag {
     Tag(text.iter().fold(0, |number, &b| number * 10 + u32::from(b - b'0')))
 }
 
-/// Returns true if `tag`, after the first `n` fields, is a data field after its Length field.
+/// Returns true if field `n` with this tag is a data field: its own Length field must precede it.
 #[inline]
 pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
     let standard = data::length_of(tag).is_some_and(|length| n > 0 && places.tags[n - 1] == length);
@@ -53,7 +53,8 @@ pub(super) fn is_data(places: &Places, tag: Tag, n: usize) -> bool {
         }
 }
 
-/// Returns the end of a data field by the preceding Length field, if the length is plausible.
+/// Returns the end of a data field as the preceding Length field determines it; `None` if the
+/// length is not plausible.
 fn data_end(places: &Places, frame: &[u8], tag: Tag, begin: usize) -> Option<usize> {
     if !is_data(places, tag, places.count) {
         return None;
@@ -62,11 +63,11 @@ fn data_end(places: &Places, frame: &[u8], tag: Tag, begin: usize) -> Option<usi
     let digits = &frame[places.values[before] as usize..places.starts[before + 1] as usize - 1];
     let length = usize::try_from(value::uint(digits)?).ok()?;
     let end = begin.checked_add(length)?;
-    // A data field must not swallow the trailer, so it ends before CheckSum(10).
+    // A data field must not absorb the trailer, so the field must end before CheckSum(10).
     (end + 1 < frame.len() && frame[end] == SOH).then_some(end)
 }
 
-/// Returns the offset of the next delimiter, which must exist.
+/// Returns the offset of the next delimiter from `from` on; a delimiter must follow.
 fn soh(frame: &[u8], from: usize) -> usize {
     frame[from..].iter().position(|&b| b == SOH).map_or(frame.len() - 1, |i| from + i)
 }

@@ -6,7 +6,8 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use super::blocks;
 use super::{Places, scalar};
 
-/// Tests for all features, at run time with `std`, otherwise at compile time.
+/// Returns true if the processor has all features; with `std` a run-time test, otherwise a
+/// compile-time test.
 #[cfg(all(target_arch = "x86_64", feature = "std"))]
 macro_rules! detected {
     ($($feature:tt),*) => { true $(&& std::arch::is_x86_feature_detected!($feature))* };
@@ -16,19 +17,19 @@ macro_rules! detected {
     ($($feature:tt),*) => { true $(&& cfg!(target_feature = $feature))* };
 }
 
-/// The vector instructions that read a message.
+/// The kinds of vector instructions that can index a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Simd {
-    /// One byte at a time; available everywhere.
+    /// No vectors, one byte at a time; available on every processor.
     Scalar,
-    /// SSE2: every x86-64.
+    /// SSE2, which every x86-64 has.
     Sse2,
     /// AVX2 with BMI1, BMI2 and POPCNT.
     Avx2,
     /// AVX-512 with BW, VL, VBMI, VBMI2 and VPOPCNTDQ: Ice Lake, Zen 4 and later.
     Avx512,
-    /// NEON: every AArch64.
+    /// NEON, which every AArch64 has.
     Neon,
 }
 
@@ -36,7 +37,7 @@ impl Simd {
     /// All kinds, from slowest to fastest.
     pub const ALL: [Self; 5] = [Self::Scalar, Self::Sse2, Self::Neon, Self::Avx2, Self::Avx512];
 
-    /// Returns true if this processor supports the kind.
+    /// Returns true if this processor supports the instructions.
     ///
     /// Without the feature `std`, only the features enabled at compile time count.
     #[must_use]
@@ -71,13 +72,15 @@ impl Simd {
     #[inline]
     pub(super) fn index(self, places: &mut Places, frame: &[u8]) -> u8 {
         match self {
-            // SAFETY: a `Simd` in use is available (`FieldIndex::with`, `default`).
+            // SAFETY: every `Simd` in use is available; `FieldIndex::with` and `Simd::default`
+            // ensure this.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 if !places.layouts.are_usual() => unsafe {
                 super::avx512::index(places, frame)
             },
-            // Only AVX2 matches layouts before it parses tags, which is faster while layouts match.
-            // SAFETY: as above; every processor with AVX-512 has AVX2.
+            // Only the AVX2 code matches layouts before it parses tags, which is faster while
+            // layouts match. SAFETY: every `Simd` in use is available, and every processor with
+            // AVX-512 has AVX2.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 | Self::Avx2 => unsafe { super::x86::index_avx2(places, frame) },
             // SAFETY: every x86-64 has SSE2.
@@ -98,10 +101,12 @@ impl Simd {
     #[inline]
     pub(super) fn sum(self, bytes: &[u8]) -> u8 {
         match self {
-            // SAFETY: a `Simd` in use is available (`FieldIndex::with`, `default`).
+            // SAFETY: every `Simd` in use is available; `FieldIndex::with` and `Simd::default`
+            // ensure this.
             #[cfg(target_arch = "x86_64")]
             Self::Avx512 => unsafe { super::avx512::sum(bytes) },
-            // SAFETY: as above.
+            // SAFETY: every `Simd` in use is available; `FieldIndex::with` and `Simd::default`
+            // ensure this.
             #[cfg(target_arch = "x86_64")]
             Self::Avx2 => unsafe { super::x86::sum_avx2(bytes) },
             // SAFETY: every x86-64 has SSE2.
@@ -115,14 +120,15 @@ impl Simd {
     }
 }
 
-/// Index of the fastest kind in [`Simd::ALL`], counted from 1; 0 before the first search.
+/// Index of the fastest available kind in [`Simd::ALL`], plus 1; 0 until `Simd::default` first
+/// searches.
 static FASTEST: AtomicUsize = AtomicUsize::new(0);
 
 impl Default for Simd {
     /// Returns the fastest kind that this processor supports.
     #[inline]
     fn default() -> Self {
-        // Cached, because the search would test a dozen features for each message.
+        // The result is cached, because the search would test a dozen features for each message.
         let found = FASTEST.load(Ordering::Relaxed).wrapping_sub(1);
         Self::ALL.get(found).copied().unwrap_or_else(Self::find_fastest)
     }

@@ -14,19 +14,19 @@ use super::neon::Neon;
 use super::*;
 use crate::SOH;
 
-/// A model of the NEON instructions that `neon.rs` uses, as described in their manual.
+/// A software model of the NEON instructions that `neon.rs` uses, as described in the Arm manual.
 #[cfg(not(target_arch = "aarch64"))]
 #[allow(non_camel_case_types, reason = "their names in core::arch")]
 pub(super) mod model {
     pub(in super::super) type uint8x16_t = [u8; 16];
     pub(in super::super) type uint8x8_t = [u8; 8];
 
-    /// Loads 16 bytes from `at`.
+    /// Loads 16 bytes from address `at`.
     ///
     /// # Safety
     /// 16 bytes from `at` are readable.
     pub(in super::super) unsafe fn vld1q_u8(at: *const u8) -> uint8x16_t {
-        // SAFETY: guaranteed by the caller; an array of bytes needs no alignment.
+        // SAFETY: the caller guarantees 16 readable bytes; an array of bytes needs no alignment.
         unsafe { at.cast::<uint8x16_t>().read() }
     }
 
@@ -59,7 +59,8 @@ pub(super) mod model {
     }
 }
 
-/// The content of an index: tags, value offsets and field offsets, with the sum of all bytes.
+/// The content of an index for comparison: tags, value offsets, field offsets, and the sum of all
+/// bytes.
 type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
 
 fn said(places: &Places, sum: u8) -> Said {
@@ -67,7 +68,8 @@ fn said(places: &Places, sum: u8) -> Said {
     (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
 }
 
-/// The index that each kind builds of a frame, in memory reused from earlier frames.
+/// The indexes that are compared: an index for each available kind of vectors, and an index for the
+/// NEON code. All reuse the memory of earlier frames.
 struct Indexes(Vec<(Simd, Places)>, Places);
 
 impl Indexes {
@@ -91,12 +93,12 @@ impl Indexes {
         // SAFETY: NEON is available on AArch64; elsewhere its model has no requirements.
         let sum = unsafe { blocks::index::<Neon>(&mut self.1, frame) };
         same(&Simd::Neon, said(&self.1, sum));
-        // SAFETY: as above.
+        // SAFETY: NEON is available on AArch64; elsewhere its model has no requirements.
         assert_eq!(unsafe { blocks::sum::<Neon>(frame) }, sum);
     }
 }
 
-/// Generates bytes that end with a delimiter; bytes typical of fields are more likely.
+/// Generates frames that end with a delimiter; bytes typical of fields are more likely than others.
 fn frames() -> impl Strategy<Value = Vec<u8>> {
     let byte = prop_oneof![4 => b'0'..=b'9', 2 => Just(b'='), 2 => Just(SOH), 1 => any::<u8>()];
     let field = (1_u32..12_000, "[ -~]{0,12}")
@@ -183,10 +185,11 @@ fn every_alignment_of_a_message() {
     }
 }
 
-/// Returns a page followed by an inaccessible page.
+/// Maps a writable page that an inaccessible page follows, so that a read across the boundary
+/// crashes the test.
 #[cfg(target_os = "linux")]
 fn page_before_a_wall(page: usize) -> *mut u8 {
-    // SAFETY: the memory is new and unshared; the second page is inside the mapping.
+    // SAFETY: the mapping is new and unshared, and the second page lies inside the mapping.
     unsafe {
         let (access, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -219,7 +222,7 @@ fn the_end_of_a_page_is_not_crossed() {
     }
 }
 
-/// Returns an index that has learned the layout of an order, and the order.
+/// Returns an order, and an index that has learned the layout of this order.
 #[cfg(target_arch = "x86_64")]
 fn learned() -> Option<(FieldIndex, Vec<u8>)> {
     let order = b"8=FIX.4.4\x019=10\x0135=D\x0134=2\x01128=x\x0164=20261121\x01193=y\x0110=000\x01";

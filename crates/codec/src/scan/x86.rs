@@ -1,4 +1,4 @@
-//! Blocks in the registers of SSE2 and AVX2.
+//! Blocks of 64 bytes in SSE2 and AVX2 registers.
 
 use core::arch::x86_64::*;
 
@@ -8,7 +8,7 @@ use super::layout::FIELDS_MAX;
 use crate::data::DATA;
 use crate::{SOH, Tag};
 
-/// Four registers of 16 bytes.
+/// A block of 64 bytes: four registers of 16 bytes.
 #[derive(Clone, Copy)]
 pub(super) struct Sse2([__m128i; 4]);
 
@@ -88,7 +88,7 @@ impl Block for Sse2 {
     }
 }
 
-/// Two registers of 32 bytes.
+/// A block of 64 bytes: two registers of 32 bytes.
 #[derive(Clone, Copy)]
 struct Avx2([__m256i; 2]);
 
@@ -175,22 +175,22 @@ impl Block for Avx2 {
 
 const LANES: usize = 8;
 
-/// Weights of the digits of a tag, lowest digit byte lowest.
+/// Weights of the digits of a tag, the weight of the first digit in the lowest byte.
 ///
-/// The indexes 1, 2 and 4 are for tags of 1, 2 and 3 digits.
+/// The indexes 1, 2 and 4 are used for tags of 1, 2 and 3 digits.
 static WEIGHTS: [[u8; 4]; LANES] = {
     let mut weights = [[0; 4]; LANES];
     (weights[1], weights[2], weights[4]) = ([1, 0, 0, 0], [10, 1, 0, 0], [100, 10, 1, 0]);
     weights
 };
 
-/// Length of a tag with its `=`, by the same index as [`WEIGHTS`].
+/// Length of `tag=`; indexed like [`WEIGHTS`].
 static LENGTHS: [i32; LANES] = [0, 2, 3, 0, 4, 0, 0, 0];
 
-/// The bound that a canonical tag exceeds, by the same index as [`WEIGHTS`].
+/// A canonical tag with this number of digits exceeds this bound; indexed like [`WEIGHTS`].
 static ABOVE: [i32; LANES] = [i32::MAX, 0, 9, 0, 99, 0, 0, 0];
 
-/// Reads the tags of eight fields, as [`blocks::read_tags_by`] requires.
+/// Reads the tags of eight fields; serves as `read` of [`blocks::read_tags_by`].
 ///
 /// # Safety
 /// AVX2 is available.
@@ -214,14 +214,15 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
         let zero = _mm256_setzero_si256();
         let read = _mm256_and_si256(active, readable);
         let text = _mm256_mask_i32gather_epi32::<1>(zero, frame.as_ptr().cast(), starts, read);
-        // The high bit of the first byte that is `=`; higher bits are undefined.
+        // The high bit of the first byte that equals `=`; higher bits are undefined.
         let other = _mm256_xor_si256(text, _mm256_set1_epi8(b'=' as i8));
         let less = _mm256_sub_epi32(other, _mm256_set1_epi8(1));
         let equals =
             _mm256_and_si256(_mm256_andnot_si256(other, less), _mm256_set1_epi8(0x80_u8 as i8));
         let below = _mm256_sub_epi32(equals, _mm256_set1_epi32(1));
         let first = _mm256_andnot_si256(below, equals);
-        // 1, 2 or 4 for one, two or three digits, in the three bits that a permutation reads.
+        // The index into the tables: 1, 2 or 4 for one, two or three digits, in the three bits that
+        // a permutation reads.
         let length = _mm256_or_si256(
             _mm256_srli_epi32::<15>(first),
             _mm256_or_si256(_mm256_srli_epi32::<22>(first), _mm256_srli_epi32::<29>(first)),
@@ -235,7 +236,7 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
         let lengths = _mm256_loadu_si256(LENGTHS.as_ptr().cast());
         let behind = _mm256_add_epi32(starts, _mm256_permutevar8x32_epi32(lengths, length));
         _mm256_storeu_si256(values.as_mut_ptr().cast(), behind);
-        // Keeps only the digits.
+        // The mask keeps only the digits before `=`.
         let mask = _mm256_sub_epi32(_mm256_srli_epi32::<7>(first), _mm256_set1_epi32(1));
         let digits = _mm256_and_si256(digits, mask);
         let over = _mm256_or_si256(_mm256_add_epi8(digits, _mm256_set1_epi8(0x76)), digits);
@@ -246,12 +247,12 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
             _mm256_cmpeq_epi32(over_nine, zero),
         );
         let plain = _mm256_and_si256(is_canonical, read);
-        // One bit per tag marks data fields, here with tags of at most three digits.
+        // `DATA` has one bit per tag, set for data fields; the tags here have at most three digits.
         let word = _mm256_and_si256(_mm256_srli_epi32::<5>(tag), _mm256_set1_epi32(31));
         let words = _mm256_i32gather_epi32::<4>(DATA.as_ptr().cast(), word);
         let bit =
             _mm256_sub_epi32(_mm256_set1_epi32(31), _mm256_and_si256(tag, _mm256_set1_epi32(31)));
-        // Only the highest bit of each number counts.
+        // Only the highest bit of each 32-bit number is used.
         let odd = _mm256_or_si256(
             _mm256_sllv_epi32(words, bit),
             _mm256_xor_si256(plain, _mm256_set1_epi32(-1)),
@@ -260,7 +261,8 @@ unsafe fn read_eight(places: &mut Places, frame: &[u8], from: usize) -> u32 {
     }
 }
 
-/// The value -1 [`FIELDS_MAX`] times, then 0 as often; a slice masks the existing fields.
+/// The value -1 [`FIELDS_MAX`] times, then 0 [`FIELDS_MAX`] times. A slice of [`FIELDS_MAX`]
+/// elements is a mask that selects the existing fields.
 static ACTIVE: [i32; 2 * FIELDS_MAX] = {
     let mut active = [0; 2 * FIELDS_MAX];
     let mut n = 0;
@@ -273,7 +275,7 @@ static ACTIVE: [i32; 2 * FIELDS_MAX] = {
 
 /// Returns true if the frame has the likely layout and no value is empty.
 ///
-/// Stores tags and value offsets, which are undefined unless the result is true.
+/// The function stores tags and value offsets, which are undefined unless the result is true.
 ///
 /// # Safety
 /// AVX2 is available.
@@ -287,8 +289,8 @@ unsafe fn has_layout(places: &mut Places, frame: &[u8]) -> Option<bool> {
     let values = values.first_chunk_mut::<FIELDS_MAX>()?;
     let tags = tags.first_chunk_mut::<FIELDS_MAX>()?;
     let active = ACTIVE[FIELDS_MAX - count % (FIELDS_MAX + 1)..].first_chunk::<FIELDS_MAX>()?;
-    // The last field starts last: if its four bytes are in the frame, so are the bytes of all
-    // others.
+    // The last field has the highest offset: if its first four bytes lie in the frame, so do the
+    // first four bytes of all fields.
     if frame.len() < starts[(count - 1) % ROOM] as usize + 4 {
         return Some(false);
     }
@@ -337,7 +339,7 @@ pub(super) fn sum_avx2(bytes: &[u8]) -> u8 {
 
 /// Returns the index of the first occurrence of `tag` in `tags`.
 ///
-/// Lists of 4 to 8 tags, typical of group entries, are handled here.
+/// This function itself handles lists of 4 to 8 tags, which are typical of group entries.
 #[inline(always)]
 pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     if !(4..=8).contains(&tags.len()) {
@@ -349,16 +351,17 @@ pub(super) fn position(tags: &[Tag], tag: Tag) -> Option<usize> {
     (found != 0).then(|| found.trailing_zeros() as usize)
 }
 
-/// Returns the index of the first occurrence of `tag` in any number of tags, sixteen at once.
+/// Searches a list of any length, sixteen tags at once; returns the index of the first occurrence.
 ///
-/// The last loads overlap the previous loads, so that no tail remains.
+/// The last load overlaps the previous load, so no remainder needs separate code.
 #[inline(always)]
 fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     let Some(last) = tags.len().checked_sub(16) else {
         let Some(last) = tags.len().checked_sub(4) else {
             return tags.iter().position(|&other| other == tag);
         };
-        // SAFETY: as above; the first two loads end at the eighth tag or the last tag.
+        // SAFETY: every x86-64 has SSE2; the first two loads end at the eighth tag or the last tag,
+        // and the other two within the list.
         let found = unsafe {
             let second = last.min(4);
             let third = last.saturating_sub(4);
@@ -371,7 +374,7 @@ fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     };
     let mut at = 0;
     loop {
-        // SAFETY: as above; `at` is at least sixteen tags before the end.
+        // SAFETY: every x86-64 has SSE2; `at` is at least sixteen tags before the end.
         let found = unsafe {
             let low = _mm_packs_epi32(equal(tags, at, tag), equal(tags, at + 4, tag));
             let high = _mm_packs_epi32(equal(tags, at + 8, tag), equal(tags, at + 12, tag));
@@ -387,7 +390,7 @@ fn position_among(tags: &[Tag], tag: Tag) -> Option<usize> {
     }
 }
 
-/// Returns all bits set for each of the four tags from `at` on that equals `tag`.
+/// Compares the four tags from index `at` on with `tag`; equal tags become all ones, others 0.
 ///
 /// # Safety
 /// `tags` has four tags from `at` on.
@@ -400,19 +403,19 @@ unsafe fn equal(tags: &[Tag], at: usize, tag: Tag) -> __m128i {
     }
 }
 
-/// Returns the result of [`equal`] with one bit for each tag.
+/// Returns the result of [`equal`] as one bit for each tag.
 ///
 /// # Safety
 /// The requirements of [`equal`].
 #[inline(always)]
 unsafe fn four(tags: &[Tag], at: usize, tag: Tag) -> u32 {
-    // SAFETY: guaranteed by the caller.
+    // SAFETY: the caller guarantees four tags from index `at` on.
     unsafe { _mm_movemask_ps(_mm_castsi128_ps(equal(tags, at, tag))) as u32 }
 }
 
-/// Returns true if `tags` begins with `those`.
+/// Returns true if `tags` begins with the tags in `those`.
 ///
-/// For a few tags this comparison is faster than a call of `memcmp`.
+/// For 4 to 8 tags, the vector comparison is faster than a call of `memcmp`.
 #[inline(always)]
 pub(super) fn begin_with(tags: &[Tag], those: &[Tag]) -> bool {
     let count = those.len();

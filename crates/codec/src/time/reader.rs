@@ -5,7 +5,8 @@ use core::hint::cold_path;
 use super::{NANOS, Timestamp};
 use crate::precision::fraction;
 
-/// Parses UTCTimestamps as [`Timestamp::parse`] does, but faster for repeated seconds.
+/// A parser of UTCTimestamps with the results of [`Timestamp::parse`], but faster if consecutive
+/// timestamps share a second.
 ///
 /// If a timestamp has the same second as the previous timestamp, only its fraction is parsed.
 /// ```
@@ -18,11 +19,11 @@ use crate::precision::fraction;
 /// ```
 #[derive(Clone, Debug)]
 pub struct TimestampReader {
-    /// `YYYYMMDD` and `HH:MM:SS` of the last second, first byte lowest.
+    /// The texts `YYYYMMDD` and `HH:MM:SS` of the last parsed second, first byte lowest.
     ///
-    /// The whole second is within the range of [`Timestamp`].
+    /// Invariant: each nanosecond of that second is within the range of [`Timestamp`].
     text: [u64; 2],
-    /// Start of the last second, in nanoseconds since 1970-01-01.
+    /// Start of the last parsed second, in nanoseconds since 1970-01-01.
     start: i64,
 }
 
@@ -33,10 +34,11 @@ impl Default for TimestampReader {
 }
 
 impl TimestampReader {
-    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction, of which nine digits are kept.
+    /// Parses `YYYYMMDD-HH:MM:SS` with an optional fraction; keeps nine fraction digits.
     ///
-    /// Picoseconds are cut off. Second 60 counts as the first second of the next minute. Returns
-    /// `None` if `value` is not a UTCTimestamp, or is before September 1677 or after April 2262.
+    /// Digits below one nanosecond are truncated. Second 60 counts as the first second of the next
+    /// minute. Returns `None` if `value` is not a UTCTimestamp, or is before September 1677 or
+    /// after April 2262.
     #[inline]
     pub fn parse(&mut self, value: &[u8]) -> Option<Timestamp> {
         let (date, time) = Timestamp::split(value)?;
@@ -53,7 +55,8 @@ impl TimestampReader {
     fn parse_of_another_second(&mut self, value: &[u8], text: [u64; 2]) -> Option<Timestamp> {
         let time = Timestamp::parse(value)?;
         let start = time.0.checked_sub(time.0.rem_euclid(NANOS));
-        // Parts of the first and last representable seconds are out of range.
+        // A second is cached only if all of it is representable; the first and last representable
+        // seconds are incomplete.
         if let Some(start) = start.filter(|start| start.checked_add(NANOS).is_some()) {
             *self = Self { text, start };
         }

@@ -8,9 +8,9 @@ use crate::{Fields, Tag, scan, value};
 
 /// A typed view over a group entry.
 pub trait Entry<'a>: View<'a> {
-    /// The tags of all members in the dictionary's order, including members of nested groups.
+    /// The tags of all members in the dictionary's order, including the members of nested groups.
     ///
-    /// The first member begins each entry.
+    /// The first of these tags begins each entry.
     const MEMBERS: &'static [u32];
 }
 
@@ -27,8 +27,8 @@ pub struct Entries<'a, E> {
 }
 
 impl<'a, E: Entry<'a>> Entries<'a, E> {
-    /// Creates an iterator over the entries of the NumInGroup field `count`; empty if `count` is
-    /// absent.
+    /// Creates an iterator over the entries of a group; `count` is its NumInGroup field. The
+    /// iterator is empty if that field is absent.
     #[must_use]
     pub fn of(scope: Fields<'a>, count: Tag) -> Self {
         let at = scope.position(count);
@@ -48,9 +48,10 @@ impl<'a, E: Entry<'a>> Entries<'a, E> {
 }
 
 impl<'a, E: Entry<'a>> Entries<'a, E> {
-    /// Returns the length of the entry at the beginning of `tags`.
+    /// Returns the length in fields of the entry at the beginning of `tags`.
     fn end(&self, tags: &[Tag], delimiter: Tag) -> usize {
-        // Between two delimiters all fields belong to the entry, including unknown fields.
+        // All fields up to the next delimiter belong to the entry, including unknown fields. The
+        // last entry ends after its last member.
         let next = if self.left > 0 { scan::position(&tags[1..], delimiter) } else { None };
         next.map_or_else(|| end(tags, E::MEMBERS), |at| at + 1)
     }
@@ -77,7 +78,7 @@ impl<'a, E: Entry<'a>> Iterator for Entries<'a, E> {
     }
 }
 
-/// Returns the number of tags that belong to the last entry.
+/// Returns the length in fields of the last entry, which begins at the beginning of `tags`.
 ///
 /// The entry ends before the next delimiter or the first tag that is not a member. Fields usually
 /// follow the order of the members, so each search starts at the position of the previous field.
@@ -86,7 +87,7 @@ fn end(tags: &[Tag], members: &[u32]) -> usize {
     for (at, tag) in tags.iter().enumerate().skip(1) {
         let is_sought = |member: &u32| *member == tag.0;
         let after = members[place..].iter().position(is_sought).map(|found| place + found);
-        // The first member begins the next entry.
+        // The first member would begin another entry.
         place = match after.or_else(|| members[..place].iter().position(is_sought)) {
             None | Some(0) => return at,
             Some(found) => found,

@@ -1,7 +1,7 @@
-//! Values by their Rust type, and code sets.
+//! Conversions between field values and Rust types, and code sets.
 //!
-//! Invariant: a written value is read back equal. A read value is written back equal, except for
-//! leading zeros of numbers.
+//! Invariants: reading a written value gives an equal value. Writing a value that was read gives
+//! the same text, except for leading zeros of numbers.
 
 use core::marker::PhantomData;
 
@@ -22,9 +22,9 @@ pub trait ToField {
     fn write(self, tag: Tag, body: &mut Body<'_>);
 }
 
-/// A code set: one variant for each code, and one variant for all other values.
+/// A code set: an enum with one variant for each code, and one for all other values.
 pub trait CodeSet<'a>: Copy {
-    /// The type of a code on the wire.
+    /// The Rust type of an encoded code, such as a byte or a text.
     type Code: Value<'a>;
 
     /// Returns the variant of a code.
@@ -55,7 +55,7 @@ impl<'a, C: Value<'a>> Value<'a> for Words<'a, C> {
     }
 }
 
-/// Implements [`Value`] and [`ToField`] for a type, from its parser and its writer method.
+/// Implements [`Value`] and [`ToField`] for a type by means of its parser and its writer method.
 macro_rules! value {
     ($type:ty, $read:expr, $write:ident) => {
         impl<'a> Value<'a> for $type {
@@ -124,7 +124,7 @@ impl<'a, C: Value<'a>> Words<'a, C> {
         sound.then_some(Self { rest: Some(value), code: PhantomData })
     }
 
-    /// Returns true if the list contains `code`.
+    /// Returns true if the value contains `code`.
     #[must_use]
     pub fn contains(mut self, code: C) -> bool
     where

@@ -1,10 +1,10 @@
-//! Writer for fields in the order of the calls; fields of group entries follow the dictionary's
-//! order.
+//! Typed writer of fields. Fields appear in the order of the calls, but fields of group entries in
+//! the dictionary's order.
 //!
 //! A counterparty may reject an entry whose fields are not in the published order
-//! (SessionRejectReason(373) 15). Required fields are written first, so an optional field may have
-//! to move between them. A move rotates the few bytes after the new position. In-order calls need
-//! no move.
+//! (SessionRejectReason(373) 15). Generated code writes required fields first, so an optional field
+//! may have to move between them. A move rotates the few bytes after the new position; calls in the
+//! published order need no move.
 
 use super::{CodeSet, ToField, Word};
 use crate::{Body, Misuse, SOH, Tag, data, value};
@@ -12,23 +12,24 @@ use crate::{Body, Misuse, SOH, Tag, data, value};
 /// Writer for the fields of a message, component or group entry.
 pub struct Writer<'w, 'b> {
     body: &'w mut Body<'b>,
-    /// The entry that contains the fields; `None` directly in a message.
+    /// The group entry that contains the fields; `None` for fields directly in the message.
     scope: Option<&'w mut Scope>,
 }
 
 /// A group entry being written.
 struct Scope {
-    /// Offset of the entry in the buffer.
+    /// Offset in the buffer of the first byte of the entry.
     begin: usize,
     /// See [`super::Entry::MEMBERS`].
     members: &'static [u32],
-    /// Index among the members of the last written field.
+    /// Index in `members` of the last written field.
     last: usize,
-    /// True if fields stay in the order of the calls.
+    /// True if the fields of this entry stay in the order of the calls.
     ///
-    /// A custom data field may contain the delimiter, so its end cannot be found in the bytes.
+    /// Fields cannot be moved after a custom data field: its value may contain the delimiter, so
+    /// its end cannot be found.
     fixed: bool,
-    /// True if `fixed` was true for an earlier entry.
+    /// True if `fixed` was true for an earlier entry of the group.
     was_fixed: bool,
 }
 
@@ -40,7 +41,7 @@ impl<'w, 'b> Writer<'w, 'b> {
         Self { body, scope: None }
     }
 
-    /// Returns a writer at the same position, for the fields of a component.
+    /// Returns a writer for the fields of a component, which continues at the current position.
     #[must_use]
     #[inline]
     pub fn part(&mut self) -> Writer<'_, 'b> {
@@ -49,7 +50,8 @@ impl<'w, 'b> Writer<'w, 'b> {
 
     /// Returns the underlying body, for fields that the dictionary does not define.
     ///
-    /// In a group entry, these fields and all later fields stay in the order of the calls.
+    /// In a group entry, the fields written to the body and all later fields stay in the order of
+    /// the calls.
     #[must_use]
     pub fn body(&mut self) -> &mut Body<'b> {
         self.fix();
@@ -74,7 +76,7 @@ impl<'w, 'b> Writer<'w, 'b> {
         }
     }
 
-    /// Writes a list of codes separated by blanks.
+    /// Writes a field whose value is a list of codes separated by blanks.
     pub fn words<'v, C: CodeSet<'v, Code: Word>>(&mut self, tag: Tag, codes: &[C]) {
         let begin = self.body.tail.end();
         if codes.is_empty() {
@@ -87,9 +89,9 @@ impl<'w, 'b> Writer<'w, 'b> {
         self.settle(tag, begin);
     }
 
-    /// Writes a group with the NumInGroup field `count`; `fill` writes the entries.
+    /// Writes the NumInGroup field `count` and the entries that `fill` writes.
     ///
-    /// Without entries, nothing is written.
+    /// Writes nothing if `fill` adds no entry.
     pub fn group(
         &mut self,
         count: Tag,
@@ -98,7 +100,8 @@ impl<'w, 'b> Writer<'w, 'b> {
     ) {
         let begin = self.body.tail.end();
         self.body.uint(count, 0);
-        // Offset of the single digit before the delimiter.
+        // Offset of the digit `0`, which precedes the delimiter and is replaced by the number of
+        // entries.
         let digit = self.body.tail.end() - 2;
         let mut scope = Scope { begin, members, last: 0, fixed: false, was_fixed: false };
         let mut entries = 0;
@@ -124,7 +127,7 @@ impl<'w, 'b> Writer<'w, 'b> {
         }
     }
 
-    /// Moves the field or group that begins at `begin` to its position within the entry.
+    /// Moves the field or group that begins at `begin` to its published position within the entry.
     #[inline]
     fn settle(&mut self, tag: Tag, begin: usize) {
         if let Some(scope) = self.scope.as_deref_mut()
@@ -136,7 +139,8 @@ impl<'w, 'b> Writer<'w, 'b> {
 }
 
 impl Scope {
-    /// Returns true if the field is at its position, after the previous field.
+    /// Returns true if the published position of the field is after the previous field, so that the
+    /// field need not move.
     #[inline]
     fn is_ahead(&mut self, tag: Tag) -> bool {
         let ahead = self.members[self.last..].iter().position(|member| *member == tag.0);
@@ -144,11 +148,12 @@ impl Scope {
         ahead.is_some()
     }
 
-    /// Moves the bytes from `begin` on to their position among the earlier fields.
+    /// Moves the bytes from `begin` to the end to their published position among the earlier fields
+    /// of the entry.
     #[cold]
     fn move_back(&self, tag: Tag, begin: usize, out: &mut [u8]) {
         let place = |tag: u32| self.members.iter().position(|member| *member == tag);
-        // A tag that is not a member stays in place.
+        // A field whose tag is not a member stays where it was written.
         let Some(own) = place(tag.0).filter(|_| !self.fixed) else { return };
         let mut at = self.begin;
         for (tag, len) in (Spans { rest: &out[self.begin..begin], before: (0, 0) }) {
@@ -170,7 +175,7 @@ pub struct GroupWriter<'w, 'b> {
 }
 
 impl<'b> GroupWriter<'_, 'b> {
-    /// Begins the next entry.
+    /// Begins the next entry and returns the writer for its fields.
     #[must_use]
     #[inline]
     pub fn entry(&mut self) -> Writer<'_, 'b> {
@@ -183,10 +188,12 @@ impl<'b> GroupWriter<'_, 'b> {
     }
 }
 
-/// Iterator over encoded fields as tag and length in bytes. Ends at bytes that are not a field.
+/// Iterator over encoded fields, each as its tag and its length in bytes. The iterator ends at
+/// bytes that are not a field.
 struct Spans<'o> {
     rest: &'o [u8],
-    /// Tag and value of the previous field; the value may be the length of a data field.
+    /// Tag and numeric value of the previous field, which may be the Length field of the next
+    /// field.
     before: (u32, usize),
 }
 

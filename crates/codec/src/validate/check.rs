@@ -1,7 +1,7 @@
 //! The full check of a message, which reports errors in their order of precedence.
 //!
-//! Invariant: each walk ends, because each step advances in the message or in an acyclic
-//! dictionary.
+//! Invariant: each loop and recursion ends, because each step advances in the message or in an
+//! acyclic dictionary.
 
 use super::codes::FieldRule;
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables};
@@ -16,39 +16,39 @@ pub(super) enum Section {
     Trailer,
 }
 
-/// The pass of a check over a group.
+/// The two passes of the check over a group.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Checks order and number of entries and members.
+    /// Checks the order and the number of entries and members.
     Structure,
     /// Checks the values.
     Content,
 }
 
-/// The state of a running check.
+/// The state of a full check while it runs.
 pub(super) struct Check<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) message: &'c Fields<'m>,
     pub(super) switches: &'c Switches,
     pub(super) scratch: &'c mut Scratch,
     pub(super) body: &'c Body,
-    /// Index of the next field.
+    /// Index in the message of the next field to be checked.
     at: usize,
     pass: Pass,
-    /// Receives each finding.
+    /// Receives each error with its precedence.
     report: &'c mut dyn FnMut(Rank, Finding),
 }
 
 /// The precedence of a finding: errors of the whole message come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Rank {
-    /// Sections out of order, or a tag missing in the message.
+    /// Sections out of order, or a required tag missing in the message.
     Message,
     /// An error of a field or a group.
     Field,
 }
 
-/// The point where a full check begins: all earlier fields are valid and marked.
+/// The point at which the full check begins; all earlier fields are valid and marked as seen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Stop {
     pub(super) section: Section,
@@ -56,22 +56,22 @@ pub(super) struct Stop {
     pub(super) epoch: u32,
 }
 
-/// A group being read.
+/// The progress of the check within a group.
 #[derive(Clone, Copy)]
 struct Entries<'c> {
     level: Level<'c>,
     count_tag: Tag,
     delimiter: Tag,
-    /// The value of the NumInGroup field, if numeric.
+    /// The value of the NumInGroup field; `None` if that value is not a number.
     expected: Option<u64>,
-    /// Number of entries begun so far.
+    /// Number of entries that have begun so far.
     begun: u64,
 }
 
 impl Entries<'_> {
-    /// Returns true if all announced entries are present.
+    /// Returns true if as many entries have begun as NumInGroup announces.
     ///
-    /// A following field that could be a member may then belong to an enclosing level.
+    /// In that case, a following field that could be a member may belong to an enclosing level.
     fn are_complete(&self) -> bool {
         self.expected.is_none_or(|expected| self.begun >= expected)
     }
@@ -89,7 +89,7 @@ impl<'c, 'm> Check<'c, 'm> {
         Self { tables, message, switches, scratch, body, at: 0, pass, report }
     }
 
-    /// Reports the errors from `stop` on.
+    /// Runs the check from `stop` on and reports all errors.
     pub(super) fn run(mut self, stop: Stop) {
         let Stop { mut section, at, epoch } = stop;
         self.at = at;
@@ -119,7 +119,7 @@ impl<'c, 'm> Check<'c, 'm> {
         self.lacks(epoch);
     }
 
-    /// Reports missing fields of the message.
+    /// Reports required fields that are missing in the message outside groups.
     fn lacks(&mut self, epoch: u32) {
         let tables = self.tables;
         for layout in [tables.header, self.body.layout, tables.trailer] {
@@ -141,7 +141,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Reports fields missing by the conditions in the standard's descriptions.
+    /// Reports missing fields that the standard's descriptions require under a fulfilled condition.
     ///
     /// A field that is not a direct member of the message belongs to a group and is ignored here.
     fn conditions(&mut self, epoch: u32) {
@@ -152,7 +152,7 @@ impl<'c, 'm> Check<'c, 'm> {
                 let place = tables.layouts[body.layout].place(tag);
                 place.map(|place| marks[place.mark as usize] == epoch)
             };
-            // An overlay may have removed the field.
+            // A dictionary overlay may have removed the field, which is then not missing.
             let is_absent = is_there(rule.tag) == Some(false);
             let value = |tag| message.raw(Tag(tag)).filter(|_| is_there(tag) != Some(false));
             if is_absent && rule.condition.holds(&value) {
@@ -162,7 +162,8 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Reports fields missing in a group entry by the conditions in the standard's descriptions.
+    /// Reports missing fields of a group entry that the standard's descriptions require under a
+    /// fulfilled condition.
     fn conditions_in(&mut self, count_tag: Tag, level: Level<'_>) {
         let entry = self.message.slice(level.begin, self.at);
         for rule in self.body.conditions.iter().filter(|rule| rule.group == count_tag.0) {
@@ -176,7 +177,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Checks a top-level group: the structure first, then the values of its entries.
+    /// Checks a group that is not nested: first its structure, then the values of its entries.
     fn top_group(&mut self, count: Field<'m>, place: &LayoutField) {
         let begin = self.at;
         for pass in [Pass::Structure, Pass::Content] {
@@ -191,7 +192,8 @@ impl<'c, 'm> Check<'c, 'm> {
         (self.report)(Rank::Field, Finding { reject, at: Some(at) });
     }
 
-    /// Returns the section and definition of the tag, searching the current section first.
+    /// Returns the section that defines the tag, and the definition; searches the current section
+    /// first.
     #[inline(always)]
     fn find(&self, section: Section, tag: Tag) -> Option<(Section, &'c LayoutField)> {
         use Section::{Body, Header, Trailer};
@@ -217,7 +219,7 @@ impl<'c, 'm> Check<'c, 'm> {
         self.tables.layouts[layout].place(tag.0)
     }
 
-    /// Reports a field that the message does not permit.
+    /// Reports a field whose tag the message does not permit.
     #[cold]
     fn unplaced(&mut self, field: Field<'m>) {
         if field.tag != Tag(0) {
@@ -237,7 +239,7 @@ impl<'c, 'm> Check<'c, 'm> {
             return;
         }
         let tag = if field.tag == Tag(0) {
-            // RefTagID(371) contains the sender's text if it is a number.
+            // RefTagID(371) contains the received tag text if that text is a number.
             let text = self.message.tag_text(self.at);
             value::uint(text).and_then(|tag| u32::try_from(tag).ok()).map(Tag)
         } else {
@@ -274,7 +276,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Checks that the Length field states the length of the data field.
+    /// Checks that the value of the Length field equals the length of the data field.
     fn length(&mut self, field: Field<'m>, rule: &FieldRule) {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
         let said = before.filter(|before| rule.length_tag == before.tag.0);
@@ -286,7 +288,8 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Reports missing required fields; `at` is the entry, `None` for the message.
+    /// Reports missing required fields; `at` is the first field of the entry, or `None` for the
+    /// message itself.
     fn required(&mut self, layout: &Layout, epoch: u32, at: Option<usize>) {
         let rank = if at.is_some() { Rank::Field } else { Rank::Message };
         for &(mark, tag) in &layout.required {
@@ -297,14 +300,15 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Checks the entries after the NumInGroup field `count`.
+    /// Checks the NumInGroup field `count` and the entries that follow.
     ///
-    /// The dictionary bounds the depth of recursion, not the message.
+    /// The depth of recursion is bounded by the dictionary, whatever the message contains.
     fn group(&mut self, count: Field<'m>, place: &LayoutField, outer: Option<&Level<'_>>) {
         let layout = &self.tables.layouts[place.group as usize];
         let level = Level { layout, begin: self.at, outer };
         let delimiter = self.delimiter(layout);
-        // A count beyond 64 bits exceeds the entries of any message.
+        // A count beyond 64 bits exceeds the number of entries of any message, so it is replaced by
+        // the maximum.
         let beyond_all = || value::is_uint(count.value).then_some(u64::MAX);
         let expected = value::uint(count.value).or_else(beyond_all);
         let mut entries = Entries { level, count_tag: count.tag, delimiter, expected, begun: 0 };
@@ -329,8 +333,8 @@ impl<'c, 'm> Check<'c, 'm> {
             self.found(RejectReason::GroupFieldsOutOfOrder, field.tag, begin);
             return;
         }
-        // Up to FIX 4.2 counts are ints, so a negative count has a valid format. -0 is not
-        // negative.
+        // Up to FIX 4.2, NumInGroup fields are of type int, so a negative count has a valid format.
+        // -0 is not negative.
         let is_negative =
             |digits: &[u8]| value::is_uint(digits) && digits.iter().any(|&b| b != b'0');
         let negative = count.value.strip_prefix(b"-").is_some_and(is_negative);
@@ -341,7 +345,7 @@ impl<'c, 'm> Check<'c, 'm> {
         }
     }
 
-    /// Returns the first field of each entry.
+    /// Returns the tag that begins each entry.
     fn delimiter(&self, layout: &Layout) -> Tag {
         match self.message.at(self.at) {
             Some(field) if !self.switches.group_order && layout.place(field.tag.0).is_some() => {
@@ -407,7 +411,7 @@ impl<'c, 'm> Check<'c, 'm> {
 
     #[cold]
     fn misplaced(&mut self, field: Field<'m>, is_repeated: bool) {
-        // An empty value is reported only as empty.
+        // A field with an empty value is reported only as empty, not also as misplaced.
         if field.value.is_empty() && self.switches.empty_values {
             return;
         }

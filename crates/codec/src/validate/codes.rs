@@ -1,7 +1,7 @@
-//! Requirements of a value: the format of its type, and its code set.
+//! The requirements that a field's value must meet: the format of its type, and its code set.
 //!
-//! Invariant: codes of up to seven bytes are compared as numbers. Comparing texts took a third of
-//! the whole validation time.
+//! Codes of up to seven bytes are compared as numbers, because comparing texts took a third of the
+//! whole validation time.
 
 use alloc::boxed::Box;
 use alloc::vec;
@@ -11,24 +11,24 @@ use transfix_dictionary::{DataType, Dictionary};
 
 use crate::{Field, value};
 
-/// The requirements of a field's value.
+/// The requirements that a field's value must meet.
 #[derive(Debug)]
 pub(super) struct FieldRule {
     pub(super) data_type: DataType,
-    /// The Length field of a data field, or 0.
+    /// The tag of the Length field if this is a data field; otherwise 0.
     pub(super) length_tag: u32,
     /// True if only the listed codes are permitted.
     has_codes: bool,
     is_multiple: bool,
-    /// The one-byte codes as bits.
+    /// The one-byte codes as a bit set, indexed by ASCII character.
     short_codes: [u64; 2],
-    /// Hash table of the codes of 2 to 7 bytes, as keys.
+    /// The codes of 2 to 7 bytes as numbers in a hash set.
     keys: KeySet,
-    /// The longer codes, sorted.
+    /// The codes of more than 7 bytes, sorted.
     long_codes: Box<[Box<[u8]>]>,
 }
 
-/// A hash set of code keys, at most half full; a free slot is 0.
+/// A hash set of codes as numbers, at most half full; a free slot is 0.
 #[derive(Debug)]
 struct KeySet {
     slots: Box<[u64]>,
@@ -46,7 +46,7 @@ impl KeySet {
         set
     }
 
-    /// Returns the slot of the key, or the slot for inserting the key.
+    /// Returns the slot that contains the key; if no slot does, the free slot for inserting it.
     #[inline]
     fn slot(&self, key: u64) -> usize {
         let mut at = (key.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> self.shift) as usize;
@@ -62,15 +62,16 @@ impl KeySet {
     }
 }
 
-/// Returns a value of 2 to 7 bytes as a unique number: its bytes, and its length in the highest
-/// byte.
+/// Returns a number that identifies a value of 2 to 7 bytes: its bytes, and its length in the
+/// highest byte.
 #[inline]
 fn key(value: &[u8]) -> Option<u64> {
     let len = value.len();
     let bytes = match (value.first_chunk::<4>(), value.last_chunk::<4>()) {
         (Some(first), Some(last)) if len < 8 => {
             let (first, last) = (u32::from_le_bytes(*first), u32::from_le_bytes(*last));
-            // The overlapping bytes are equal in both words.
+            // `first` and `last` overlap; the shared bytes are equal in both words, so OR keeps
+            // them.
             u64::from(first) | u64::from(last) << (8 * (len - 4))
         }
         _ => match *value {
@@ -82,24 +83,24 @@ fn key(value: &[u8]) -> Option<u64> {
     Some(bytes | (len as u64) << 56)
 }
 
-/// The check of a non-empty value.
+/// The check that a non-empty value needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ValueCheck {
     /// No check: every text is valid.
     Text,
-    /// The value is a listed code; a listed code has the format of its type.
+    /// The value must be a listed code, which always has the format of its type.
     Codes,
-    /// A decimal number.
+    /// The value must be a decimal number.
     Decimal,
     /// Digits only.
     Digits,
-    /// Digits with an optional minus sign.
+    /// The value must consist of digits with an optional minus sign.
     Int,
     /// A UTCTimestamp.
     Timestamp,
-    /// The length, as stated by the preceding field.
+    /// The length of the value must equal the preceding Length field.
     Data,
-    /// The format of any other type.
+    /// The value must have the format of its data type, which is none of the types above.
     Form,
 }
 
@@ -120,7 +121,8 @@ impl FieldRule {
         Self {
             data_type: field.data_type,
             length_tag: dictionary.length_tag(field.tag).unwrap_or(0),
-            // MsgType(35) is checked against the defined messages (SessionRejectReason(373) 11).
+            // MsgType(35) has its own check against the defined messages (SessionRejectReason(373)
+            // 11), so its codes are not used.
             has_codes: !field.codes.is_empty() && !field.open && field.tag != 35,
             is_multiple: field.data_type.is_multiple(),
             short_codes,
@@ -150,20 +152,20 @@ impl FieldRule {
         }
     }
 
-    /// Returns the one-byte codes from `0` to `o` as bits, bit 0 for `0`. Most codes are of this
-    /// kind.
+    /// Returns the one-byte codes in the range from `0` to `o` as bits, bit 0 for `0`; most codes
+    /// are in this range.
     pub(super) const fn common_codes(&self) -> u64 {
         let [low, high] = self.short_codes;
         low >> b'0' | high << (64 - b'0')
     }
 
-    /// Returns true if an ASCII character is a code.
+    /// Returns true if this ASCII character is a one-byte code.
     #[inline(always)]
     fn is_short(&self, byte: u8) -> bool {
         self.short_codes[usize::from(byte / 64) & 1] & (1 << (byte % 64)) != 0
     }
 
-    /// Returns true if a value is a listed code and so has the format of its type.
+    /// Returns true if a value is a listed code, and therefore has the format of its type.
     #[inline]
     pub(super) fn is_code(&self, value: &[u8]) -> bool {
         match *value {
@@ -172,7 +174,8 @@ impl FieldRule {
         }
     }
 
-    /// Returns true if the code set permits the value; for a list of codes, each code of the list.
+    /// Returns true if the code set permits the value; in a list of codes, each code must be
+    /// permitted.
     #[inline]
     pub(super) fn admits(&self, value: &[u8]) -> bool {
         if !self.has_codes {

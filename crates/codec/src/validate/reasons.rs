@@ -1,5 +1,5 @@
-//! The errors that validation finds, as a table. Tests cover each row, and a documentation page is
-//! generated from it.
+//! The table of the errors that validation finds. Tests cover each row, and a page of the book is
+//! generated from the table.
 
 use crate::{RejectReason, Tag};
 
@@ -12,23 +12,23 @@ pub struct Reason {
     pub switch: &'static str,
     /// Description of the fault.
     pub what: &'static str,
-    /// FIX Antenna's name of the check; empty if FIX Antenna has no name.
+    /// FIX Antenna's name for this check; empty if there is none.
     pub antenna: &'static str,
-    /// QuickFIX's name of the check; empty if QuickFIX has no name.
+    /// QuickFIX's name for this check; empty if there is none.
     pub quickfix: &'static str,
     /// A FIX 4.4 message with this error: MsgType(35), then the fields after the header, with `|`
     /// as delimiter.
     pub example: &'static str,
-    /// RefTagID(371) of the answering Reject(3).
+    /// RefTagID(371) of the Reject(3) that answers the example.
     pub tag: Option<Tag>,
 }
 
 macro_rules! reasons {
     ($($reason:ident $switch:ident $tag:expr, $what:literal, $antenna:literal, $quickfix:literal,
         $example:literal;)*) => {
-        /// All errors that validation finds, by SessionRejectReason(373).
+        /// All kinds of errors that validation finds, ordered by SessionRejectReason(373).
         ///
-        /// The session finds reasons 9 (CompID), 10 (SendingTime) and 18 (unsupported
+        /// The session itself finds reasons 9 (CompID), 10 (SendingTime) and 18 (unsupported
         /// ApplVerID(1128)). Reason 3 (undefined tag) is never used, because an undefined tag is
         /// answered with reason 0. Reasons 7, 8, 12, 17, 19 and above concern encryption,
         /// signatures and XML, which validation does not examine.

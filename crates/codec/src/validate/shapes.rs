@@ -1,11 +1,13 @@
-//! Shapes: the tag sequences of valid messages, with the remaining checks of their values.
+//! Shapes: the tag sequences of earlier valid messages, with the checks that their values still
+//! need.
 //!
-//! The tags alone determine the section of each field, repeated tags and missing required tags. A
-//! message with the tags and type of a valid message therefore needs only the checks of its values.
+//! The sequence of tags alone determines the section of each field, repeated tags and missing
+//! required tags. If a message has the type and the tags of an earlier valid message, only its
+//! values need checks.
 //!
 //! Invariants: a shape is used only with the rules that created it. A shape has no group, no data
-//! field and no conditionally required field, because these need more than one value at a time. A
-//! message that fails here is checked by the full walk from its start.
+//! field and no conditionally required field, because their checks involve more than one value. A
+//! message that fails the check by shape is checked again from its start by the full walk.
 
 use alloc::sync::Arc;
 use alloc::vec::Vec;
@@ -17,28 +19,29 @@ use super::values::{self, LastTime};
 use crate::{Decimal, Fields, Tag, digits, scan};
 use transfix_dictionary::DataType;
 
-/// Maximum number of shapes. Most sessions have fewer message types, mostly with constant tags.
+/// Maximum number of shapes. Most sessions have fewer message types, and most types always have the
+/// same tags.
 const SHAPES_MAX: usize = 8;
-/// Maximum number of fields of a shape. Larger messages spend their time elsewhere.
+/// Maximum number of fields of a shape. For larger messages, a shape would save too little time.
 const FIELDS_MAX: usize = 64;
-/// One of this many messages without a shape becomes a shape, so that varied messages cost little
-/// extra.
+/// From each run of this many valid messages without a shape, a single shape is learned, so that
+/// varied messages cost little extra.
 const WALKS_PER_SHAPE: u32 = 8;
-/// Which of these messages becomes a shape. A session that drops its scratch after each message
-/// creates none.
+/// Position in the run of the message whose shape is learned. A session that drops its `Scratch`
+/// after each message learns none.
 const WALK_OF_SHAPE: u32 = 2;
 
 /// The shapes of recent messages.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Shapes {
     known: Vec<Shape>,
-    /// Number of valid messages without a matching shape.
+    /// Number of valid messages so far that matched no shape.
     walks: u32,
-    /// Index of the newest shape. The next index has the oldest shape, which is replaced next.
+    /// Index of the newest shape. The shape at the next index is the oldest and is replaced next.
     newest: usize,
 }
 
-/// The common parts of all messages with these tags. An empty tag list matches no message.
+/// The common properties of all messages with these tags. An empty tag list matches no message.
 #[derive(Clone, Debug)]
 struct Shape {
     /// [`Tables::token`] of the rules that created the shape.
@@ -46,11 +49,11 @@ struct Shape {
     /// [`Body::layout`] of the message type.
     layout: usize,
     tags: Vec<Tag>,
-    /// Values with a further check; all values are also checked for emptiness.
+    /// The values that need a further check; in addition, no value may be empty.
     values: Vec<Valued>,
 }
 
-/// A value with a check beyond being non-empty.
+/// A value that needs a check beyond being non-empty.
 #[derive(Clone, Copy, Debug)]
 struct Valued {
     /// See [`super::codes::FieldRule::common_codes`].
@@ -64,7 +67,8 @@ struct Valued {
 }
 
 impl Shapes {
-    /// Returns true if the message has a known shape and valid values. `false` proves nothing.
+    /// Returns true if the message has a known shape and valid values; `false` means only that the
+    /// message needs the full walk.
     #[inline]
     pub(super) fn is_sound(
         &self,
@@ -85,7 +89,7 @@ impl Shapes {
         }
     }
 
-    /// Counts a valid message without a shape, and may store its shape.
+    /// Counts a valid message without a shape, and learns its shape if one is due.
     #[inline]
     pub(super) fn note(&mut self, rules: (&Tables, &Body), message: &Fields<'_>) {
         let walk = self.walks;
@@ -122,14 +126,15 @@ impl Shape {
         Self { token, layout, tags: Vec::new(), values: Vec::new() }
     }
 
-    /// Stores the shape of a valid message. Returns false if the message cannot be a shape.
+    /// Stores the shape of a valid message. Returns false if a shape cannot represent the message.
     fn take(&mut self, tables: &Tables, body: &Body, message: &Fields<'_>) -> bool {
         self.tags.clear();
         self.tags.extend_from_slice(message.tags());
         self.values.clear();
         let mut sections = tables.sections(body).into_iter().peekable();
         for (tag, at) in self.tags.iter().zip(0..) {
-            // A valid message has its sections in order.
+            // The message is valid, so its sections are in order and the search can continue in the
+            // next section.
             let place = loop {
                 let Some(section) = sections.peek() else { return false };
                 match section.place(tag.0) {
@@ -190,7 +195,7 @@ mod tests {
         Rules::new(&fix44, &fix44)
     }
 
-    /// Returns the results of the shapes and of the full walk.
+    /// Returns two results for a message: of the check by shape and of the full walk.
     fn look(rules: &Rules, fields: &str, scratch: &mut Scratch) -> (bool, bool) {
         let text = format!("8=FIX.4.4|9=00|{fields}10=000|").replace('|', "\x01");
         let mut index = FieldIndex::default();
@@ -202,7 +207,7 @@ mod tests {
         (by_shape, rules.check(&message, &switches, scratch).is_ok())
     }
 
-    /// Returns a scratch that has learned the shape of each message.
+    /// Returns a `Scratch` that has learned the shape of each of these messages.
     fn taught(rules: &Rules, messages: &[&str]) -> Scratch {
         let mut scratch = Scratch::default();
         for message in messages {
@@ -229,7 +234,7 @@ mod tests {
             ("34=2|", "34=x|", false, false),
             ("60=20261121", "60=20261122", true, true),
             ("60=20261121", "60=20261131", false, false),
-            // The same tags in another order are valid but have no shape.
+            // The same tags in another order are valid, but match no shape.
             ("11=x|55=IBM|", "55=IBM|11=x|", false, true),
             ("11=x|", "", false, false),
             ("11=x|", "11=x|11=x|", false, false),
@@ -251,7 +256,8 @@ mod tests {
         let (rules, same) = (rules(), rules());
         let mut scratch = taught(&rules, &[ORDER]);
         assert_eq!(look(&same, ORDER, &mut scratch), (false, true));
-        // New rules at the address of dropped rules must not reuse the old shapes.
+        // New rules at the memory address of dropped rules must not use the shapes of the dropped
+        // rules.
         drop(rules);
         for _ in 0..20 {
             assert_eq!(look(&self::rules(), ORDER, &mut scratch.clone()), (false, true));
@@ -272,7 +278,7 @@ mod tests {
         }
         let mut fields = ORDER.to_owned();
         let values = ["1", "Y", "20261121", "20261121-09:28:25"];
-        // Excludes the tags of the trailer.
+        // The range excludes the tags of the trailer.
         let tags = (1..1_000).filter(|tag| ![89, 93].contains(tag));
         for (tag, value) in tags.flat_map(|tag| values.map(|value| (tag, value))) {
             let more = format!("{fields}{tag}={value}|");

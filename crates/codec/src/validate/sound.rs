@@ -1,7 +1,8 @@
-//! The fast walk for valid messages, the common case; otherwise it requests the full check.
+//! The fast check of valid messages, the common case. For any other message, it requests the full
+//! check.
 //!
-//! Invariant: a message that passes here passes every check of [`Check`](super::check::Check) with
-//! any switches, except the conditions of the standard's descriptions
+//! Invariant: a message that passes here would pass every check of [`Check`](super::check::Check),
+//! whatever the switches, except the conditions of the standard's descriptions
 //! ([`Switches::conditions`](super::Switches::conditions)). The converse need not hold.
 
 use super::Around;
@@ -11,12 +12,12 @@ use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_commo
 use super::values::{self, LastTime};
 use crate::{Field, Fields, Tag, digits, value};
 
-/// A walk over a message that is expected to be valid.
+/// A fast check of a message that is expected to be valid.
 pub(super) struct Sound<'c, 'm> {
     pub(super) tables: &'c Tables,
     pub(super) body: &'c Body,
     pub(super) message: &'c Fields<'m>,
-    /// The epoch in which each position was last seen.
+    /// For each position of a layout, the epoch in which a field was last seen there.
     pub(super) marks: &'c mut [u32],
     pub(super) around: &'c Around,
     pub(super) last_time: &'c mut LastTime,
@@ -26,7 +27,8 @@ pub(super) struct Sound<'c, 'm> {
 }
 
 impl Sound<'_, '_> {
-    /// Checks that the message is valid; the error is the point where the full check must begin.
+    /// Checks that the message is valid; otherwise returns the point at which the full check must
+    /// begin.
     pub(super) fn check(mut self) -> Result<(), Stop> {
         use Section::{Body as Middle, Header, Trailer};
         let epoch = self.epoch;
@@ -46,7 +48,8 @@ impl Sound<'_, '_> {
         all.then_some(()).ok_or(Stop { section: reached, at: self.at, epoch })
     }
 
-    /// Returns true if the next fields that the layout defines are valid and complete.
+    /// Checks the next fields as far as `layout` defines them; returns true if they are valid and
+    /// no required field is missing.
     #[inline(always)]
     fn section(&mut self, layout: &Layout) -> bool {
         let (message, epoch) = (self.message, self.epoch);
@@ -102,7 +105,8 @@ impl Sound<'_, '_> {
             ValueCheck::Codes => {
                 is_common_code(place.codes, field.value) || rule(place).is_code(field.value)
             }
-            // A number beyond `Decimal` is valid but rare, so the full check handles it.
+            // A number beyond the range of `Decimal` is valid but rare, so it is left to the full
+            // check.
             ValueCheck::Decimal => crate::Decimal::parse(field.value).is_some(),
             ValueCheck::Digits => digits::are_all(field.value),
             ValueCheck::Int => digits::are_int(field.value),
@@ -112,7 +116,7 @@ impl Sound<'_, '_> {
         }
     }
 
-    /// Returns true if the preceding field states the length of the data field.
+    /// Returns true if the length of the data field equals the preceding Length field.
     #[cold]
     fn is_as_long_as_said(&self, field: Field<'_>, rule: &FieldRule) -> bool {
         let before = self.at.checked_sub(1).and_then(|n| self.message.at(n));
@@ -122,7 +126,8 @@ impl Sound<'_, '_> {
     /// Returns true if exactly `count` valid entries follow.
     fn group(&mut self, count: Field<'_>, place: &LayoutField, outer: Option<&Level<'_>>) -> bool {
         let layout = &self.tables.layouts[place.group as usize];
-        // An overlay may leave a group without members. Entries without fields would never end.
+        // An overlay may leave a group without members, whose entries without fields would never
+        // end; so the count is limited to the remaining fields.
         let left = (self.message.len() - self.at) as u64;
         let Some(count) = value::uint(count.value).filter(|count| (1..=left).contains(count))
         else {
@@ -136,8 +141,8 @@ impl Sound<'_, '_> {
                 return false;
             }
         }
-        // Fails on a further entry, and on an undefined field, which would belong to the last
-        // entry.
+        // A further entry is an error, and so is an undefined field, because it would belong to the
+        // last entry.
         self.message.at(self.at).is_none_or(|field| {
             field.tag != first && self.tables.defines(field.tag.0, self.body.owner)
         })

@@ -1,7 +1,8 @@
-//! The dictionaries as dense tables without names, for use by the checks.
+//! The dictionaries compiled into dense tables without names, for use by the checks.
 //!
-//! Invariants: a group shared by several messages is compiled once. Each [`Layout`] has its own
-//! range of marks in [`Scratch`](super::Scratch); only the bodies of messages share a range.
+//! Invariants: a group that several messages share is compiled once. Each [`Layout`] has its own
+//! range of marks in [`Scratch`](super::Scratch); only the bodies of different messages share one
+//! range.
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
@@ -21,7 +22,7 @@ pub(super) struct Tables {
     pub(super) layouts: Vec<Layout>,
     pub(super) header: usize,
     pub(super) trailer: usize,
-    /// Indexes into `bodies` of the one-byte message types.
+    /// Index in `bodies` for each one-byte message type.
     short_types: [Option<u16>; 128],
     bodies: Vec<Body>,
     session_tags: TagSet,
@@ -45,16 +46,17 @@ pub(super) struct Body {
     pub(super) conditions: Box<[Conditional]>,
 }
 
-/// A tag that the message, or each entry of a group, requires under a condition.
+/// A tag that a message, or each entry of one of its groups, must contain under a condition.
 #[derive(Debug)]
 pub(super) struct Conditional {
     pub(super) tag: u32,
-    /// The NumInGroup field of the group, or [`NO_GROUP`].
+    /// The NumInGroup field of the group; [`NO_GROUP`] if the requirement concerns the message
+    /// itself.
     pub(super) group: u32,
     pub(super) condition: Arc<Condition>,
 }
 
-/// The dictionary that defines a message.
+/// The dictionary that defines a message: session or application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DefinedBy {
     Session,
@@ -68,13 +70,13 @@ pub(super) struct Layout {
     shift: u32,
     /// The delimiter, if this is the layout of a group entry.
     pub(super) first: u32,
-    /// Mark and tag of each required field.
+    /// Index of the mark, and tag, of each required field.
     pub(super) required: Box<[(u32, u32)]>,
-    /// Mark, tag and condition of each conditionally required field.
+    /// Index of the mark, tag and condition of each conditionally required field.
     pub(super) conditional: Box<[(u32, u32, Arc<Condition>)]>,
 }
 
-/// The current group entry, with the enclosing entries.
+/// A group entry under examination, with its enclosing entries.
 #[derive(Clone, Copy)]
 pub(super) struct Level<'c> {
     pub(super) layout: &'c Layout,
@@ -84,7 +86,8 @@ pub(super) struct Level<'c> {
 }
 
 impl<'v> Level<'v> {
-    /// Returns a look-up of the values that a condition of the entry sees; the entry ends at `end`.
+    /// Returns a function that finds the values to which a condition of this entry refers; the
+    /// entry ends at `end`.
     pub(super) fn values(
         self,
         end: usize,
@@ -97,7 +100,8 @@ impl<'v> Level<'v> {
                 Some(level) if level.begin == self.begin => {
                     message.slice(self.begin, end).raw(Tag(tag))
                 }
-                // The enclosing entry may contain very many entries, so the result is cached.
+                // The enclosing entry may contain very many nested entries, so the result is
+                // cached.
                 Some(level) => around.value(message, tag, level.begin..end),
                 None => around.value(message, tag, 0..message.len()),
             }
@@ -105,7 +109,7 @@ impl<'v> Level<'v> {
     }
 }
 
-/// One tag in a [`Layout`].
+/// The definition of one tag in a [`Layout`].
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LayoutField {
     /// [`FieldRule::common_codes`], copied here to avoid loading the rule.
@@ -113,13 +117,15 @@ pub(super) struct LayoutField {
     tag: u32,
     /// Index into `Tables::fields`.
     pub(super) field: u32,
-    /// Index into `Tables::layouts` of the group entry, or [`NO_GROUP`].
+    /// Index into `Tables::layouts` of the entries' layout if this is a NumInGroup field; otherwise
+    /// [`NO_GROUP`].
     pub(super) group: u32,
-    /// Index of the mark; ascending in the published order.
+    /// Index of the field's mark; marks ascend in the published order.
     pub(super) mark: u32,
-    /// Last published position, which differs from `mark` if a field is published twice.
+    /// Mark of the field's last published position, which differs from `mark` if the field is
+    /// published twice.
     pub(super) mark_max: u32,
-    /// The check of the value.
+    /// The check that the value needs.
     pub(super) look: ValueCheck,
     /// [`FieldRule::data_type`], copied here to avoid loading the rule.
     pub(super) data_type: DataType,
@@ -127,7 +133,7 @@ pub(super) struct LayoutField {
     pub(super) required: bool,
 }
 
-/// [`LayoutField::group`] of a field that is not a NumInGroup field.
+/// The value of [`LayoutField::group`] for a field that is not a NumInGroup field.
 pub(super) const NO_GROUP: u32 = u32::MAX;
 /// The tag of a free slot. No message contains this tag, because tags have at most nine digits.
 const FREE: u32 = u32::MAX;
@@ -143,7 +149,7 @@ const EMPTY: LayoutField = LayoutField {
     required: false,
 };
 
-/// Returns true if the value is one of [`FieldRule::common_codes`].
+/// Returns true if the value is one of the codes in `codes`; see [`FieldRule::common_codes`].
 #[inline(always)]
 pub(super) const fn is_common_code(codes: u64, value: &[u8]) -> bool {
     match *value {
@@ -166,7 +172,8 @@ impl Tables {
         let mut messages: Vec<(&Message, DefinedBy)> =
             session.messages().iter().map(|message| (message, DefinedBy::Session)).collect();
         for message in application.messages() {
-            // FIXT 1.1 defines the session messages, even if an application version repeats them.
+            // The session dictionary, FIXT 1.1, defines the session messages, even if an
+            // application version repeats them.
             if session.message(&message.msg_type).is_none() {
                 messages.push((message, DefinedBy::Application));
             }
@@ -179,7 +186,8 @@ impl Tables {
                 (message, owner, build.flatten(&message.members, first, of_session))
             })
             .collect();
-        // All groups have marks now; the bodies share the following range.
+        // At this point, all groups have marks; the bodies of all messages share the range that
+        // follows.
         let base = build.marks;
         let mut short_types = [None; 128];
         let mut compiled = Vec::new();
@@ -237,7 +245,8 @@ impl Tables {
         self.sections(body).iter().all(|layout| layout.conditional.is_empty())
     }
 
-    /// Returns the body of this MsgType(35).
+    /// Returns the body of messages with this MsgType(35); `None` if no dictionary defines the
+    /// type.
     #[inline]
     pub(super) fn body(&self, msg_type: &[u8]) -> Option<&Body> {
         if let [byte] = *msg_type {
@@ -254,7 +263,7 @@ impl Tables {
         self.bodies.iter().filter(of_application).map(|body| &self.layouts[body.layout])
     }
 
-    /// Returns true if the version of `owner` defines the tag.
+    /// Returns true if the FIX version of the dictionary `owner` defines the tag.
     pub(super) fn defines(&self, tag: u32, owner: DefinedBy) -> bool {
         match owner {
             DefinedBy::Session => self.session_tags.contains(tag),
@@ -279,7 +288,7 @@ impl Layout {
             let tag = flat.tag;
             let slot = layout.slot(tag);
             let place = &mut layout.slots[slot];
-            // FIX 4.3 and 5.0 publish some fields twice in one message.
+            // FIX 4.3 and 5.0 publish some fields twice in one message; such a field has one slot.
             if place.tag == tag {
                 place.mark_max = mark;
                 continue;
@@ -307,9 +316,11 @@ impl Layout {
         layout
     }
 
-    /// Iterates over absent fields whose condition holds.
+    /// Iterates over the conditionally required fields that are absent although their condition
+    /// holds.
     ///
-    /// `is_there` tests presence by mark and tag; `value` returns the value of a tag.
+    /// `is_there` tests by mark and tag whether a field is present; `value` returns the value of a
+    /// tag.
     #[inline]
     pub(super) fn lacking<'v>(
         &self,
@@ -320,9 +331,11 @@ impl Layout {
         absent.filter(move |(.., condition)| condition.holds(&value)).map(|(_, tag, _)| Tag(*tag))
     }
 
-    /// Iterates as [`Layout::lacking`] does, for a group entry from `level.begin` to `end`.
+    /// Does the work of [`Layout::lacking`] for a group entry that extends from `level.begin` to
+    /// `end`.
     ///
-    /// Conditions read non-members from the enclosing entries, then from the message.
+    /// Conditions read fields that are not members of the entry from the enclosing entries, then
+    /// from the message.
     pub(super) fn lacking_in<'v>(
         &'v self,
         level: Level<'v>,
@@ -335,8 +348,8 @@ impl Layout {
         self.lacking(is_there, level.values(end, message, around))
     }
 
-    /// Returns the slot of the tag, or the free slot for inserting the tag; half of the slots are
-    /// free.
+    /// Returns the slot of the tag; if there is none, the free slot for inserting it. Half of the
+    /// slots are free.
     fn slot(&self, tag: u32) -> usize {
         let mut at = self.first_slot(tag);
         while self.slots[at].tag != tag && self.slots[at].tag != FREE {
@@ -367,7 +380,7 @@ impl Layout {
     }
 }
 
-/// A dictionary with the position of its fields in the tables.
+/// A dictionary, and the position of its fields in the tables.
 #[derive(Clone, Copy)]
 struct Source<'d> {
     dictionary: &'d Dictionary,
@@ -397,7 +410,7 @@ struct Flattened<'d> {
 struct Build {
     fields: Vec<FieldRule>,
     layouts: Vec<Layout>,
-    /// Layouts of groups, by the address of their members.
+    /// For each compiled group, the index of its layout; the key is the address of its members.
     groups: BTreeMap<usize, u32>,
     marks: usize,
 }
@@ -410,7 +423,7 @@ impl Build {
         first
     }
 
-    /// Adds a layout with its own marks; returns its index.
+    /// Adds a layout with marks of its own; returns the layout's index.
     fn owned(&mut self, members: &[Member], first: Source<'_>, second: Source<'_>) -> usize {
         let places = self.flatten(members, first, second);
         self.layouts.push(Layout::of(&places, self.marks));
@@ -427,7 +440,8 @@ impl Build {
         let mut places = Vec::new();
         for flat in Flat::of(members) {
             let Some(field) = first.place(flat.tag).or_else(|| second.place(flat.tag)) else {
-                // Unreachable: a dictionary defines each tag that it lists (`Draft::resolve`).
+                // This line is never reached: a dictionary defines each tag that it lists, as
+                // `Draft::resolve` ensures.
                 continue;
             };
             let group = flat.group.map_or(NO_GROUP, |entry| {
@@ -459,11 +473,11 @@ impl Build {
 #[derive(Clone, Debug, Default)]
 struct TagSet {
     bits: Vec<u64>,
-    /// Sorted tags that are too high for the bit set.
+    /// Tags of [`BITS_MAX`] and above, sorted.
     high: Vec<u32>,
 }
 
-/// Tags below this limit have one bit each: 8 KiB.
+/// Tags below this limit are stored as one bit each, 8 KiB in total.
 const BITS_MAX: u32 = 1 << 16;
 
 impl TagSet {

@@ -1,9 +1,9 @@
-//! Format checks of values by data type.
+//! Checks of values against the format of their data type.
 //!
 //! Source: FIX datatypes, FIX 5.0 SP2 volume 1. A value has the format of its type if the type's
-//! parser accepts it. The standard does not limit digits: a number passes even if it exceeds `i64`
-//! or [`Decimal`], and so does a UTCTimestamp in the year 9999. A time has at most 12 fraction
-//! digits: picoseconds.
+//! parser accepts the value. The standard does not limit the number of digits: a number passes even
+//! if it exceeds `i64` or [`Decimal`], and so does a UTCTimestamp in the year 9999. A time has at
+//! most 12 fraction digits, down to one picosecond.
 
 use transfix_dictionary::DataType;
 
@@ -12,9 +12,9 @@ use crate::{
     Date, Decimal, MonthYear, Tenor, TimeOfDay, Timestamp, TzTimeOnly, TzTimestamp, digits, value,
 };
 
-/// The last valid UTCTimestamp up to its second, in two parts of eight characters.
+/// The last valid UTCTimestamp without its fraction, as two texts of eight characters.
 ///
-/// The initial value is a valid time.
+/// The default is a valid time, 2000-01-01 00:00:00.
 #[derive(Clone, Debug)]
 pub(super) struct LastTime {
     day: [u8; 8],
@@ -28,8 +28,8 @@ impl Default for LastTime {
 }
 
 impl LastTime {
-    /// Returns true if a value is a UTCTimestamp. Day and second usually equal the values of the
-    /// previous time.
+    /// Returns true if a value is a UTCTimestamp; skips parsing if the date and the second equal
+    /// the last valid time.
     #[inline]
     pub(super) fn is_timestamp(&mut self, value: &[u8]) -> bool {
         let Some((date, time)) = Timestamp::split(value) else { return false };
@@ -48,7 +48,7 @@ impl LastTime {
         }
         match fraction {
             [] => true,
-            // Most times have milliseconds.
+            // Most times have a fraction of three digits, milliseconds.
             &[point, first, second, third] => {
                 digits::millis([point, first, second, third]).is_some()
             }
@@ -62,9 +62,11 @@ impl LastTime {
 #[inline]
 pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     use DataType as T;
-    // The first parser is fast and covers most values; the second check covers rare long values.
+    // For numbers, the first parser is fast and accepts most values; the second check covers rare
+    // long values.
     match data_type {
-        // FIX: a String may contain any byte except the delimiter, which cannot occur here.
+        // FIX: a String may contain any byte except the delimiter, which an encoded value never
+        // contains.
         T::String | T::Data | T::XmlData | T::Pattern | T::Xid | T::XidRef => true,
         T::Int => value::int(value).is_some() || value::is_int(value),
         T::Length | T::TagNum | T::SeqNum | T::NumInGroup => {
@@ -92,7 +94,7 @@ pub(super) fn fits(data_type: DataType, value: &[u8]) -> bool {
     }
 }
 
-/// Returns true for a Tenor whose number exceeds [`Tenor`].
+/// Returns true for a valid Tenor whose number exceeds the range of [`Tenor`].
 fn is_long_tenor(value: &[u8]) -> bool {
     let [b'D' | b'W' | b'M' | b'Y', count @ ..] = value else { return false };
     value::is_uint(count) && count.iter().any(|&b| b != b'0')
@@ -130,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Valid values and invalid values by data type.
+    /// For each data type, some valid values and some invalid values.
     const TABLE: &[(DataType, &[&str], &[&str])] = &[
         (
             T::Int,

@@ -1,4 +1,5 @@
-//! Parser of conditions: splits the text into tokens, then parses alternatives of conjunctions.
+//! Parser of conditions: splits the text into tokens, then parses `or` expressions that consist of
+//! `and` expressions.
 
 use super::{BadCondition, Comparison, Condition, Operand};
 use crate::Field;
@@ -14,7 +15,7 @@ pub(super) fn parse<'d>(text: &str, find: Find<'_, 'd>) -> Result<Condition, Bad
     }
 }
 
-/// A token of a condition, with its position.
+/// A token of a condition, with its offset in characters.
 struct Word {
     at: usize,
     kind: WordKind,
@@ -26,7 +27,7 @@ enum WordKind {
     Bare(String),
     /// Text in quotes.
     Quoted(String),
-    /// `^` followed by the name of a code.
+    /// The name of a code, written after `^`.
     Code(String),
 }
 
@@ -80,7 +81,7 @@ fn words(text: &str) -> Result<Vec<Word>, BadCondition> {
 struct Parser<'f, 'd> {
     words: Vec<Word>,
     next: usize,
-    /// The end of the text, in characters.
+    /// Length of the whole text, in characters.
     end: usize,
     find: Find<'f, 'd>,
 }
@@ -143,7 +144,7 @@ impl<'d> Parser<'_, 'd> {
         })
     }
 
-    /// Parses the values between braces.
+    /// Parses the values of an `in` set up to the closing brace.
     fn set(&mut self, field: &Field) -> Result<Vec<String>, BadCondition> {
         self.expect("{")?;
         let mut values = Vec::new();
@@ -183,8 +184,8 @@ impl<'d> Parser<'_, 'd> {
         let Some(Word { kind: WordKind::Bare(text), .. }) = self.words.get(self.next) else {
             return Err(self.error("a field is expected here"));
         };
-        // Score, the expression language of Orchestra, prefixes a field of the same message by
-        // `this.`.
+        // Score, the expression language of Orchestra, writes `this.` before a field of the same
+        // message.
         let name = text.trim_start_matches('$');
         let name = name.strip_prefix("this.").unwrap_or(name);
         match (self.find)(name) {

@@ -1,4 +1,4 @@
-//! Generator of the tags and code sets.
+//! Generator of the tag constants and code sets.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,11 +7,11 @@ use super::plan::{Named, Plan};
 use super::text::Text;
 use super::types::{CodeKind, Type};
 
-/// A code set: the kind of its codes, with values and names.
+/// A code set: the kind of its codes, and the value and name of each code.
 type Set<'d> = (CodeKind, Vec<(&'d str, &'d str)>);
 
 impl Plan<'_> {
-    /// Writes a constant for each field.
+    /// Writes a tag constant for each field.
     pub(super) fn tags(&self, text: &mut Text) {
         text.doc("The tags of all fields.");
         text.open("pub mod tag {");
@@ -102,9 +102,10 @@ fn code_set(text: &mut Text, name: &str, (kind, codes): &Set<'_>) {
     text.close("}");
 }
 
-/// Writes a `match` of texts as numbers, which needs few steps for a hundred codes.
+/// Writes a `match` that compares texts as numbers, which needs few steps even for a hundred codes.
 ///
-/// Long and empty texts have no unique number, so these codes are compared one by one.
+/// Texts of more than seven bytes and empty texts have no unique number, so such codes are compared
+/// one by one.
 fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     let (short, long): (Vec<_>, Vec<_>) =
         cases.iter().partition(|(_, _, value)| (1..WORD_BYTES).contains(&value.len()));
@@ -122,10 +123,11 @@ fn cases_of_text(text: &mut Text, cases: &[(String, String, &str)]) {
     text.close("}");
 }
 
-/// Number of bytes of the number that represents a short text.
+/// Number of bytes in the `u64` that represents a short text.
 const WORD_BYTES: usize = 8;
 
-/// Returns the number that `transfix_codec::typed::word` computes for a text shorter than a word.
+/// Returns the number that `transfix_codec::typed::word` computes for a text of at most seven
+/// bytes.
 ///
 /// The number contains the bytes, the first byte lowest, and the length in the highest byte.
 fn word(text: &str) -> u64 {

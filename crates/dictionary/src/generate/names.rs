@@ -1,12 +1,12 @@
-//! Conversion of names of the standard to Rust names.
+//! Conversion of the standard's names to Rust names.
 //!
-//! `SenderCompID` becomes `SenderCompId`, `sender_comp_id` and `SENDER_COMP_ID`.
+//! For example, `SenderCompID` becomes `SenderCompId`, `sender_comp_id` and `SENDER_COMP_ID`.
 //!
-//! Invariant: each result is a valid identifier, for any name in the dictionary.
+//! Invariant: each result is a valid Rust identifier, for any name in the dictionary.
 
 use std::collections::HashSet;
 
-/// Names whose word boundaries follow no rule.
+/// Names that the rule for word boundaries would split wrongly.
 const IRREGULAR: &[(&str, &str)] =
     &[("XMLnonFIX", "Xml_Non_Fix"), ("IOIid", "IOI_Id"), ("DontKnowTradeDK", "Dont_Know_Trade_Dk")];
 
@@ -41,7 +41,7 @@ pub(super) fn constant(name: &str) -> String {
     snake(name).trim_end_matches('_').to_ascii_uppercase()
 }
 
-/// Returns an unused name, with `suffix` if `name` is taken, and marks the result as taken.
+/// Returns `name`, or `name` with `suffix` if that name is taken, and marks the result as taken.
 pub(super) fn unused(taken: &mut HashSet<String>, name: String, suffix: &str) -> String {
     let mut unused = name;
     if taken.contains(&unused) {
@@ -56,8 +56,8 @@ pub(super) fn unused(taken: &mut HashSet<String>, name: String, suffix: &str) ->
 
 /// Splits a name into words: `["Sender", "Comp", "ID"]`.
 ///
-/// A word begins after a character that is not a letter or digit, and at a capital after a
-/// lowercase letter or digit. In a run of capitals, a word begins at the last capital if a
+/// A word begins after a character that is neither letter nor digit, and at a capital after a
+/// lowercase letter or digit. In a run of capitals, a word also begins at the last capital if a
 /// lowercase letter follows.
 fn words(name: &str) -> Vec<String> {
     let name = IRREGULAR.iter().find(|(known, _)| *known == name).map_or(name, |found| found.1);
@@ -83,12 +83,12 @@ fn begins_word(letters: &[char], at: usize) -> bool {
         return true;
     }
     let is_small = |at: usize| letters.get(at).is_some_and(char::is_ascii_lowercase);
-    // In `PartyIDs` and `QuoteIDsX` the `s` is a plural, not a separate word.
+    // In `PartyIDs` and `QuoteIDsX`, the `s` is the ending of a plural and begins no word.
     let plural = letters.get(at + 1) == Some(&'s') && !is_small(at + 2);
     is_small(at + 1) && !plural
 }
 
-/// Keywords of Rust, and names that generated types use themselves.
+/// Rust keywords, and names that generated types themselves use.
 const RESERVED: &[&str] = &[
     "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
     "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",

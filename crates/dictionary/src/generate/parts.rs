@@ -7,13 +7,13 @@ use super::names::snake;
 use super::plan::{Named, Part, Plan};
 use crate::{Component, Member, MemberKind};
 
-/// A member with its names.
+/// A member of a message, component or group, with its Rust names.
 pub(super) enum Item<'p, 'd> {
     /// A field.
     Field { named: &'p Named<'d>, required: bool },
-    /// A group, with the name of the module next to its view.
+    /// A group, with the name of its module.
     Group { named: &'p Named<'d>, module: String, members: &'d [Member] },
-    /// A component, with the name of the method that returns the component.
+    /// A component, with the name of the method that returns its view.
     Component { part: &'p Part<'d, Component>, method: String },
 }
 
@@ -21,11 +21,11 @@ pub(super) enum Item<'p, 'd> {
 pub(super) enum Required<'p, 'd> {
     /// A field.
     Field(&'p Named<'d>),
-    /// A group, with the path of its module.
+    /// A group, with the path of its Rust module.
     Group { named: &'p Named<'d>, module: String },
 }
 
-/// The owner of members. A group entry begins with its first field.
+/// The kind of element that owns the members. An entry of a group begins with its first field.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Owner {
     /// A message.
@@ -35,7 +35,8 @@ pub(super) enum Owner {
 }
 
 impl<'d> Plan<'d> {
-    /// Returns the members in their order, each once: FIX 4.3 and 5.0 publish some members twice.
+    /// Returns the members in their order and without duplicates: FIX 4.3 and 5.0 publish some
+    /// members twice.
     pub(super) fn items(&self, members: &'d [Member]) -> Vec<Item<'_, 'd>> {
         let mut taken = HashSet::new();
         let mut items = Vec::with_capacity(members.len());
@@ -69,7 +70,7 @@ impl<'d> Plan<'d> {
         items
     }
 
-    /// Returns the fields that must be written.
+    /// Returns the fields and groups that a writer must set.
     ///
     /// The result contains required fields, required fields of required components, and the first
     /// field of an entry, which may be a NumInGroup field. A Length field is written with its data
@@ -83,7 +84,7 @@ impl<'d> Plan<'d> {
 }
 
 impl Plan<'_> {
-    /// Returns the data field of the Length field, if the data field is generated.
+    /// Returns the data field that belongs to the Length field, if the data field is generated.
     fn data_of(&self, length: u32) -> Option<u32> {
         let pairs = self.dictionary.length_tags().iter();
         let mut data = pairs.filter(|pair| pair.1 == length).map(|pair| pair.0);
@@ -99,12 +100,12 @@ struct Walk<'p, 'd> {
     plan: &'p Plan<'d>,
     seen: HashSet<u32>,
     required: Vec<Required<'p, 'd>>,
-    /// `Entry` until the first field is visited.
+    /// `Owner::Entry` until the first field of an entry has been visited.
     first: Owner,
 }
 
 impl<'d> Walk<'_, 'd> {
-    /// Visits members; `path` is the path from the owner's module to the module of their groups.
+    /// Visits members; `path` leads from the owner's module to the module of the members' groups.
     fn members(&mut self, members: &'d [Member], parents_required: bool, path: &str) {
         for member in members {
             let required = member.required && parents_required;
@@ -139,7 +140,8 @@ impl<'d> Walk<'_, 'd> {
         }
     }
 
-    /// Returns true if the current member is the first of an entry.
+    /// Returns true if the current member is the first field of an entry, and remembers that the
+    /// entry has begun.
     fn begins_entry(&mut self) -> bool {
         replace(&mut self.first, Owner::Message) == Owner::Entry
     }
@@ -152,7 +154,7 @@ mod tests {
 
     #[test]
     fn no_entry_begins_without_its_delimiter() {
-        // Some groups of FIX 5.0 SP2 begin with a Length field, some with another group.
+        // Some groups of FIX 5.0 SP2 begin with a Length field, and some with another group.
         let fix50sp2 = standard("FIX50SP2").expect("a standard dictionary");
         let text = generate(&fix50sp2, &Options::new("fix50sp2")).expect("all messages are wanted");
         let (mut has_fields, mut entries) = (true, 0);

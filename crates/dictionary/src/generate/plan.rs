@@ -1,4 +1,4 @@
-//! Plan of the output: the requested messages, with the components and fields that they use.
+//! Plan of the generated code: the requested messages, and the components and fields that they use.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -7,27 +7,27 @@ use super::names::{constant, pascal, snake, unused};
 use super::types::{CodeKind, Type, plain};
 use crate::{Component, Dictionary, Field, Member, MemberKind, Message, Unknown, nearest};
 
-/// The parts to be generated.
+/// The elements for which code is generated, with their Rust names.
 pub(super) struct Plan<'d> {
     pub(super) dictionary: &'d Dictionary,
     /// The messages by MsgType(35), each with the names of its view and module.
     pub(super) messages: Vec<Part<'d, Message>>,
     /// The components by name.
     pub(super) components: BTreeMap<&'d str, Part<'d, Component>>,
-    /// The fields by tag, each with its constant and its type.
+    /// The fields by tag, each with its Rust names.
     pub(super) fields: BTreeMap<u32, Named<'d>>,
-    /// The Length fields of data fields.
+    /// The tags of all Length fields of data fields.
     pub(super) lengths: HashSet<u32>,
 }
 
-/// A message or component and its names.
+/// A message or component, and its Rust names.
 pub(super) struct Part<'d, T> {
     pub(super) part: &'d T,
     pub(super) view: String,
     pub(super) module: String,
 }
 
-/// A field and its names.
+/// A field, and its Rust names.
 pub(super) struct Named<'d> {
     pub(super) field: &'d Field,
     pub(super) constant: String,
@@ -68,7 +68,7 @@ impl<'d> Plan<'d> {
         Ok(Self { dictionary, messages, components, fields, lengths })
     }
 
-    /// Returns the version with its extension pack.
+    /// Returns the FIX version with its extension pack.
     pub(super) fn version(&self) -> String {
         match self.dictionary.extension_pack() {
             Some(pack) => format!("{} EP{pack}", self.dictionary.name()),
@@ -76,13 +76,13 @@ impl<'d> Plan<'d> {
         }
     }
 
-    /// Returns the field of a member, which is always defined.
+    /// Returns the Rust names of a member's field, which is always defined.
     pub(super) fn named(&self, tag: u32) -> &Named<'d> {
         &self.fields[&tag]
     }
 }
 
-/// Returns the type names that the generated code itself uses.
+/// Returns the names of types that the generated code itself uses.
 fn own_types() -> HashSet<String> {
     let own = [
         "CodeSet",
@@ -99,7 +99,7 @@ fn own_types() -> HashSet<String> {
     own.map(str::to_owned).into()
 }
 
-/// Returns the module of a view: `new_order_single`.
+/// Returns the module name for a view name, such as `new_order_single`.
 fn module(view: &str) -> String {
     snake(view)
 }
@@ -125,7 +125,7 @@ fn chosen<'d>(dictionary: &'d Dictionary, wanted: &[String]) -> Result<Vec<&'d M
     Ok(chosen.into_iter().map(|place| &dictionary.messages()[place]).collect())
 }
 
-/// Returns the tags that messages, header and trailer use.
+/// Returns the tags that occur in messages, header and trailer.
 pub(super) fn used_tags(dictionary: &Dictionary) -> BTreeSet<u32> {
     let mut used = Used::default();
     dictionary.messages().iter().for_each(|message| used.see(&message.members));
@@ -134,7 +134,7 @@ pub(super) fn used_tags(dictionary: &Dictionary) -> BTreeSet<u32> {
     used.tags
 }
 
-/// The components and fields that members use.
+/// The components and fields that the requested messages use.
 #[derive(Default)]
 struct Used<'d> {
     tags: BTreeSet<u32>,
@@ -162,7 +162,7 @@ impl<'d> Used<'d> {
     }
 }
 
-/// Checks that no custom message has the Rust name of a message of the standard.
+/// Rejects a custom message whose Rust name is the name of a message of the standard.
 fn check_messages(messages: &[&Message]) -> Result<(), GenerateError> {
     let is_own = |message: &Message| message.msg_type.starts_with('U');
     let mut standard = HashMap::new();
@@ -180,9 +180,9 @@ fn check_messages(messages: &[&Message]) -> Result<(), GenerateError> {
     Ok(())
 }
 
-/// Checks that no custom field has the Rust name of a field of the standard.
+/// Rejects a custom field whose Rust name is the name of a field of the standard.
 ///
-/// `taken` contains the names of fields with lower tags.
+/// `taken` contains the fields with lower tags, by their Rust names.
 fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), GenerateError> {
     let names = [constant(&field.name), snake(&field.name), pascal(&field.name)];
     for rust in names {
@@ -198,7 +198,8 @@ fn check_field(field: &Field, taken: &HashMap<String, &Field>) -> Result<(), Gen
     Ok(())
 }
 
-/// Returns true if the tag is user-defined. Extension packs use the tags above this range.
+/// Returns true if the tag is in the range of user-defined tags. Higher tags belong to extension
+/// packs of the standard.
 fn is_own(field: &Field) -> bool {
     (5_000..40_000).contains(&field.tag)
 }
@@ -241,7 +242,8 @@ fn rust(dictionary: &Dictionary, field: &Field, name: &str) -> Type {
     }
 }
 
-/// Returns the tags of all members in their order, each once, including members of nested groups.
+/// Returns the tags of all members in their order and without duplicates, including members of
+/// nested groups.
 pub(super) fn flat_tags(members: &[Member]) -> Vec<u32> {
     fn walk(members: &[Member], seen: &mut HashMap<u32, ()>, tags: &mut Vec<u32>) {
         for member in crate::Flat::of(members) {

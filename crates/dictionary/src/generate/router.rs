@@ -47,7 +47,7 @@ impl Plan<'_> {
     }
 }
 
-/// Returns the method name of a view: `on_new_order_single`.
+/// Returns the router's method name for a view name, such as `on_new_order_single`.
 pub(super) fn method(view: &str) -> String {
     format!("on_{}", snake(view).trim_end_matches('_'))
 }

@@ -1,4 +1,4 @@
-//! The entry point for build scripts.
+//! The function that a build script calls to generate code.
 
 use std::error::Error;
 use std::io::Write;
@@ -8,10 +8,10 @@ use std::{env, fs, io};
 use super::{Options, generate};
 use crate::{Dictionary, standard};
 
-/// Reads a dictionary and writes its Rust code to `MODULE.rs` in cargo's `OUT_DIR`.
+/// Reads a dictionary and writes its Rust code to `MODULE.rs` in Cargo's `OUT_DIR`.
 ///
-/// `dictionary` is the name of a standard dictionary or the path of a file. Cargo reruns the script
-/// when the file changes.
+/// `dictionary` is the name of a standard dictionary or the path of a file; Cargo reruns the build
+/// script when that file changes.
 ///
 /// # Errors
 /// If the dictionary cannot be read, a requested message is unknown, or the file cannot be written.

@@ -1,9 +1,10 @@
-//! Custom names that collide with names of the standard.
+//! Custom names that collide with names of the standard are rejected.
 
 use super::{Options, generate};
 use crate::{Draft, STANDARD, standard};
 
-/// Returns the error of FIX 4.4 with these overlay parts, from reading or from code generation.
+/// Applies an overlay with these parts to FIX 4.4; returns the error of reading or of code
+/// generation, if any.
 fn wrong(fields: &str, messages: &str) -> Option<String> {
     let overlay = format!("<fix><fields>{fields}</fields><messages>{messages}</messages></fix>");
     let draft = Draft::standard("FIX44").expect("a standard dictionary");
@@ -56,12 +57,12 @@ fn a_name_of_the_standard_is_named_with_its_number() {
         assert!(said.contains(expected), "{fields}{messages}: {said}");
     }
     for (fields, messages) in [
-        // A field may have the name of a message. If two custom fields share a name, a number is
-        // added.
+        // A custom field may have the name of a message. If two custom fields share a name, the
+        // generated name of one gets a number.
         (field(9001, "NewOrderSingle"), String::new()),
         (field(9001, "OwnID") + &field(9002, "OwnId"), String::new()),
         (field(9001, "VenueFlag"), message("U1", "VenueNotice")),
-        // The overlay changes the message's type on purpose.
+        // An overlay may change the type of a standard message.
         (String::new(), "<message action='change' name='News' msgtype='U1'/>".to_owned()),
     ] {
         assert_eq!(wrong(&fields, &messages), None, "{fields}{messages}");

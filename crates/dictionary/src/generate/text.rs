@@ -1,4 +1,4 @@
-//! Indented lines of Rust code.
+//! A writer of indented lines of Rust code.
 
 use std::fmt::Write;
 
@@ -15,18 +15,19 @@ impl Text {
         let _ = writeln!(self.lines, "{:indent$}{}", "", line.as_ref(), indent = self.depth * 4);
     }
 
-    /// Writes a documentation line; dictionary text contains no markup.
+    /// Writes a documentation line, with line breaks in `doc` replaced by blanks. Texts of the
+    /// dictionary contain no markup.
     pub(super) fn doc(&mut self, doc: impl AsRef<str>) {
         self.line(format!("/// {}", doc.as_ref().replace(['\n', '\r'], " ")));
     }
 
-    /// Writes a line that ends with an opening brace.
+    /// Writes a line that ends with an opening brace, and indents the following lines.
     pub(super) fn open(&mut self, line: impl AsRef<str>) {
         self.line(line);
         self.depth += 1;
     }
 
-    /// Writes a line with a closing brace.
+    /// Ends the indented block with a line that contains the closing brace.
     pub(super) fn close(&mut self, line: &str) {
         self.depth -= 1;
         self.line(line);

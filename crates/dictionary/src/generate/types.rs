@@ -1,21 +1,21 @@
-//! Mapping of fields to Rust types.
+//! The Rust types of the fields in generated code.
 
 use crate::{DataType, Field};
 
 /// The Rust type of a field's value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// A type of the codec, with a lifetime if the type borrows.
+    /// A type of the crate `transfix-codec`, with a lifetime if the type borrows.
     Plain(&'static str),
-    /// A data field, with the tag of its Length field.
+    /// A data field; the number is the tag of its Length field.
     Data(u32),
-    /// A code set: its name and the kind of its codes.
+    /// A single code: the name of its code set and the kind of the codes.
     Code(String, CodeKind),
-    /// A list of codes.
+    /// A list of codes: the name of their code set and the kind of the codes.
     Codes(String, CodeKind),
 }
 
-/// The kind of a set's codes on the wire.
+/// The form of a code set's codes when encoded: number, character or text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CodeKind {
     /// One character.
@@ -27,7 +27,8 @@ pub(super) enum CodeKind {
 }
 
 impl CodeKind {
-    /// Returns the kind of a field's codes; `None` without codes, or if the type suffices.
+    /// Returns the kind of a field's codes; `None` if the field has no codes, or if its data type
+    /// alone determines the Rust type.
     pub(super) fn of(field: &Field) -> Option<Self> {
         use DataType as T;
         if field.codes.is_empty() {
@@ -59,7 +60,7 @@ impl CodeKind {
         }
     }
 
-    /// Returns the lifetime parameter of the enum, if any.
+    /// Returns the lifetime parameter of the enum; empty if the enum has none.
     pub(super) const fn lifetime(self) -> &'static str {
         match self {
             Self::Char | Self::Int => "",
@@ -68,7 +69,7 @@ impl CodeKind {
     }
 }
 
-/// Returns the Rust type of values without codes.
+/// Returns the Rust type for a data type whose field has no codes.
 pub(super) const fn plain(data_type: DataType) -> &'static str {
     use DataType as T;
     match data_type {
@@ -90,7 +91,7 @@ pub(super) const fn plain(data_type: DataType) -> &'static str {
 }
 
 impl Type {
-    /// Returns the type of a getter's value, with lifetime `'a`.
+    /// Returns the Rust type that a getter returns, with lifetime `'a`.
     pub(super) fn read(&self, codes: &str) -> String {
         match self {
             Self::Plain(plain) => (*plain).to_owned(),
@@ -100,7 +101,7 @@ impl Type {
         }
     }
 
-    /// Returns the type of a setter's value, with lifetime `'a`.
+    /// Returns the Rust type that a setter accepts, with lifetime `'a`.
     pub(super) fn write(&self, codes: &str) -> String {
         match self {
             Self::Codes(name, kind) => format!("&'a [{codes}{name}{}]", kind.lifetime()),

@@ -8,7 +8,7 @@ use crate::{Component, Member, Message};
 
 /// Writes the imports of a module for a message, component or group.
 ///
-/// The root module is `depth` levels above.
+/// The generated root module is `depth` levels above this module.
 pub(super) fn uses(text: &mut Text, depth: usize) {
     let root = "super::".repeat(depth);
     text.line(format!("use {root}{{codes, components, t}};"));
@@ -36,7 +36,7 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// Returns header and trailer.
+    /// Returns the members of header and trailer, with the names of their views.
     fn frame_parts(&self) -> [(&'static str, &'d [Member]); 2] {
         let dictionary = self.dictionary;
         [("StandardHeader", dictionary.header()), ("StandardTrailer", dictionary.trailer())]
@@ -80,8 +80,8 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// Writes views and modules of the groups among the members; `depth` is the current module
-    /// depth.
+    /// Writes the views and modules of the groups among the members; `depth` is the nesting depth
+    /// of the current module.
     pub(super) fn group_views(&self, text: &mut Text, members: &'d [Member], depth: usize) {
         for item in self.items(members) {
             let Item::Group { named, module, members } = item else { continue };
@@ -150,7 +150,8 @@ impl<'d> Plan<'d> {
         text.close("}");
     }
 
-    /// Writes the getters of members; `module` is the path of their groups, `fields` an expression.
+    /// Writes the getters of members. `module` is the path of the module of their groups; `fields`
+    /// is a Rust expression for the fields to read.
     fn getters(&self, text: &mut Text, members: &'d [Member], module: &str, fields: &str) {
         for item in self.items(members) {
             match item {

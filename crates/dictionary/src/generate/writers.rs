@@ -1,4 +1,5 @@
-//! Generator of the writers: `Required` for the required fields, and `Writer` for all others.
+//! Generator of the writers: `Required` sets the required fields, and `Writer` sets all other
+//! fields.
 
 use super::parts::{Item, Owner, Required};
 use super::plan::{Named, Plan};
@@ -12,7 +13,8 @@ impl<'d> Plan<'d> {
         self.writer(text, &component.members, &[], 2);
     }
 
-    /// Writes `Required` and `Writer` of a message or group, and `GroupWriter` of a group.
+    /// Writes the types `Required` and `Writer` of a message or group, and the type `GroupWriter`
+    /// of a group.
     pub(super) fn writers(
         &self,
         text: &mut Text,
@@ -61,7 +63,7 @@ impl<'d> Plan<'d> {
         self.writer(text, members, &required, depth);
     }
 
-    /// Writes `Writer`, with a method for each member that is not in `Required`.
+    /// Writes the type `Writer`, with a method for each member that `Required` does not contain.
     fn writer(
         &self,
         text: &mut Text,
@@ -131,7 +133,7 @@ fn anonymous(lifetime: &str) -> &'static str {
     if lifetime.is_empty() { "" } else { "<'_>" }
 }
 
-/// Writes the struct of the required fields; returns its lifetime parameter.
+/// Writes the type `Required`, a struct of the required fields; returns its lifetime parameter.
 fn required_struct(text: &mut Text, required: &[Required<'_, '_>]) -> &'static str {
     let fields: Vec<(&Named<'_>, String)> = required
         .iter()
@@ -208,10 +210,11 @@ fn put(text: &mut Text, writer: &str, named: &Named<'_>, value: &str) {
     }
 }
 
-/// Writes a group with the closure `fill`; `module` is the path of the group's module.
+/// Writes the code that writes a group through the closure `fill`; `module` is the path of the
+/// group's module.
 fn group(text: &mut Text, writer: &str, named: &Named<'_>, module: &str, fill: &str) {
     let (tag, view) = (named.field.tag, &named.pascal);
-    // The group's view is next to its module.
+    // The group's view is in the parent of the group's module.
     let beside = module.rsplit_once("::").map_or(String::new(), |(path, _)| format!("{path}::"));
     text.open(format!(
         "{writer}.group(t::Tag({tag}), <{beside}{view}<'_> as t::Entry<'_>>::MEMBERS, |group| {{"

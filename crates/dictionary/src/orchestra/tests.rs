@@ -1,4 +1,4 @@
-//! Tests of the Orchestra reader.
+//! Tests of the reader of FIX Orchestra.
 
 use super::upper_snake;
 use crate::{Category, Comparison, Condition, DataType, Dictionary, Draft, Flat, Operand, Problem};

@@ -1,4 +1,4 @@
-//! Grammar check of overlays.
+//! Checks that an overlay contains only known elements and attributes.
 //!
 //! Without this check, a misspelt element or attribute would silently change nothing.
 
@@ -8,7 +8,7 @@ use crate::nearest::nearest;
 use crate::xml::Source;
 use crate::{DictionaryError, Problem};
 
-/// An element, with its permitted attributes and child elements.
+/// The rule for one element: its name, its permitted attributes and its permitted child elements.
 struct Rule {
     element: &'static str,
     attributes: &'static [&'static str],
@@ -18,7 +18,7 @@ struct Rule {
 const MEMBERS: &[&str] = &["field", "group", "component"];
 const MEMBER: &[&str] = &["name", "required", "requiredIf", "after", "before", "action"];
 
-/// Rules for the root and the lists of definitions.
+/// The rules for the root element and for the lists of definitions.
 const LISTS: &[Rule] = &[
     Rule {
         element: "fix",
@@ -32,7 +32,7 @@ const LISTS: &[Rule] = &[
     Rule { element: "trailer", attributes: &[], children: MEMBERS },
 ];
 
-/// Rules for the definitions in these lists.
+/// The rules for the definitions in the lists.
 const DEFINITIONS: &[Rule] = &[
     Rule {
         element: "field",
@@ -47,7 +47,7 @@ const DEFINITIONS: &[Rule] = &[
     },
 ];
 
-/// Rules for the parts of definitions.
+/// The rules for the parts of definitions, such as members and codes.
 const PARTS: &[Rule] = &[
     Rule { element: "value", attributes: &["enum", "description", "action"], children: &[] },
     Rule { element: "field", attributes: MEMBER, children: &[] },
@@ -55,7 +55,8 @@ const PARTS: &[Rule] = &[
     Rule { element: "component", attributes: MEMBER, children: &[] },
 ];
 
-/// Rejects unknown elements and attributes below `root`, and invalid values of `required`.
+/// Rejects unknown elements and attributes below `root`, and invalid values of the attribute
+/// `required`.
 pub(super) fn check(root: Node<'_, '_>, source: &Source<'_>) -> Result<(), DictionaryError> {
     for node in root.descendants().filter(Node::is_element) {
         let parent = node.parent().filter(Node::is_element).map(|parent| parent.tag_name().name());
@@ -65,7 +66,7 @@ pub(super) fn check(root: Node<'_, '_>, source: &Source<'_>) -> Result<(), Dicti
             Some(_) => PARTS,
         };
         let name = node.tag_name().name();
-        // The check of the parent has already rejected unknown elements.
+        // An element without a rule was already rejected when its parent was checked.
         let Some(rule) = rules.iter().find(|rule| rule.element == name) else { continue };
         for attribute in node.attributes().map(|attribute| attribute.name()) {
             if !rule.attributes.contains(&attribute) {

@@ -1,4 +1,4 @@
-//! Overlays over FIX 4.4 and over custom dictionaries.
+//! Tests of overlays over FIX 4.4 and over custom dictionaries.
 
 use crate::{Category, Dictionary, DictionaryError, Draft, Flat, Member};
 
@@ -18,7 +18,8 @@ fn laid(overlay: &str) -> Result<Dictionary, DictionaryError> {
     base.overlay(&format!("<fix>\n{overlay}</fix>"), "over.xml")?.resolve()
 }
 
-/// Formats members as `1* 3 10(2)`: tags, a star for required members, groups with their members.
+/// Formats members such as `1* 3 10(2)`: tags, with a star after a required member and with the
+/// members of a group in parentheses.
 fn shown(members: &[Member]) -> String {
     let all = Flat::of(members).map(|member| {
         let star = if member.required { "*" } else { "" };

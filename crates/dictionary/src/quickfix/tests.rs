@@ -1,8 +1,9 @@
-//! Tests of the QuickFIX XML reader, and of resolving drafts.
+//! Tests of the QuickFIX XML reader and of [`Draft::resolve`](crate::Draft::resolve).
 
 use crate::{DataType, Dictionary, Draft, Flat, MemberKind, Problem};
 
-/// Returns a dictionary with these messages and components, and fields A(1) to D(4) and NoG(10).
+/// Returns the XML of a dictionary with these messages and components, and with the fields A(1) to
+/// D(4) and NoG(10).
 fn wrapped(messages: &str, components: &str) -> String {
     format!(
         "<fix major='4' minor='4'>\n<messages>\n{messages}\n</messages>\n\
@@ -93,7 +94,7 @@ fn groups_nest_and_components_are_shared() {
     assert!(std::ptr::eq(&raw const **outer, dictionary.component("Outer").unwrap()));
 }
 
-/// Returns the error of a dictionary with these messages and components.
+/// Returns the error of reading a dictionary with these messages and components.
 fn error_of(messages: &str, components: &str) -> (u32, Problem, String) {
     let error = Dictionary::from_quickfix_xml(&wrapped(messages, components), "e.xml").unwrap_err();
     let shown = error.to_string();
@@ -148,7 +149,8 @@ fn what_is_wrong_is_refused_with_its_line() {
 
 #[test]
 fn what_doubles_itself_is_refused_by_its_size() {
-    // 60 lines that expand to 10^12 fields; without any field, a walk takes as many steps.
+    // Forty components, each of which contains the next component twice, expand to 10^12 members.
+    // Without any field, expanding them would take as many steps.
     for end in ["<field name='A'/>", ""] {
         let doubled = |i: usize| {
             let next = format!("<component name='X{:03}'/>", i + 1);
@@ -195,11 +197,13 @@ fn written_and_read_again_it_is_the_same() {
     assert!(written.contains("\n  <message name='M' msgtype='M' msgcat='admin'>\n"), "{written}");
 }
 
-/// Peculiarities of files from QuickFIX C++, J, n and Go, and from venues.
+/// Dictionary files of QuickFIX C++, QuickFIX/J, QuickFIX/n, QuickFIX/Go and venues are accepted
+/// with their peculiarities.
 #[test]
 fn whole_files_of_the_family_load() {
     let files = [
-        // A byte order mark, an encoding, comments, sections in another order, a service pack.
+        // A byte order mark, an encoding, comments, sections in another order, and a service pack
+        // are accepted.
         "\u{feff}<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!-- a -->\n\
          <fix type='FIX' major='5' minor='0' servicepack='2'><!-- b --><components>\
          <component name='Outer'><component name='Inner' required='n'/></component>\
@@ -208,8 +212,8 @@ fn whole_files_of_the_family_load() {
          <component name='Outer' required='Y'/></message></messages><header/><trailer/><fields>\
          <field number='1' name='A' type='STRING'/><field number='2' name='NoG' type='INT'/>\
          </fields></fix>",
-        // Wrapped values without descriptions, a repeated field, a header in FIX 5, unknown
-        // attributes and elements.
+        // Wrapped values without descriptions, a repeated field, a header in FIX 5, and unknown
+        // attributes and elements are accepted.
         "<fix type='FIX' major='5' minor='0' extra='1'><header><field name='A' required='Y'/>\
          </header><fields><field number='1' name='A' type='String' comment='x'><values>\
          <value enum='a'/></values></field><field number='1' name='A' type='String'>\
@@ -217,7 +221,8 @@ fn whole_files_of_the_family_load() {
          type='NumInGroup'/></fields><messages><message name='M' msgtype='M' msgcat='App'>\
          <group name='NoG'><field name='A' required='Y'/></group><note/></message></messages>\
          <notes/></fix>",
-        // No header, trailer or components; type names of old or irregular files.
+        // A file without header, trailer and components is accepted, and so are type names of old
+        // or irregular files.
         "<fix major='4' minor='4'>\r\n<messages><message name='M' msgtype='M' msgcat='app'>\
          <group name='NoG' required='N'><field name='A' required='Y'/></group></message>\
          </messages><fields><field number='1' name='A' type='reserved100plus'/>\

@@ -1,4 +1,4 @@
-//! Tests over all standard dictionaries.
+//! Tests that each standard dictionary must pass.
 
 use std::collections::BTreeSet;
 

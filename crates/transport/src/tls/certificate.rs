@@ -1,4 +1,4 @@
-//! The owner named by a certificate.
+//! The fields of a certificate, such as its owner.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use x509_parser::prelude::{FromDer as _, X509Certificate};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Certificate {
-    /// The owner, such as `C=DE, O=Bank, CN=fix.bank.example`.
+    /// The owner of the certificate, such as `C=DE, O=Bank, CN=fix.bank.example`.
     pub subject: String,
     /// The authority that signed the certificate.
     pub issuer: String,
-    /// The names that the certificate is valid for: DNS names, addresses, e-mail addresses and URIs
-    /// of its extension SubjectAltName, and the owner's common name (CN).
+    /// The names for which the certificate is valid: the DNS names, addresses, e-mail addresses and
+    /// URIs of its extension SubjectAltName, and the owner's common name (CN).
     pub names: Vec<String>,
-    /// SHA-256 of the whole certificate, in lower-case hexadecimal digits.
+    /// SHA-256 of the whole certificate, as lower-case hexadecimal digits.
     pub sha256: String,
-    /// The first second of validity, in Unix time.
+    /// The first second at which the certificate is valid, in Unix time.
     pub not_before_s: i64,
-    /// The last second of validity, in Unix time.
+    /// The last second at which the certificate is valid, in Unix time.
     pub not_after_s: i64,
-    /// True for an authority's certificate: its basic constraints have CA:TRUE.
+    /// True if this is the certificate of an authority: its basic constraints contain CA:TRUE.
     pub is_authority: bool,
 }
 
@@ -55,8 +55,8 @@ impl Certificate {
         Self::parse(der)
     }
 
-    /// Returns true if `wanted` describes this certificate: one of its names, in any case of
-    /// letters, or `sha256:` and its fingerprint, with or without colons.
+    /// Returns true if `wanted` denotes this certificate. It may be one of the certificate's names,
+    /// ignoring case, or `sha256:` followed by the fingerprint, with or without colons.
     #[must_use]
     pub fn is(&self, wanted: &str) -> bool {
         match wanted.strip_prefix("sha256:") {
@@ -71,7 +71,7 @@ impl Certificate {
 }
 
 impl fmt::Display for Certificate {
-    /// Writes owner and fingerprint, which identify the certificate.
+    /// Writes the owner and the fingerprint, which together identify the certificate.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} (sha256:{})", self.subject, self.sha256)
     }

@@ -1,4 +1,4 @@
-//! The time for checking certificates.
+//! The clock for checking the validity of certificates.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,12 +7,12 @@ use std::time::Duration;
 use rustls::pki_types::UnixTime;
 use rustls::time_provider::TimeProvider;
 
-/// A source of the time, in seconds of Unix time. The default is the system's clock.
+/// A clock that returns Unix time in seconds. The default is the clock of the operating system.
 #[derive(Clone, Default)]
 pub struct Clock(Option<Arc<dyn Fn() -> u64 + Send + Sync>>);
 
 impl Clock {
-    /// Returns a clock that calls `now_s` each time.
+    /// Creates a clock that calls `now_s` each time.
     pub fn of(now_s: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(now_s)))
     }

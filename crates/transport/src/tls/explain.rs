@@ -1,10 +1,11 @@
-//! Error texts that name the remedy.
+//! Texts of TLS errors, which name the remedy.
 
 use std::fmt;
 
 use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
 
-/// The reason why TLS cannot be used: a missing or damaged file, or settings that do not fit.
+/// The reason why TLS cannot be used: a missing or damaged file, or settings that contradict each
+/// other.
 #[derive(Clone, PartialEq, Eq)]
 pub struct TlsError(pub(super) String);
 
@@ -14,7 +15,7 @@ impl fmt::Display for TlsError {
     }
 }
 
-/// Prints the same as `Display`, because `main` prints a returned error by `Debug`.
+/// Formats as `Display` does, so that an error returned by `main` prints as text.
 impl fmt::Debug for TlsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -23,8 +24,8 @@ impl fmt::Debug for TlsError {
 
 impl std::error::Error for TlsError {}
 
-/// Describes the error of a connection. `first` is the first byte received. The byte belongs to TLS
-/// if its value is a record type (RFC 8446 section 5.1).
+/// Describes the error of a connection. `first` is the first byte received: if its value is a TLS
+/// record type (RFC 8446 section 5.1), the counterparty speaks TLS.
 pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) -> String {
     if let (true, Some(byte), Error::InvalidMessage(_)) = (is_handshaking, first, error)
         && !(20..=24).contains(&byte)
@@ -39,7 +40,7 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
         }
         Error::PeerIncompatible(
             PeerIncompatible::SupportedVersionsExtensionRequired
-            // TLS 1.2 has this extension; older versions do not.
+            // TLS 1.2 requires this extension, and older versions do not have it.
             | PeerIncompatible::SignatureAlgorithmsExtensionRequired
             | PeerIncompatible::Tls12NotOffered
             | PeerIncompatible::Tls12NotOfferedOrEnabled
@@ -59,7 +60,7 @@ pub(super) fn explain(error: &Error, first: Option<u8>, is_handshaking: bool) ->
     text.to_owned()
 }
 
-/// Describes a rare error in the words of rustls, with its identifiers split into words.
+/// Describes a rare error by its rustls name, split into words.
 fn in_words(error: &Error) -> String {
     match error {
         Error::PeerIncompatible(why) => {
@@ -97,7 +98,7 @@ fn in_words(error: &Error) -> String {
     }
 }
 
-/// Returns an error of files or settings, without any counterparty involved.
+/// Describes an error of files or settings, in which no counterparty is involved.
 pub(super) fn refused(error: &Error) -> TlsError {
     TlsError(in_words(error))
 }
@@ -117,7 +118,7 @@ pub(super) fn spaced(name: &str) -> String {
     text
 }
 
-/// Lists the names in a certificate, which webpki writes as `DnsName("fix.example")` or
+/// Formats the names in a certificate, which webpki represents as `DnsName("fix.example")` or
 /// `IpAddress(::1)`.
 fn names(presented: &[String]) -> String {
     let name = |shown: &String| {
@@ -178,7 +179,7 @@ fn of_certificate(why: &CertificateError) -> String {
             "matches none of the expected certificates (tls.peer)"
         }
         CertificateError::BadSignature => "has a wrong signature",
-        // webpki has no variant for this error.
+        // The error type has no variant of its own for this webpki error.
         other if format!("{other:?}").contains("CaUsedAsEndEntity") => {
             "belongs to an authority (CA:TRUE), such as `openssl req -x509` creates: this \
              certificate may sign the certificate of a host, but not serve as one"
@@ -195,7 +196,7 @@ fn told(alert: AlertDescription) -> String {
             "we presented no certificate, but the \
             counterparty requires one"
         }
-        // Java sends the second alert.
+        // A counterparty in Java sends the second of these alerts.
         AlertDescription::BadCertificate | AlertDescription::CertificateUnknown => {
             "the counterparty does not accept our certificate"
         }

@@ -1,4 +1,4 @@
-//! Certificates, keys and revocation lists, from files in PEM (RFC 7468).
+//! Reads certificates, private keys and revocation lists from files in PEM (RFC 7468).
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -16,10 +16,10 @@ use super::explain::{TlsError, refused};
 
 static ONLY_TLS13: &[&rustls::SupportedProtocolVersion] = &[&rustls::version::TLS13];
 
-/// The oldest TLS version accepted.
+/// The oldest TLS version that is accepted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum MinVersion {
-    /// TLS 1.2 (RFC 5246), the oldest version that is not broken.
+    /// TLS 1.2 (RFC 5246), the oldest version that is still considered secure.
     #[default]
     Tls12,
     /// TLS 1.3 (RFC 8446) only.
@@ -35,18 +35,20 @@ impl MinVersion {
     }
 }
 
-/// The files of one side.
+/// The files with certificates and keys of one side.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
-    /// Certificate chains, the owner's certificate first, each with the file of its private key.
+    /// Files with the certificate chains of this side, its own certificate first, each with the
+    /// file of the private key.
     pub certificates: Vec<(PathBuf, PathBuf)>,
-    /// Certificates of trusted authorities.
+    /// Files with the certificates of trusted authorities.
     pub ca: Vec<PathBuf>,
-    /// Lists of revoked certificates.
+    /// Files with lists of revoked certificates.
     pub crl: Vec<PathBuf>,
 }
 
-/// The state of a file: its modification time, length, inode and change time.
+/// The state of a file: modification time, length, inode and change time; `None` if the file cannot
+/// be examined.
 pub(super) type Stamp = Option<(SystemTime, u64, u64, (i64, i64))>;
 
 impl TlsFiles {
@@ -55,11 +57,12 @@ impl TlsFiles {
         own.chain(&self.ca).chain(&self.crl)
     }
 
-    /// Returns the state of all files, which changes when a file is written or replaced.
+    /// Returns the state of each file, which changes when the file is written or replaced.
     pub(super) fn stamps(&self) -> Vec<Stamp> {
         let stamp = |path: &PathBuf| {
             let found = fs::metadata(path).ok()?;
-            // A copy may keep the modification time of its original, but not the change time.
+            // A copied file may have the modification time of its original, but never the same
+            // change time.
             let changed = (found.ctime(), found.ctime_nsec());
             Some((found.modified().ok()?, found.len(), found.ino(), changed))
         };
@@ -140,7 +143,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     Ok(found)
 }
 
-/// Returns the error of a file from which no `what` can be read.
+/// Returns the error for a file from which the item `what` cannot be read.
 fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     let why = match error {
         pem::Error::Io(error) => return wrong(path, error),
@@ -160,7 +163,8 @@ fn unread(path: &Path, error: &pem::Error, what: &str) -> TlsError {
     TlsError(format!("{}: {why}{hint}", path.display()))
 }
 
-/// Names the format of an unreadable file, and the commands that convert it.
+/// Returns a text that names the format of an unreadable file, and the commands that convert the
+/// file.
 fn conversion(path: &Path, what: &str) -> Option<String> {
     let bytes = fs::read(path).ok()?;
     let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -176,7 +180,8 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
         return Some(format!("the file is a Java key store: run `{keytool}`, then {then}"));
     }
     if bytes.first() == Some(&SEQUENCE) {
-        // Java has written PKCS #12 by default since version 9, whatever the name of the file.
+        // Since version 9, Java writes key stores in PKCS #12 by default, whatever the name of the
+        // file.
         if is_store.iter().any(|one| end.eq_ignore_ascii_case(one)) {
             return Some(format!(
                 "the file is a PKCS #12 key store: {}",
@@ -202,13 +207,14 @@ fn conversion(path: &Path, what: &str) -> Option<String> {
     })
 }
 
-/// The first bytes of a key store in Java's own format.
+/// The first bytes of a key store in Java's own format, JKS.
 const JKS: [u8; 4] = [0xfe, 0xed, 0xfe, 0xed];
 
-/// The first byte of DER (X.690): of a certificate, key, list, or PKCS #12 store.
+/// The first byte of data in DER (X.690), which may be a certificate, a key, a revocation list or a
+/// PKCS #12 store.
 const SEQUENCE: u8 = 0x30;
 
-/// Returns the command that extracts certificates or the key from a store.
+/// Returns the command that extracts the certificates, or the private key, from a PKCS #12 store.
 fn pkcs12(from: &str, is_key: bool) -> String {
     let key = format!("`openssl pkcs12 -in {from} -nocerts -nodes -out FILE.key`");
     if is_key {

@@ -1,15 +1,15 @@
-//! The certificates that a server presents, and their faults.
+//! The certificates that a server presents, with their faults.
 
 use super::certificate::Certificate;
 
-/// The certificates that a server presented to an inspecting client.
+/// The findings of a client that inspects a server's certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Inspection {
-    /// Protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`.
+    /// Protocol and cipher suite, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`.
     pub protocol: String,
-    /// The server's certificate, followed by the others that it sent.
+    /// The server's own certificate, followed by the other certificates that it sent.
     pub chain: Vec<Certificate>,
-    /// The reason why a session would refuse the chain, if any.
+    /// The reason why a session would refuse these certificates; `None` if it would accept them.
     pub fault: Option<String>,
 }

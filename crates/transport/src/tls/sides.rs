@@ -1,4 +1,4 @@
-//! The two sides of TLS: the server, which accepts connections, and the client, which makes them.
+//! The two sides of TLS: the server, which accepts connections, and the client, which opens them.
 
 use std::fmt;
 use std::io;
@@ -24,50 +24,52 @@ use super::inspect::Inspection;
 use super::stream::TlsStream;
 use crate::Stream;
 
-/// The server's policy for client certificates.
+/// The policy of a server for client certificates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Clients {
-    /// No certificate is requested.
+    /// The server requests no client certificate.
     #[default]
     Unknown,
-    /// A certificate is optional, but must be trusted.
+    /// A client certificate is optional, but must be trusted if presented.
     MayShow,
-    /// A trusted certificate is required.
+    /// A trusted client certificate is required.
     MustShow,
 }
 
 /// The options of a server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerOptions {
-    /// The server's files. A client that asks for an unknown name gets the first certificate.
+    /// The files of the server. A client that requests an unknown name receives the first
+    /// certificate.
     pub files: TlsFiles,
     /// The policy for client certificates.
     pub clients: Clients,
-    /// The oldest TLS version accepted.
+    /// The oldest TLS version that is accepted.
     pub min_version: MinVersion,
 }
 
 /// The options of a client.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClientOptions {
-    /// The client's files. Without `ca` the client trusts the system's authorities.
+    /// The files of the client. Without `ca`, the client trusts the authorities of the operating
+    /// system.
     pub files: TlsFiles,
-    /// The name in the server's certificate, also sent to the server (SNI): a host name or an
-    /// address.
+    /// The host name or address that the server's certificate must contain. The client also sends
+    /// it to the server (SNI).
     pub server_name: String,
-    /// True if the certificate must be for that name.
+    /// True if the certificate must contain `server_name`.
     pub checks_name: bool,
-    /// Accepted certificates, in the forms of [`Certificate::is`]. The server must present one of
-    /// them. Empty accepts any.
+    /// The accepted server certificates, as names or fingerprints ([`Certificate::is`]). The server
+    /// must present one of them. An empty list accepts any trusted certificate.
     pub peers: Vec<String>,
-    /// The oldest TLS version accepted.
+    /// The oldest TLS version that is accepted.
     pub min_version: MinVersion,
 }
 
-/// The certificates that a side presents, each with its file.
+/// The certificates that a side presents, each with the path of its file.
 type Own = Vec<(PathBuf, Certificate)>;
 
-/// The files as last read.
+/// The configuration built from the files as last read.
 struct Loaded<C> {
     stamps: Vec<Stamp>,
     config: Arc<C>,
@@ -75,8 +77,8 @@ struct Loaded<C> {
 }
 
 impl<C> Loaded<C> {
-    /// Reads the files again if one has changed. Unusable files leave the old ones in use. The
-    /// error is returned once for each change.
+    /// Reads the files again if one of them has changed. If they are unusable, the old
+    /// configuration remains in use, and the error is returned once for each change.
     fn renew(
         &mut self,
         files: &TlsFiles,
@@ -106,8 +108,9 @@ fn load<C>(
 
 /// Accepts connections over TLS.
 ///
-/// A returning counterparty may resume its last session (RFC 8446 section 2.2) without presenting
-/// its certificate again. After a change of a file, every certificate is checked again.
+/// A returning counterparty may resume its last TLS session (RFC 8446 section 2.2) without
+/// presenting its certificate again. After any file has changed, every certificate is checked
+/// again.
 pub struct Server {
     options: ServerOptions,
     clock: Clock,
@@ -121,7 +124,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Creates a server from its files.
+    /// Creates a server; reads its files.
     ///
     /// # Errors
     /// [`TlsError`] that names the file and its fault.
@@ -129,7 +132,7 @@ impl Server {
         Self::with_clock(options, Clock::default())
     }
 
-    /// Creates a server as [`Server::new`], with another clock for the validity of certificates.
+    /// Creates a server like [`Server::new`], with another clock for the validity of certificates.
     ///
     /// # Errors
     /// As [`Server::new`].
@@ -138,7 +141,7 @@ impl Server {
         Ok(Self { options, clock, loaded })
     }
 
-    /// Wraps a new connection. Each read and write of the result advances the handshake.
+    /// Wraps a new connection. Each read or write of the returned stream advances the handshake.
     ///
     /// # Errors
     /// If rustls refuses settings that do not fit.
@@ -148,22 +151,22 @@ impl Server {
         Ok(TlsStream::new(stream, Connection::Server(tls), self.clock.clone()))
     }
 
-    /// Reads the files again if one has changed. Returns `None` if none has. After an error the old
-    /// files remain in use.
+    /// Reads the files again if one of them has changed; returns `None` if none has. After an
+    /// error, the old files remain in use.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
         let read = || server_config(&self.options, &self.clock);
         lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// Returns the server's certificates, each with its file.
+    /// Returns the certificates of the server, each with the path of its file.
     #[must_use]
     pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
     }
 }
 
-/// Makes connections over TLS. Later connections to the same counterparty resume the first session,
-/// if the counterparty allows it, until a file changes.
+/// Opens connections over TLS. Until a file changes, later connections to the same counterparty
+/// resume the first TLS session, if the counterparty permits it.
 pub struct Client {
     options: ClientOptions,
     clock: Clock,
@@ -178,7 +181,7 @@ impl fmt::Debug for Client {
 }
 
 impl Client {
-    /// Creates a client from its files.
+    /// Creates a client; reads its files.
     ///
     /// # Errors
     /// [`TlsError`] that names the file and its fault.
@@ -186,7 +189,7 @@ impl Client {
         Self::with_clock(options, Clock::default())
     }
 
-    /// Creates a client as [`Client::new`], with another clock for the validity of certificates.
+    /// Creates a client like [`Client::new`], with another clock for the validity of certificates.
     ///
     /// # Errors
     /// As [`Client::new`].
@@ -199,7 +202,7 @@ impl Client {
         Ok(Self { options, clock, name, loaded })
     }
 
-    /// Wraps a new connection. Each read and write of the result advances the handshake.
+    /// Wraps a new connection. Each read or write of the returned stream advances the handshake.
     ///
     /// # Errors
     /// If rustls refuses settings that do not fit.
@@ -210,8 +213,8 @@ impl Client {
         Ok(TlsStream::new(stream, Connection::Client(tls), self.clock.clone()))
     }
 
-    /// Performs a handshake, and returns the server's certificates and their fault. `wait` waits
-    /// until the stream may be ready, and returns false when the time is up.
+    /// Performs a handshake, and returns the server's certificates and their fault, if any. `wait`
+    /// waits until the stream may be ready; it returns false when the time is up.
     ///
     /// # Errors
     /// The reason why TLS failed. The inspection has the certificates received before.
@@ -247,8 +250,8 @@ impl Client {
                 Err(error) => return failed(&error),
             }
         }
-        // A TLS 1.3 server judges our certificate only now. A server without an objection closes
-        // the connection too.
+        // A TLS 1.3 server checks our certificate only now. Even if the server accepts it, it then
+        // closes the connection.
         let _ = stream.shutdown();
         let refusal = loop {
             match stream.read(&mut [0; 1]) {
@@ -267,14 +270,14 @@ impl Client {
         Ok(Inspection { protocol: stream.protocol().unwrap_or_default(), fault, ..taken() })
     }
 
-    /// Reads the files again if one has changed. Returns `None` if none has. After an error the old
-    /// files remain in use.
+    /// Reads the files again if one of them has changed; returns `None` if none has. After an
+    /// error, the old files remain in use.
     pub fn renew(&self) -> Option<Result<(), TlsError>> {
         let read = || client_config(&self.options, &self.clock);
         lock(&self.loaded).renew(&self.options.files, read)
     }
 
-    /// Returns the client's certificates, each with its file.
+    /// Returns the certificates of the client, each with the path of its file.
     #[must_use]
     pub fn certificates(&self) -> Vec<(PathBuf, Certificate)> {
         lock(&self.loaded).own.clone()
@@ -336,13 +339,13 @@ fn client_config(options: &ClientOptions, clock: &Clock) -> Result<(ClientConfig
     Ok((config, own))
 }
 
-/// Returns the error of unusable revocation lists or authorities.
+/// Returns the error for unusable revocation lists or authorities.
 fn unfit(error: &VerifierBuilderError) -> TlsError {
     TlsError(match error {
         VerifierBuilderError::InvalidCrl(why) => {
             format!("tls.crl: a revocation list is not usable: {}", spaced(&format!("{why:?}")))
         }
-        // The enum is non-exhaustive.
+        // The enum is non-exhaustive, so a last branch is needed.
         _ => "no authority is trusted to sign certificates; name a file in tls.ca".to_owned(),
     })
 }
@@ -358,7 +361,8 @@ fn verifier(options: &ClientOptions) -> Result<Verifier, TlsError> {
     Ok(Verifier { web, checks_name, peers, seen: None })
 }
 
-/// Selects the certificate for the requested name, or else the first.
+/// Selects the server certificate for the name that the client requests; if there is none, the
+/// first certificate.
 #[derive(Debug)]
 struct ByName {
     keys: Vec<Arc<CertifiedKey>>,
@@ -376,26 +380,27 @@ impl ResolvesServerCert for ByName {
     }
 }
 
-/// Checks a server's certificate: it must be trusted, and match one of `peers`.
+/// Verifies a server's certificate, which must be trusted and match one of `peers`.
 #[derive(Debug)]
 struct Verifier {
     web: Arc<WebPkiServerVerifier>,
     checks_name: bool,
     peers: Vec<String>,
-    /// The results for an inspecting client: certificates and faults. Faults do not end the
-    /// connection, because no application data follows.
+    /// The findings for an inspecting client: the certificates and their faults. A fault does not
+    /// end the connection then, because no application data follows.
     seen: Option<Arc<Mutex<Inspection>>>,
 }
 
 impl Verifier {
-    /// Combines `web`, the result for chain and name, with the checks of this client.
+    /// Combines `web`, the result for certificate chain and name, with the additional checks of
+    /// this client.
     fn judge(
         &self,
         end_entity: &CertificateDer<'_>,
         web: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
         match web {
-            // The name is checked last, so everything else is in order.
+            // Webpki checks the name last, so everything else is correct.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if !self.checks_name => {}

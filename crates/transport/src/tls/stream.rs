@@ -1,4 +1,4 @@
-//! One TLS connection.
+//! A TLS connection as a stream.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
@@ -11,35 +11,36 @@ use super::clock::Clock;
 use super::explain::explain;
 use crate::{Registry, Stream};
 
-/// The maximum bytes that one write encrypts.
+/// Maximum number of bytes that one write encrypts.
 const CHUNK: usize = 64 << 10;
-/// The maximum number of consecutive socket reads without application data, which exceeds the
-/// longest handshake. A peer that sends more such reads is hostile.
+/// Maximum number of consecutive socket reads without application data, which is more than the
+/// longest handshake needs. A peer that exceeds it is treated as hostile.
 const EMPTY_READS: usize = 64;
-/// In one read of the stream, the maximum number of socket reads that take all available bytes but
-/// yield no application data. The second read finds an end of the connection that arrived with the
-/// first one's bytes, because no further event reports that end. Later bytes cause an event of
-/// their own.
+/// Maximum number of socket reads, within one read of the stream, that take all available bytes but
+/// yield no application data. The second read finds an end of the connection that arrived together
+/// with the bytes of the first, because no further event reports that end. Bytes that arrive later
+/// cause an event of their own.
 const SHORT_READS: usize = 2;
 
 const ENDLESS: &str = "the counterparty sends only empty TLS records";
 
-/// A stream that encrypts its bytes over another stream.
+/// A stream that encrypts its bytes and sends them over another stream.
 pub struct TlsStream {
     inner: Box<dyn Stream>,
     tls: Connection,
     clock: Clock,
-    /// Encrypted bytes not yet reported to the caller as written, because the socket has not taken
-    /// all of them. The caller offers them again.
+    /// Number of bytes that are encrypted but not yet reported as written, because the socket has
+    /// not accepted all of them. The caller passes these bytes again.
     owed: usize,
-    /// The first byte received, which distinguishes TLS from plain text.
+    /// The first byte received, which shows whether the peer speaks TLS.
     first: Option<u8>,
-    /// True once the counterparty sends nothing more.
+    /// True if the counterparty has ended its side and sends nothing more.
     is_read_closed: bool,
-    /// True if the last read found an end or an error after the bytes that it returned.
+    /// True if the last read found the end of the connection or an error after the bytes that it
+    /// returned.
     has_more: bool,
     is_shut: bool,
-    /// The reason why the stream ended.
+    /// The error with which the stream ended, if any.
     fault: Option<String>,
 }
 
@@ -51,7 +52,7 @@ impl std::fmt::Debug for TlsStream {
 
 impl TlsStream {
     pub(super) fn new(inner: Box<dyn Stream>, mut tls: Connection, clock: Clock) -> Self {
-        // `CHUNK` bounds the buffered bytes.
+        // The buffer needs no limit, because `CHUNK` limits the bytes that are buffered.
         tls.set_buffer_limit(None);
         Self {
             inner,
@@ -66,13 +67,13 @@ impl TlsStream {
         }
     }
 
-    /// Returns true if the handshake is under way.
+    /// Returns true if the handshake is in progress.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.tls.is_handshaking()
     }
 
-    /// Advances the handshake, and returns once it is done.
+    /// Advances the handshake; returns `Ok` when it is complete.
     ///
     /// # Errors
     /// [`io::ErrorKind::WouldBlock`] while the counterparty's reply is missing. Any other error
@@ -89,8 +90,8 @@ impl TlsStream {
         Err(self.fail(ENDLESS.to_owned()))
     }
 
-    /// Returns protocol and cipher, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`. `None` before the
-    /// handshake is done.
+    /// Returns the protocol and the cipher suite, such as `TLS 1.3, TLS13_AES_256_GCM_SHA384`;
+    /// `None` before the handshake is complete.
     #[must_use]
     pub fn protocol(&self) -> Option<String> {
         let (version, suite) = (self.tls.protocol_version()?, self.tls.negotiated_cipher_suite()?);
@@ -102,14 +103,14 @@ impl TlsStream {
         Some(format!("{version}, {}", suite.suite().as_str()?))
     }
 
-    /// Returns true if the connection resumes an earlier one, whose certificates apply (RFC 8446
-    /// section 2.2).
+    /// Returns true if this connection resumes an earlier TLS session, whose certificates apply
+    /// (RFC 8446 section 2.2).
     #[must_use]
     pub fn is_resumed(&self) -> bool {
         self.tls.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// Checks that a certificate verified in an earlier connection has not expired since.
+    /// Checks that a certificate that was verified in an earlier connection has not expired since.
     fn check_resumed(&mut self) -> io::Result<()> {
         if !self.is_resumed() {
             return Ok(());
@@ -123,7 +124,7 @@ impl TlsStream {
         Err(self.fail(explain(&error, None, true)))
     }
 
-    /// Sends encrypted bytes until the socket is full.
+    /// Sends encrypted bytes until none are left or the socket accepts no more.
     fn flush(&mut self) -> io::Result<()> {
         while self.tls.wants_write() {
             let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
@@ -134,7 +135,8 @@ impl TlsStream {
         Ok(())
     }
 
-    /// Reads once from the socket and decrypts. Returns true if the socket may have more bytes.
+    /// Reads once from the socket and decrypts the bytes. Returns true if the socket may have more
+    /// bytes.
     fn take(&mut self) -> io::Result<bool> {
         let was_handshaking = self.tls.is_handshaking();
         let mut wire = Wire { inner: &mut *self.inner, short: false, first: &mut self.first };
@@ -143,7 +145,8 @@ impl TlsStream {
         self.is_read_closed |= read == 0;
         if let Err(error) = self.tls.process_new_packets() {
             let text = explain(&error, self.first, self.tls.is_handshaking());
-            // The alert explains the reason. A counterparty that has disconnected needs none.
+            // The alert that is sent here tells the counterparty the reason. If the counterparty
+            // has disconnected, a failure does not matter.
             let _ = self.flush();
             return Err(self.fail(text));
         }
@@ -159,9 +162,9 @@ impl TlsStream {
     }
 
     /// Ends the stream for both sides (RFC 8446 section 6.2). If valid bytes precede the error, the
-    /// next read returns the error.
+    /// error is returned by the next read.
     fn fail(&mut self, text: String) -> io::Error {
-        // A disconnected counterparty needs no shutdown.
+        // If the counterparty has disconnected already, a failure of the shutdown does not matter.
         let _ = self.inner.shutdown();
         let error = io::Error::new(io::ErrorKind::InvalidData, text.clone());
         self.fault = Some(text);
@@ -175,21 +178,21 @@ impl TlsStream {
         }
     }
 
-    /// Takes decrypted bytes, and returns their number. `None` if the counterparty has ended its
-    /// side.
+    /// Copies decrypted bytes to `buf`, and returns their number; `None` if the counterparty has
+    /// ended its side.
     fn decrypted(&mut self, buf: &mut [u8]) -> io::Result<Option<usize>> {
         match self.tls.reader().read(buf) {
             Ok(0) => Ok(None),
             Ok(n) => Ok(Some(n)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(Some(0)),
-            // The connection ended without close_notify. A FIX message contains its own length, so
-            // a truncated message is never taken for a whole one.
+            // The connection ended without close_notify. This is accepted, because a FIX message
+            // contains its length, so a truncated message is never mistaken for a whole one.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Takes the bytes of the records before the one that ended the stream.
+    /// Copies the bytes of the records that precede the record which ended the stream.
     fn decrypted_before_error(&mut self, buf: &mut [u8]) -> usize {
         self.decrypted(buf).ok().flatten().unwrap_or(0)
     }
@@ -204,8 +207,8 @@ impl Stream for TlsStream {
         }
         let (mut done, mut empty, mut short) = (0, 0, 0);
         self.has_more = false;
-        // The flush advances a handshake, and sends bytes that the socket had no room for. Received
-        // bytes are read even if sending fails; the next write returns that error.
+        // The flush advances a handshake, and sends bytes that the socket did not accept before.
+        // Received bytes are read even if sending fails; the next write then returns the error.
         let _ = self.flush();
         while done < buf.len() {
             match self.decrypted(&mut buf[done..])? {
@@ -221,8 +224,8 @@ impl Stream for TlsStream {
                     Ok(more) => (short, empty) = (short + usize::from(!more), empty + 1),
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                     Err(error) => {
-                        // The bytes before the error are valid; the next read returns the error
-                        // again.
+                        // The bytes before the error are valid and returned; the next read returns
+                        // the error.
                         done += self.decrypted_before_error(&mut buf[done..]);
                         self.has_more = done > 0;
                         return if self.has_more { Ok(done) } else { Err(error) };
@@ -242,8 +245,8 @@ impl Stream for TlsStream {
         self.has_more
     }
 
-    /// Encrypts and sends `bytes`. After [`io::ErrorKind::WouldBlock`] the caller must offer the
-    /// same bytes again, and may append more, because they are already encrypted.
+    /// Encrypts and sends `bytes`. After [`io::ErrorKind::WouldBlock`], the caller must pass the
+    /// same bytes again, because they are already encrypted, and may append more.
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.check()?;
         if self.is_shut {
@@ -295,17 +298,17 @@ impl Stream for TlsStream {
     fn shutdown(&mut self) -> io::Result<()> {
         if !std::mem::replace(&mut self.is_shut, true) {
             self.tls.send_close_notify();
-            // If the socket is full, the end of the connection alone must suffice.
+            // If the socket accepts no close_notify, the end of the connection alone must suffice.
             let _ = self.flush();
         }
         self.inner.shutdown()
     }
 }
 
-/// The inner stream, with the traits that rustls needs.
+/// Adapts the underlying stream to the traits that rustls needs.
 struct Wire<'s> {
     inner: &'s mut dyn Stream,
-    /// True if the last read returned fewer bytes than requested, so no more are available.
+    /// True if the last read returned fewer bytes than requested, so that no more are available.
     short: bool,
     first: &'s mut Option<u8>,
 }
