@@ -1,5 +1,6 @@
-//! What the session layer costs above the codec, in ns for each message, with default settings and
-//! with every switch on that messages could notice: `cargo bench -p transfix-session`.
+//! Measures the cost per message, in nanoseconds, that the session layer adds to the codec. It runs
+//! with default settings, and with all settings on that affect the messages:
+//! `cargo bench -p transfix-session`.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark speaks to its user")]
 
 use std::sync::Arc;
@@ -64,7 +65,8 @@ fn now() -> Now {
     Now { utc, monotonic_ns: 1_000_000_000 }
 }
 
-/// Nanoseconds of one of so many messages, the median of all rounds.
+/// Returns the nanoseconds per message: the median of all rounds, divided by the messages of a
+/// round.
 fn median(mut round: impl FnMut() -> u64) -> f64 {
     let mut rounds: Vec<u64> = (0..ROUNDS).map(|_| round()).collect();
     rounds.sort_unstable();
@@ -98,7 +100,7 @@ fn frames() -> Vec<Vec<u8>> {
     (2..MESSAGES + 2).map(frame).collect()
 }
 
-/// An acceptor that is logged on.
+/// Returns an acceptor that is logged on; `switches` changes its configuration.
 fn session(switches: fn(&mut Config), out: &mut Outbox) -> Session {
     let id = SessionId::new(BeginString::Fix44, "US", "THEM");
     let mut config = Config::new(id, Role::Acceptor);

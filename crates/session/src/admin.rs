@@ -1,6 +1,8 @@
-//! The administrative messages that a session writes, each after a call of the hook.
+//! Writes the administrative messages of a session, after a call of the application's hook for each
+//! message.
 //!
-//! Invariant: a veto ends the connection. The message uses no number and is not stored.
+//! Invariant: if the hook vetoes a message, the connection ends. The vetoed message consumes no
+//! sequence number and is not stored.
 
 use std::hint::cold_path;
 
@@ -12,7 +14,7 @@ use crate::outbox::{Kind, Outbox};
 use crate::session::Session;
 
 impl Session {
-    /// Writes one of our administrative messages, which must be valid.
+    /// Writes an administrative message of this side; `fill` must produce a valid message.
     pub(crate) fn write_admin(
         &mut self,
         now: Now,
@@ -23,7 +25,8 @@ impl Session {
         self.write_own(now, (msg_type, Kind::Admin), out, fill);
     }
 
-    /// Writes one of our administrative messages, with the treatment `kind` on a resend.
+    /// Writes an administrative message of this side; `kind` determines how a later resend treats
+    /// the message.
     pub(crate) fn write_own(
         &mut self,
         now: Now,
@@ -41,7 +44,8 @@ impl Session {
         assert!(written.is_ok(), "an administrative message of ours is wrong: {written:?}");
     }
 
-    /// Returns the fields of a message after the call of the hook, or `None` after a veto.
+    /// Calls the hook; returns the fields of the message as the hook leaves them, or `None` after a
+    /// veto.
     fn look_at_admin(
         &mut self,
         now: Now,
@@ -53,7 +57,8 @@ impl Session {
         let encoded = Body::detached(&mut body, self.precision, fill);
         assert!(encoded.is_ok(), "an administrative message of ours is wrong: {encoded:?}");
         let encoded = Body::detached(&mut time, self.precision, |time| {
-            // The tag is arbitrary: any field of the type UTCTimestamp gives the same text.
+            // The tag does not matter, because only the value is used: any UTCTimestamp field has
+            // the same text.
             time.timestamp(tag::TRANSACT_TIME, now.utc);
         });
         assert!(encoded.is_ok(), "a time of ours is wrong: {encoded:?}");

@@ -6,11 +6,11 @@ use transfix_codec::{Reject, RejectReason};
 
 use crate::SendError;
 
-/// Why the application refuses a Logon(A).
+/// The reason why the application refuses a Logon(A).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogonRefusal {
-    /// Text(58) of the Logout(5) that refuses the Logon(A).
+    /// Text(58) of the Logout(5) with which the session refuses the Logon(A).
     pub text: Cow<'static, str>,
 }
 
@@ -30,7 +30,7 @@ pub enum Resend {
     /// The message is resent with PossDupFlag(43)=Y.
     #[default]
     Send,
-    /// The message is omitted: a gap fill covers its number.
+    /// The message is not resent; a gap fill covers its number.
     Skip,
 }
 
@@ -43,7 +43,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// Why the application refuses a message that the session layer accepted.
+/// The reason why the application refuses a message that the session layer accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusinessReject {
@@ -51,15 +51,16 @@ pub struct BusinessReject {
     pub reason: u16,
     /// Text(58).
     pub text: Cow<'static, str>,
-    /// Why the answer could not be sent. Only the log of this side has the cause.
+    /// The reason why the application's own answer could not be sent. The reason appears only in
+    /// the log of this side.
     pub cause: Option<SendError>,
-    /// The invalid field of the message, which Reject(3) names in the answer.
+    /// The invalid field of the message. If set, the answer is a Reject(3) that names this field.
     pub fault: Option<Reject>,
 }
 
 impl BusinessReject {
-    /// Creates a refusal with this BusinessRejectReason(380) and Text(58). Values from 100 are
-    /// user-defined.
+    /// Creates a refusal with this BusinessRejectReason(380) and Text(58). Reasons of 100 and above
+    /// are user-defined.
     #[must_use]
     pub fn new(reason: u16, text: impl Into<Cow<'static, str>>) -> Self {
         Self { reason, text: text.into(), cause: None, fault: None }
@@ -71,23 +72,23 @@ impl BusinessReject {
         self.reason
     }
 
-    /// Creates reason 3: the application does not support this MsgType(35).
+    /// Creates a refusal with reason 3: the application does not support this MsgType(35).
     #[must_use]
     pub const fn unsupported() -> Self {
         let text = Cow::Borrowed("Unsupported message type");
         Self { reason: 3, text, cause: None, fault: None }
     }
 
-    /// Creates reason 4: the application is not available. The settings decide whether the message
-    /// is offered again, rejected or skipped.
+    /// Creates a refusal with reason 4: the application is not available. The settings decide
+    /// whether the message is delivered again, rejected or skipped.
     #[must_use]
     pub const fn not_available() -> Self {
         let text = Cow::Borrowed("Application not available");
         Self { reason: 4, text, cause: None, fault: None }
     }
 
-    /// Returns true if the counterparty receives no rejection, because the program's own answer
-    /// could not be sent. The program may have executed the message, so a rejection would be wrong.
+    /// Returns true if the session sends no rejection, because the application's own answer could
+    /// not be sent. The application may have executed the message, so a rejection would be wrong.
     pub const fn is_silent(&self) -> bool {
         matches!(
             self.cause,
@@ -105,7 +106,7 @@ impl BusinessReject {
         self.reason == 4
     }
 
-    /// Creates reason 0, explained by `text`.
+    /// Creates a refusal with reason 0 (other) and this Text(58).
     #[must_use]
     pub fn other(text: impl Into<Cow<'static, str>>) -> Self {
         Self::new(0, text)
@@ -113,9 +114,9 @@ impl BusinessReject {
 }
 
 /// Converts the error of a typed getter: a field of the message is missing or has a wrong value.
-/// The message is answered with Reject(3), which has RefTagID(371) and SessionRejectReason(373).
-/// Reject(3) must name the number of the message. If the numbers were reset since,
-/// BusinessMessageReject(j) with this reason is sent instead.
+/// The session answers the message with Reject(3), which has RefTagID(371) and
+/// SessionRejectReason(373). Reject(3) must name the number of the message. If the numbers have
+/// been reset since the message, the session sends BusinessMessageReject(j) instead.
 impl From<Reject> for BusinessReject {
     fn from(fault: Reject) -> Self {
         let missing = fault.reason == RejectReason::RequiredTagMissing;
@@ -125,10 +126,10 @@ impl From<Reject> for BusinessReject {
     }
 }
 
-/// Allows `?` after a `send` in `Application::on_message`. A mistake of the program, such as
+/// Allows `?` after a `send` in `Application::on_message`. A mistake of the application, such as
 /// [`SendError::Misuse`], rejects the message with reason 0. After any other failure no rejection
-/// is sent, because the program may have executed the message. A log event reports the error in
-/// both cases, and the counterparty receives no details.
+/// is sent, because the application may have executed the message. In both cases the error is
+/// logged, and the counterparty receives no details.
 impl From<SendError> for BusinessReject {
     fn from(error: SendError) -> Self {
         let text = Cow::Borrowed("The answer could not be sent");

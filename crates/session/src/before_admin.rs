@@ -4,7 +4,7 @@ use std::fmt;
 
 use transfix_codec::MsgType;
 
-/// One of our new administrative messages, before encoding.
+/// A new administrative message of this side, before it is encoded.
 #[derive(Debug)]
 pub struct NewAdmin<'a> {
     /// MsgType(35).
@@ -13,16 +13,17 @@ pub struct NewAdmin<'a> {
     pub msg_seq_num: u64,
     /// SendingTime(52), exactly as sent.
     pub sending_time: &'a str,
-    /// The encoded fields after the header, each with its delimiter. The hook may change them. They
-    /// must remain complete fields, and must not include fields that the session layer writes
-    /// itself.
+    /// The encoded fields after the header, each with its delimiter. The hook may change the
+    /// fields. They must remain complete fields, and must not include fields that the session layer
+    /// writes itself.
     pub body: &'a mut Vec<u8>,
 }
 
 /// Receives each new administrative message of a session before encoding, and may change the
 /// message.
 pub trait BeforeAdmin: fmt::Debug + Send + Sync {
-    /// Returns true to send the message. If the method returns false, the message uses no number,
-    /// and the connection ends with [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
+    /// Returns true to send the message. If the method returns false, the message consumes no
+    /// sequence number, and the connection ends with
+    /// [`Disconnect::Vetoed`](crate::Disconnect::Vetoed).
     fn before_admin(&self, message: NewAdmin<'_>) -> bool;
 }

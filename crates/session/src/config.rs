@@ -37,33 +37,34 @@ pub use timing::TimingConfig;
 pub use unavailable::{Unavailable, UnavailableAction};
 pub use unread::{GarbledPolicy, TooLongPolicy};
 
-/// The role of this side: the initiator opens the connection.
+/// The role of this side in a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Connects and sends the first Logon(A).
+    /// The side that connects and sends the first Logon(A).
     #[default]
     Initiator,
-    /// Listens and answers the Logon(A).
+    /// The side that listens and answers the Logon(A).
     Acceptor,
 }
 
-/// The greatest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A million messages a second
-/// for thirty years stay below the limit. A number near the end of 64 bits would leave no number
-/// for the next message.
+/// The greatest MsgSeqNum(34) and NewSeqNo(36) that a session accepts. A session that sends a
+/// million messages a second needs more than thirty years to reach this limit. Without the limit, a
+/// number near the end of 64 bits would leave no number for the next message.
 pub const MSG_SEQ_NUM_MAX: u64 = 1_000_000_000_000_000;
 
-/// The time of a call, read by the driver: one clock for the wire, one clock for timers.
+/// The time of a call, as read by the code that drives the session: one clock for messages, and one
+/// for timers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Now {
-    /// Wall clock, for SendingTime(52).
+    /// The time of the wall clock, for SendingTime(52).
     pub utc: Timestamp,
-    /// Monotonic clock in nanoseconds since an arbitrary start, for timers.
+    /// The time of the monotonic clock, in nanoseconds since an arbitrary start, for timers.
     pub monotonic_ns: u64,
 }
 
-/// Returns a time in nanoseconds, at most two hundred years. The limit avoids an overflow when a
-/// caller adds the monotonic clock.
+/// Returns a duration in nanoseconds, at most two hundred years. The limit avoids an overflow when
+/// a caller adds the result to the monotonic clock.
 #[must_use]
 pub const fn nanos(time: Duration) -> u64 {
     const MAX: u128 = 200 * 365 * 86_400 * 1_000_000_000;
@@ -78,9 +79,9 @@ pub struct Config {
     pub id: SessionId,
     /// Role: initiator or acceptor.
     pub role: Role,
-    /// Keys without a table of their own, such as heartbeats, resets, limits and timeouts.
+    /// Keys that have no table of their own, such as heartbeats, resets, limits and timeouts.
     pub protocol: ProtocolConfig,
-    /// Fields of the own Logon(A), and requirements on the counterparty's.
+    /// Fields of our Logon(A), and requirements for the Logon(A) of the counterparty.
     pub logon: LogonConfig,
     /// Reactions to an unexpected MsgSeqNum(34).
     pub numbers: NumbersConfig,
@@ -88,13 +89,13 @@ pub struct Config {
     pub resend: ResendConfig,
     /// Heartbeats and the supervision of silence.
     pub timing: TimingConfig,
-    /// UTC offsets of the time zone `reset_at_zone`, in order. Each entry has a Unix time in
-    /// seconds and the seconds that the zone is ahead of UTC from then on. Empty = UTC.
+    /// UTC offsets of the time zone `reset_at_zone`, in chronological order. Each entry has a Unix
+    /// time in seconds, and the offset in seconds ahead of UTC from that time on. Empty = UTC.
     pub reset_at_offsets: Vec<(i64, i32)>,
 }
 
 impl Config {
-    /// Returns the default configuration of a session.
+    /// Returns the default configuration of a session with this identity and role.
     #[must_use]
     pub fn new(id: SessionId, role: Role) -> Self {
         Self {
@@ -115,8 +116,8 @@ impl Config {
         self.protocol.precision.unwrap_or_else(|| self.id.begin_string.precision())
     }
 
-    /// Returns further fields for the header of each outbound message: SubIDs and LocationIDs that
-    /// the version has, and `header_fields` of the settings.
+    /// Returns the additional fields for the header of each outbound message: the SubIDs and
+    /// LocationIDs that the version has, and `header_fields` of the settings.
     #[must_use]
     pub fn own_header(&self) -> String {
         let (version, ids) = (self.id.begin_string, &self.id.sub_ids);

@@ -1,9 +1,9 @@
-//! One session with its queues: messages for the application, messages to be sent, and bytes that
-//! are not safe in the store yet. The core decides, and has no socket, store or application. The
-//! executor of the engine carries out the decisions.
+//! A session with its queues: messages for the application, messages to be sent, and bytes that are
+//! not yet durable in the store. The core only makes decisions, and has no socket, store or
+//! application. The executor of the engine carries out the decisions.
 //!
-//! Invariant: calls of the application and events are queued in the order of their causes, and
-//! carried out outside of the core.
+//! Invariant: the core queues calls of the application and events in the order of their causes; the
+//! executor carries them out.
 
 mod act;
 mod answering;
@@ -44,63 +44,64 @@ use crate::{
     nanos,
 };
 
-/// Bytes of session-layer answers that may be queued beyond the limit for applications.
+/// Number of bytes by which the queued answers of the session layer may exceed the limit for
+/// applications.
 const STALLED_BYTES: usize = 4 << 20;
-/// Capacity of the send buffer after a burst, in bytes. The buffer grows up to the limit of queued
-/// bytes.
+/// Capacity to which the send buffer is reduced after a burst, in bytes. During a burst, the buffer
+/// grows up to the limit of queued bytes.
 const OUTBOX_BYTES: usize = 64 << 10;
 /// Initial capacity of the send buffer, in bytes: a few messages, enough for an idle session.
 const OUTBOX_BYTES_FIRST: usize = 1 << 10;
-/// Longest time that an ending connection waits for the store to make its last messages safe, in
-/// nanoseconds.
+/// Maximum time that an ending connection waits until its last messages are durable in the store,
+/// in nanoseconds.
 pub const ENDING_NS_MAX: u64 = 10_000_000_000;
 
-/// The messages that a store keeps.
+/// The directions whose messages the store keeps.
 #[derive(Clone, Copy, Debug)]
 pub struct Keeps {
     pub outbound: bool,
     pub inbound: bool,
 }
 
-/// Limits of one batch that is stored and written at once.
+/// Limits of one batch of outbound messages that is stored and written at once.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchLimits {
     pub messages_max: u64,
     pub bytes_max: usize,
 }
 
-/// Limits and switches of a link.
+/// The settings of a session that concern its connection and its queues.
 #[derive(Clone, Debug)]
 pub struct LinkOptions {
     pub limits: Limits,
     pub check_sum: CheckSumPolicy,
     pub garbled: GarbledPolicy,
-    /// True if the bytes of a garbled message are searched for a message.
+    /// True if the bytes of a garbled message are searched for a valid message.
     pub search_garbled: bool,
     pub too_long: TooLongPolicy,
     pub turn_messages_max: u32,
-    /// Limits of a batch; `None` = everything of one turn.
+    /// Limits of a batch; `None` means that all messages of one turn form a batch.
     pub batch: Option<BatchLimits>,
-    /// True if a turn without waiting callers may write before its end, because a commit is almost
-    /// free. The option applies only if `batch` is `None`.
+    /// True if a turn may write before its end, because a commit costs almost nothing; only while
+    /// no caller waits. The option applies only if `batch` is `None`.
     pub writes_early: bool,
     pub keeps: Keeps,
     pub queue: QueueSettings,
     /// True if another process may have written to the store since the last connection.
     pub refresh_on_logon: bool,
     pub unavailable: Unavailable,
-    /// True if messages for third parties are passed to other sessions.
+    /// True if messages addressed to third parties are forwarded to other sessions.
     pub routes: bool,
-    /// Longest time for the application to answer a Logon(A).
+    /// Maximum time for the application to answer a Logon(A).
     pub logon_answer: Duration,
-    /// Data fields of the dictionaries, each after its Length field.
+    /// The custom data fields of the dictionaries, each after its Length field.
     pub data_fields: Vec<(Tag, Tag)>,
-    /// Time without a turn after which the next turn releases its memory, in nanoseconds.
+    /// Idle time after which the next turn of the session releases unused memory, in nanoseconds.
     pub rest_after_ns: u64,
 }
 
 impl LinkOptions {
-    /// Returns an empty index for the messages of this session.
+    /// Creates an index for parsing the messages of this session.
     pub fn index(&self) -> FieldIndex {
         let mut index = FieldIndex::default();
         index.set_data_fields(self.data_fields.iter().copied());
@@ -108,16 +109,16 @@ impl LinkOptions {
     }
 }
 
-/// One session without its socket: the session layer and the queues of its messages.
+/// A session without its socket: the session layer and the message queues.
 pub struct Core {
     pub session: Session,
     pub out: Outbox,
-    /// Numbered messages that are neither stored yet nor written: the counterparty requests them
-    /// after the next logon.
+    /// Messages that received a number while the session was not logged on, and are neither stored
+    /// nor written yet. The counterparty requests them after the next logon.
     pub late: Outbox,
     /// True if a message was added to `late` after our Logon(A) was sent.
     stored_at_logon: bool,
-    /// The first and the last number added to `late` since the last logon.
+    /// The first and the last number of the messages added to `late` since the last logon.
     pub stored: Option<(u64, u64)>,
     pub options: LinkOptions,
     /// The current state of the schedule, which the executor updates.
@@ -125,54 +126,56 @@ pub struct Core {
     pub outgoing: Outgoing,
     pub delivery: Delivery,
     pub replay: Replay,
-    /// Ticket of the last pending batch at the start of the replay.
+    /// Ticket of the last batch that was pending in the store when the replay started.
     replay_ticket: u64,
     pub watermarks: Watermarks,
-    /// Reason and deadline of an ending connection. The connection ends when the store has made the
-    /// last bytes safe, or at the deadline on the monotonic clock.
+    /// Reason and deadline of a connection that is about to end. The connection ends when its last
+    /// bytes are durable in the store, or at the deadline on the monotonic clock.
     ending: Option<(Disconnect, u64)>,
-    /// Index of the messages that are kept as bytes.
+    /// Index for parsing messages that the session holds as bytes.
     pub held_index: FieldIndex,
-    /// Offset before which a single callback has filled the outbox.
+    /// Offset of the outgoing stream up to which a single callback has filled the outbox.
     burst_end: u64,
-    /// Offset before which the log and the application have received the outgoing frames.
+    /// Offset of the outgoing stream up to which the frames were passed to the log and the
+    /// application.
     pub shown: u64,
-    /// Reason to end the connection, if the application or an operator has requested the end.
+    /// Reason of a disconnect that the application or an operator has requested.
     pub cut: Option<Disconnect>,
-    /// Deadline for the refresh of an initiator's store before the logon, on the monotonic clock.
-    /// The refresh reads what another process has written.
+    /// Deadline on the monotonic clock for refreshing an initiator's store before the logon. The
+    /// refresh reads what another process has written.
     pub refreshes_until_ns: Option<u64>,
     pub judging: Judging,
     answering: Answering,
-    /// Detector of a counterparty that reads too slowly.
+    /// Detects a counterparty that reads too slowly.
     pub slow: Slow,
-    /// True if "queue full" has been reported.
+    /// True if the event "application queue full" has been reported and the queue has had no room
+    /// since.
     queue_full_reported: bool,
     /// The last state that was reported to the application.
     told_state: State,
-    /// The expected number before the message that is being handled.
+    /// The expected MsgSeqNum(34) before the current message was handled.
     expected: u64,
-    /// Text(58) of the counterparty's Logout(5) in this connection.
+    /// Text(58) of the Logout(5) that the counterparty sent in this connection.
     logout_text: Option<Vec<u8>>,
-    /// The remaining budget for searches in garbled messages.
+    /// The remaining budget for searching garbled messages.
     search_budget: SearchBudget,
-    /// True if other sessions of the thread have had turns since the last turn of this session. The
+    /// True if the thread has processed other sessions since the last turn of this session. The
     /// memory of this session is then no longer in the processor's cache.
     pub was_away: bool,
     /// Time at which unused memory is released, on the monotonic clock.
     pub trim_at_ns: Option<u64>,
-    /// True if a turn has panicked and may have left inconsistent memory.
+    /// True if a turn of this session has panicked and may have left inconsistent memory.
     panicked: bool,
     /// Queued calls of the application.
     calls: VecDeque<Call>,
-    /// Events that the sinks have not received yet, and how many of them are counted.
+    /// Events that the sinks (counters and logs) have not received yet.
     events: VecDeque<(Now, CoreEvent)>,
     counted_events: usize,
 }
 
 impl Core {
-    /// Creates a session that continues from these next numbers, inbound and outbound.
-    /// `application` has the limits of an application that runs in its own threads.
+    /// Creates a session whose next sequence numbers, inbound and outbound, are `numbers`.
+    /// `application` contains the limits of an application that runs in its own threads.
     pub fn new(
         config: Config,
         numbers: (u64, u64),
@@ -219,12 +222,13 @@ impl Core {
         &self.session.config().id
     }
 
-    /// Returns an empty index for the messages of this session.
+    /// Creates an index for parsing the messages of this session.
     pub fn index(&self) -> FieldIndex {
         self.options.index()
     }
 
-    /// Returns true if anything waits for the store or the socket, or a call is queued.
+    /// Returns true if bytes wait for the store or the socket, if messages wait to be sent, or if a
+    /// call is queued.
     pub fn waits(&self) -> bool {
         !self.out.is_empty()
             || self.replay.active
@@ -236,7 +240,7 @@ impl Core {
 
     /// Returns true if the session could send more as soon as the socket accepts bytes.
     pub fn waits_for_socket(&self) -> bool {
-        // Bytes after the start of a replay are written only after the replay.
+        // While a replay is pending, the bytes after its start are written only after the replay.
         let writes = match self.replay.is_next(self.out.written()) {
             true => self.replays_now(),
             false => self.watermarks.writable(&self.out) > 0,
@@ -244,13 +248,13 @@ impl Core {
         writes || (self.ending.is_none() && (self.sends_more() || self.cut.is_some()))
     }
 
-    /// Returns true if the replay is next: all earlier bytes are written, and the messages to be
-    /// resent are safe in the store.
+    /// Returns true if the replay can run now: all earlier bytes are written, and the messages to
+    /// be resent are durable in the store.
     pub fn replays_now(&self) -> bool {
         self.replay.is_next(self.out.written()) && self.watermarks.is_safe(self.replay_ticket)
     }
 
-    /// Returns true if a burst has left far more memory than is used.
+    /// Returns true if a burst has left buffers with far more memory than their content needs.
     #[inline]
     pub fn is_bulky(&self) -> bool {
         let replayed = &self.replay.out;
@@ -261,7 +265,7 @@ impl Core {
             || self.held_index.is_bulky()
     }
 
-    /// Releases the unused memory of a burst.
+    /// Releases buffer memory that a burst has left unused.
     pub fn trim(&mut self) {
         for out in [&mut self.out, &mut self.replay.out] {
             if is_bulky(out.capacity(), out.len()) {
@@ -273,23 +277,24 @@ impl Core {
         self.held_index.trim();
     }
 
-    /// Returns true if nothing is read from the counterparty for now. Either the application's
-    /// queue is full, or a new connection begins while the application still handles the last
-    /// connection.
+    /// Returns true if the session must not read from the counterparty now. Either the
+    /// application's queue is full, or a new connection begins while the application still handles
+    /// messages of the previous connection.
     #[inline]
     pub fn is_behind(&mut self) -> bool {
         self.delivery.is_behind() || (self.session.awaits_logon() && !self.delivery.ask_for_idle())
     }
 
-    /// Returns true if another turn must follow at once. Messages remain to be sent, the turn has
-    /// left readable bytes (`has_left`), or an awaited call of the application has ended.
+    /// Returns true if another turn of the session must follow at once. Messages remain to be sent,
+    /// the turn has left readable bytes (`has_left`), or an awaited call of the application has
+    /// ended.
     #[inline(always)]
     pub fn has_more_work(&mut self, now: Now, has_left: bool) -> bool {
         self.delivery.owes_turn() | (self.sends_more() || self.goes_on_reading(now, has_left))
     }
 
-    /// Returns true if the session continues to read the bytes left by a turn. Reports when reading
-    /// stops because the application's queue is full, and when the queue has room again.
+    /// Returns true if the session can read the bytes that the last turn has left. Reports the
+    /// event when the application's queue becomes full or has room again.
     #[inline(always)]
     fn goes_on_reading(&mut self, now: Now, has_left: bool) -> bool {
         if has_left || self.queue_full_reported {
@@ -310,14 +315,14 @@ impl Core {
         has_left && !self.is_behind()
     }
 
-    /// Returns the number that was expected before the current or the last message. For a delivered
-    /// message this is its MsgSeqNum(34).
+    /// Returns the MsgSeqNum(34) that was expected before the current or the last message was
+    /// handled. For a delivered message this is its MsgSeqNum(34).
     pub const fn handled(&self) -> u64 {
         self.expected
     }
 
-    /// Returns the number of bytes in memory that wait to be sent or delivered. The queue of other
-    /// threads is not counted.
+    /// Returns the number of bytes in memory that wait to be sent or delivered, without the
+    /// messages that other threads have queued.
     pub fn waiting_bytes(&self) -> usize {
         let (_, held) = self.session.held();
         let out = self.out.len() + self.replay.out.len();
@@ -325,7 +330,7 @@ impl Core {
     }
 
     /// Returns true if far more bytes are queued than applications may queue: the counterparty
-    /// causes answers and never reads.
+    /// causes answers of the session layer but never reads.
     pub fn is_stalled(&self) -> bool {
         let max = self.options.queue.queued_bytes_max;
         let begin = self.out.written().max(self.burst_end);
@@ -338,8 +343,8 @@ impl Core {
         self.outgoing.is_full(self.out.len())
     }
 
-    /// Restarts the numbers if a schedule window has opened since the numbers began. `since_ns` is
-    /// the start of the numbers on the wall clock.
+    /// Restarts the sequence numbers at 1 if a schedule window has opened since the numbers began.
+    /// `since_ns` is the time at which the numbers began, on the wall clock.
     pub fn open_window(&mut self, now: Now, since_ns: u64) {
         if self.schedule.restarts(since_ns) {
             self.queue_event(now, CoreEvent::WindowOpened);
@@ -347,15 +352,16 @@ impl Core {
         }
     }
 
-    /// Begins a connection. `since_ns` is the start of the numbers on the wall clock. Returns true
-    /// if the session begins at once, and false if the session waits for a refresh of the store.
+    /// Begins a connection. `since_ns` is the time at which the sequence numbers began, on the wall
+    /// clock. Returns true if the session begins at once, and false if the session must wait for a
+    /// refresh of the store.
     pub fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
         self.judging = Judging::default();
         self.ending = None;
-        // An acceptor refreshes its store after the check of the Logon(A). Otherwise a stranger
-        // could lock the store, which another process may hold.
+        // An acceptor refreshes its store only after checking the Logon(A). Otherwise any client
+        // that connects could lock the store, which another process may be using.
         if !self.options.refresh_on_logon {
             self.open_window(now, since_ns);
         } else if self.session.config().role == Role::Initiator {
@@ -376,26 +382,27 @@ impl Core {
         self.is_refreshing() || self.judging.refreshes_until_ns().is_some()
     }
 
-    /// Notes that the Logon(A) of this connection was checked and accepted before this session was
-    /// created.
+    /// Records that the Logon(A) of this connection was checked and accepted before this session
+    /// was created.
     pub fn was_offered(&mut self, offer: Offer) {
         self.session.set_offer(offer);
         self.judging = Judging::Answered(Ok(()), Asked::Before);
     }
 
-    /// Returns the longest time for the application's answer to a Logon(A), and for the refresh of
-    /// the store, in nanoseconds.
+    /// Returns the maximum time in nanoseconds for the application to answer a Logon(A), and for a
+    /// refresh of the store.
     pub fn answer_ns(&self) -> u64 {
         nanos(self.options.logon_answer)
     }
 
-    /// Returns true if the worker must run a turn of the session after an action outside of a turn.
+    /// Returns true if an action outside of a turn has created work, so that the worker must run a
+    /// turn of the session.
     pub fn calls_worker(&mut self) -> bool {
         self.slow.calls_worker() | self.delivery.owes_turn()
     }
 
-    /// Returns the deadline of the next tick on the monotonic clock, apart from checks of a refresh
-    /// of the store.
+    /// Returns the time of the next tick on the monotonic clock; checks of a store refresh are not
+    /// included.
     pub fn next_deadline(&self) -> Option<u64> {
         if let Some((_, until_ns)) = self.ending {
             return self.answering.deadline().into_iter().chain([until_ns]).min();
@@ -414,7 +421,7 @@ impl Core {
         session.into_iter().chain(others.into_iter().flatten()).min()
     }
 
-    /// Begins a tick. Returns true if the session layer takes part in the tick, and false if the
+    /// Begins a tick. Returns true if the tick includes the session layer, and false if the
     /// connection is about to end.
     pub fn begin_tick(&mut self, now: Now) -> Result<bool, Disconnect> {
         self.answering.look(now);
@@ -432,7 +439,7 @@ impl Core {
         }
     }
 
-    /// Reports that the counterparty has become too slow, or has caught up.
+    /// Reports a counterparty that has become too slow, or has caught up.
     pub fn look_for_slowness(&mut self, now: Now) -> Result<(), Disconnect> {
         match self.slow.due(now) {
             Some(is_slow) => self.tell_slow(now, is_slow),
@@ -440,7 +447,7 @@ impl Core {
         }
     }
 
-    /// Runs the due actions of the session layer.
+    /// Runs the actions of the session layer that are due.
     pub fn tick_session(&mut self, now: Now) -> Result<(), Disconnect> {
         if self.is_behind() {
             self.session.note_unread(now);
@@ -452,8 +459,8 @@ impl Core {
     }
 
     /// Ends the connection for this reason. Returns the reason as an error if the connection can
-    /// end now. Otherwise the connection ends later: the store must make the last bytes safe, or a
-    /// resend must finish.
+    /// end now. Otherwise the connection ends later, when its last bytes are durable in the store
+    /// or a resend has finished.
     pub fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // The connection has waited long enough, or has nothing left to write.
         if self.ending.is_some() || !self.has_last_words(reason) {
@@ -463,14 +470,15 @@ impl Core {
         Ok(())
     }
 
-    /// Returns true if bytes remain to be written before the connection ends for this reason.
-    /// Either the bytes wait for the store, or our Logout(5) waits behind a resend.
+    /// Returns true if bytes must still be written before the connection ends for this reason.
+    /// Either the bytes wait for the store, or our Logout(5) waits for the end of a resend.
     pub fn has_last_words(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)
     }
 
-    /// Returns the reason of a connection that ends as soon as all bytes are written.
+    /// Returns the reason of a connection that ends as soon as all bytes are written; `None` if the
+    /// connection is not about to end.
     pub const fn ending(&self) -> Option<Disconnect> {
         match self.ending {
             Some((reason, _)) => Some(reason),
@@ -492,12 +500,12 @@ impl Core {
         Ok(())
     }
 
-    /// Returns the requested reason to end the connection, as an error.
+    /// Takes the requested disconnect; returns its reason as an error.
     pub fn take_cut(&mut self) -> Result<(), Disconnect> {
         self.cut.take().map_or(Ok(()), Err)
     }
 
-    /// Returns the reason of the disconnection, refined by the state of the session.
+    /// Returns a more precise reason of the disconnection if the state of the session implies one.
     pub fn end_reason(&self, reason: Disconnect) -> Disconnect {
         match (reason, self.session.state()) {
             (Disconnect::LinkLost, State::LogonSent) => Disconnect::LogonUnanswered,
@@ -505,24 +513,27 @@ impl Core {
         }
     }
 
-    /// Requests undelivered messages again after the end of the connection. `begun` is the number
-    /// of calls that an application in its own threads has begun.
+    /// After the end of a connection, lowers the expected number, so that messages that were not
+    /// delivered are requested again. `begun` is the number of calls that an application in its own
+    /// threads has begun.
     pub fn forget_untaken(&mut self, begun: usize) {
         if let Some(seq) = self.delivery.forget_numbered(begun) {
             self.session.set_next_num_in(seq);
         }
     }
 
-    /// Ends the connection of the session layer, after the application's last messages were stored.
+    /// Ends the connection in the session layer, after the last messages of the application were
+    /// stored.
     pub fn disconnected(&mut self) {
-        // An initiator that still waits for its store has not begun the connection.
+        // An initiator that still waits for its store has not begun the connection in the session
+        // layer.
         if self.refreshes_until_ns.take().is_none() {
             self.session.disconnected(&mut self.out);
         }
     }
 
-    /// Resets the state of the connection after its end was journalled. Returns Text(58) of the
-    /// counterparty's Logout(5).
+    /// Resets the state of the connection after the journal has recorded its end. Returns Text(58)
+    /// of the counterparty's Logout(5).
     pub fn end_connection(&mut self) -> Option<Vec<u8>> {
         self.cut = None;
         self.outgoing.end_pause();

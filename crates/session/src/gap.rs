@@ -1,5 +1,5 @@
-//! A gap in the counterparty's sequence numbers, and the early messages above the gap, which are
-//! kept until their turn.
+//! A gap in the counterparty's sequence numbers, and the messages received above the gap, which are
+//! held until the gap is closed.
 //!
 //! Invariants:
 //! - At most the configured count and bytes of messages are kept. A message that does not fit is
@@ -13,43 +13,43 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::{ResendConfig, nanos};
 
-/// The kind of message that has revealed a gap.
+/// The kind of message whose number has revealed a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sign {
-    /// A message above the expected number.
+    /// A message other than ResendRequest(2), with a number that is too high.
     Message,
-    /// A ResendRequest(2) above the expected number, which causes no redundant request. Otherwise
+    /// A ResendRequest(2) with a number that is too high. It causes no redundant request: otherwise
     /// two sides could answer each other's requests with requests forever.
     Request,
 }
 
-/// The next action for a gap.
+/// The next action to close a gap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ask {
     /// Nothing now.
     Nothing,
-    /// Request the messages from the expected number to `end`; `None` = all following messages.
+    /// Request the messages from the expected number to `end`; `None` means all following messages.
     For { end: Option<u64> },
-    /// End the session: the gap was requested as often as the settings allow.
+    /// End the session, because the gap was requested as often as the settings allow.
     GiveUp,
 }
 
-/// Limit of remembered early messages that were handled at once; further messages are requested
-/// again.
+/// Maximum number of messages above a gap that are remembered as already handled; further ones are
+/// requested again.
 const SETTLED_MAX: usize = 1_000;
 
-/// An open ResendRequest(2).
+/// A ResendRequest(2) whose answer is not complete.
 #[derive(Debug)]
 struct Request {
     /// BeginSeqNo(7).
     begin: u64,
-    /// EndSeqNo(16); `None` = open end.
+    /// EndSeqNo(16); `None` means an open end.
     end: Option<u64>,
-    /// The last missing number that the answer certainly covers.
+    /// The highest missing number that the answer is certain to cover.
     covers_to: u64,
 }
 
-/// The missing messages of the counterparty, and the messages kept above the gap.
+/// The missing messages of the counterparty, and the messages that are held above the gap.
 #[derive(Debug)]
 pub(crate) struct Gap {
     policy: ResendConfig,
@@ -57,26 +57,27 @@ pub(crate) struct Gap {
     held_bytes: usize,
     messages_max: usize,
     bytes_max: usize,
-    /// Count of kept messages that are not delivered, because a SequenceReset(4) or a reset of both
-    /// numbers covers them. The count is cleared when it is reported.
+    /// Number of held messages that will not be delivered, because a SequenceReset(4) or a reset of
+    /// both numbers covers them. Reporting the number sets it to 0.
     passed_over: u64,
-    /// The highest number known to be missing; 0 = no gap.
+    /// The highest number known to be missing; 0 means no gap.
     missing_to: u64,
-    /// Numbers of early messages that were handled at once: the Logon(A) and each ResendRequest(2).
-    /// These messages count as soon as the gap below them is closed, and are not requested again.
-    /// Otherwise two sides with closed ranges could request each other's requests forever.
+    /// Numbers of messages above the gap that were handled at once: the Logon(A) and each
+    /// ResendRequest(2). When the gap below them is closed, these numbers are skipped and not
+    /// requested again. Otherwise two sides with closed ranges could request each other's requests
+    /// forever.
     settled: BTreeSet<u64>,
     request: Option<Request>,
-    /// Lowest BeginSeqNo(7) of all requests for this gap; 0 = no request. Answers to earlier
+    /// Lowest BeginSeqNo(7) of all requests for this gap; 0 means no request. Answers to earlier
     /// requests may still arrive after a new request.
     asked_from: u64,
-    /// The expected number after the last SequenceReset-GapFill(4); 0 = none.
+    /// The expected number after the last SequenceReset-GapFill(4); 0 means none was received.
     filled_to: u64,
-    /// The expected number at its last change.
+    /// The expected number after its last change.
     next_num_in: u64,
     /// Time of the last change of the expected number, or of the last request, in nanoseconds.
     since_ns: u64,
-    /// Count of repeated requests since the expected number last changed.
+    /// Number of repeated requests since the expected number last changed.
     repeats: u32,
 }
 
@@ -110,7 +111,7 @@ impl Gap {
         self.close();
     }
 
-    /// Closes the gap.
+    /// Marks the gap as closed.
     const fn close(&mut self) {
         self.missing_to = 0;
         self.request = None;
@@ -118,23 +119,24 @@ impl Gap {
         self.filled_to = 0;
     }
 
-    /// Notes that a SequenceReset-GapFill(4) with MsgSeqNum(34) `seq` has moved the expected number
-    /// to `next_num_in`.
+    /// Records that a SequenceReset-GapFill(4) with MsgSeqNum(34) `seq` has advanced the expected
+    /// number to `next_num_in`.
     pub(crate) fn note_filled(&mut self, seq: u64, next_num_in: u64) {
-        // A gap fill that begins below the open request answers an earlier request.
+        // A gap fill that begins below the open request answers an earlier request, so it does not
+        // count.
         if self.request.as_ref().is_some_and(|request| seq >= request.begin) {
             self.filled_to = next_num_in;
         }
     }
 
-    /// Returns true if no message is missing, kept or remembered.
+    /// Returns true if no message is missing, held or remembered as handled.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.missing_to == 0 && self.settled.is_empty() && self.held.is_empty()
     }
 
-    /// Notes that an early message has revealed missing messages from `next_num_in` to
-    /// `missing_to`. Returns what to request.
+    /// Records that a message with a number that is too high has revealed missing messages, from
+    /// `next_num_in` to `missing_to`. Returns the request to send.
     pub(crate) fn early(
         &mut self,
         now_ns: u64,
@@ -150,8 +152,8 @@ impl Gap {
         self.ask_again(now_ns)
     }
 
-    /// Notes that the early message `seq` was handled at once, and need not be requested. Returns
-    /// true if there was room to remember the number.
+    /// Records that the message `seq` above the gap was handled at once, so that it need not be
+    /// requested. Returns false if there is no room to remember the number.
     pub(crate) fn settle(&mut self, seq: u64) -> bool {
         let room = self.settled.len() < SETTLED_MAX;
         if room {
@@ -160,17 +162,18 @@ impl Gap {
         room
     }
 
-    /// Reverts [`Gap::settle`]: the early message `seq` was not handled after all.
+    /// Reverts [`Gap::settle`], because the message `seq` was not handled after all.
     pub(crate) fn unsettle(&mut self, seq: u64) {
         self.settled.remove(&seq);
     }
 
-    /// Returns true if a gap fill from `seq` belongs to the answer to a request for this gap.
+    /// Returns true if a gap fill with MsgSeqNum(34) `seq` belongs to the answer to a request for
+    /// this gap.
     pub(crate) const fn was_asked_for(&self, seq: u64) -> bool {
         self.asked_from > 0 && seq >= self.asked_from
     }
 
-    /// Notes that our NextExpectedMsgSeqNum(789) has requested the gap, in place of a
+    /// Records that our NextExpectedMsgSeqNum(789) has requested the gap, in place of a
     /// ResendRequest(2).
     pub(crate) fn note_asked(&mut self, now_ns: u64, next_num_in: u64, missing_to: u64) {
         self.missing_to = self.missing_to.max(missing_to);
@@ -180,8 +183,8 @@ impl Gap {
         self.since_ns = now_ns;
     }
 
-    /// Returns the next expected number after `next_num_in` - 1: skips early messages that were
-    /// handled at once.
+    /// Returns the next expected number from `next_num_in` on, skipping messages that were already
+    /// handled above the gap.
     pub(crate) fn expected(&mut self, next_num_in: u64) -> u64 {
         let mut next = next_num_in;
         while let Some(seq) = self.settled.first().copied().filter(|seq| *seq <= next) {
@@ -191,8 +194,8 @@ impl Gap {
         next
     }
 
-    /// Notes that the expected number is now `next_num_in`. Drops the kept messages below this
-    /// number, and closes the gap or returns what to request next.
+    /// Records that the expected number is now `next_num_in`. Drops the held messages below this
+    /// number. Then closes the gap, or returns the next request.
     pub(crate) fn advance(&mut self, now_ns: u64, next_num_in: u64) -> Ask {
         while let Some(entry) = self.held.first_entry().filter(|e| *e.key() < next_num_in) {
             self.held_bytes -= entry.remove().len();
@@ -216,13 +219,14 @@ impl Gap {
         }
     }
 
-    /// Returns the number of kept messages that a SequenceReset(4) or a reset has covered since the
+    /// Returns the number of held messages that a SequenceReset(4) or a reset has covered since the
     /// last call.
     pub(crate) const fn take_passed_over(&mut self) -> u64 {
         std::mem::replace(&mut self.passed_over, 0)
     }
 
-    /// Returns the time of the next repeated request, if no message of the gap arrives before.
+    /// Returns the time of the next repeated request, which is sent if no message of the gap
+    /// arrives earlier.
     pub(crate) fn deadline(&self) -> Option<u64> {
         (self.missing_to > 0 && !self.policy.repeat_after.is_zero())
             .then(|| self.since_ns.saturating_add(self.repeat_after_ns()))
@@ -246,10 +250,10 @@ impl Gap {
         }
     }
 
-    /// Returns true if the requested part up to `end` is complete. Some engines set NewSeqNo(36) of
-    /// their last SequenceReset-GapFill(4) to EndSeqNo(16) itself, not to the number after it, and
-    /// send nothing more. If further parts follow, such a gap fill completes the part: the next
-    /// request begins with EndSeqNo(16).
+    /// Returns true if the requested part up to `end` is complete. The NewSeqNo(36) of the last
+    /// SequenceReset-GapFill(4) should be the number after EndSeqNo(16), but some engines send
+    /// EndSeqNo(16) itself and nothing more. If further parts follow, such a gap fill completes the
+    /// part too: the next request begins with EndSeqNo(16).
     const fn has_reached(&self, end: u64) -> bool {
         let filled = self.next_num_in == end && self.filled_to == end && end < self.missing_to;
         self.next_num_in > end || filled
@@ -270,8 +274,8 @@ impl Gap {
         Ask::For { end }
     }
 
-    /// Requests the messages from the expected number, unless that message is kept: the kept
-    /// message is then handled first.
+    /// Requests the messages from the expected number on. If the message with that number is held,
+    /// it is handled first and nothing is requested.
     fn ask_next(&mut self, now_ns: u64) -> Ask {
         if self.held.contains_key(&self.next_num_in) {
             return Ask::Nothing;
@@ -291,12 +295,12 @@ impl Gap {
         self.ask_next(now_ns)
     }
 
-    /// Returns the number of kept messages, and their size in bytes.
+    /// Returns the number of held messages, and their total size in bytes.
     pub(crate) fn held(&self) -> (usize, usize) {
         (self.held.len(), self.held_bytes)
     }
 
-    /// Keeps a message for later. Returns false if no room is left.
+    /// Holds a message until the gap below it is closed. Returns false if the limits leave no room.
     pub(crate) fn hold(&mut self, seq: u64, bytes: &[u8]) -> bool {
         let room =
             self.held.len() < self.messages_max && self.held_bytes + bytes.len() <= self.bytes_max;
@@ -310,7 +314,7 @@ impl Gap {
         room
     }
 
-    /// Returns true if the message with the expected number is kept.
+    /// Returns true if the message with the expected number is held.
     #[inline]
     pub(crate) fn holds(&self, next_num_in: u64) -> bool {
         !self.held.is_empty() && self.has_kept(next_num_in)
@@ -321,16 +325,16 @@ impl Gap {
         self.held.contains_key(&seq)
     }
 
-    /// Clears the gap after a reset of both numbers. The kept messages have old numbers: they are
-    /// counted as covered, and not delivered.
+    /// Clears the gap after a reset of both numbers. The held messages have old numbers, so they
+    /// are counted as covered and not delivered.
     pub(crate) fn give_up(&mut self) {
         self.passed_over += self.held.len() as u64;
         self.clear();
     }
 
-    /// Removes and returns the kept message with the expected number.
+    /// Removes and returns the held message with the expected number.
     pub(crate) fn take(&mut self, next_num_in: u64) -> Option<Vec<u8>> {
-        // Usually no message is kept: this check avoids the search.
+        // Usually no message is held, so this check avoids the search.
         if self.held.is_empty() {
             return None;
         }

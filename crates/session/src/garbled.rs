@@ -1,5 +1,5 @@
-//! Answers garbled messages with Reject(3), if the settings enable the answer. FIX Session: a
-//! garbled message is skipped.
+//! Answers garbled messages with Reject(3) if the settings require it. By default they are skipped,
+//! as FIX Session demands.
 
 use std::cmp::Ordering;
 
@@ -15,9 +15,9 @@ use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
     /// Handles a garbled frame with a correct BodyLength(9). A frame with the expected
-    /// MsgSeqNum(34) is answered with Reject(3), and its number counts. A higher number reveals a
-    /// gap: the session requests the missing messages and the frame itself. All other garbled
-    /// frames are skipped.
+    /// MsgSeqNum(34) is answered with Reject(3), and its number is consumed. A higher number
+    /// reveals a gap: the session requests the missing messages and the frame itself. All other
+    /// garbled frames are skipped.
     pub fn receive_garbled(
         &mut self,
         now: Now,
@@ -31,10 +31,10 @@ impl Session {
         }
     }
 
-    /// Handles a valid message that is too long to be parsed: only its first fields, `head`, are
-    /// available. The message is answered as in [`Session::receive_garbled`]. Unlike a garbled
-    /// frame, a message without a number ends the session. So does a number that is too low, unless
-    /// `too_low` or PossDupFlag(43)=Y prevents the end.
+    /// Handles a valid message that is too long to be parsed; only its first fields, `head`, are
+    /// available. The message is answered like a garbled frame in [`Session::receive_garbled`],
+    /// with two exceptions. A message without a number ends the session. A number that is too low
+    /// also ends the session, unless `too_low` or PossDupFlag(43)=Y prevents this.
     pub fn receive_too_long(&mut self, now: Now, head: &[u8], out: &mut Outbox) -> Verdict {
         match (self.state, number_of(head)) {
             (State::Active, Some(seq)) => {
@@ -45,7 +45,7 @@ impl Session {
         }
     }
 
-    /// Ends the session because of an unreadable message, with a Logout(5) if the counterparty is
+    /// Ends the session because of an unreadable message; sends a Logout(5) if the counterparty is
     /// logged on.
     pub fn refuse_message(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
         let verdict = match self.state {
@@ -63,7 +63,8 @@ impl Session {
         out: &mut Outbox,
     ) -> Verdict {
         let numbers = self.config.numbers;
-        // The number of a damaged message may itself be damaged.
+        // Only a message that is too long has a reliable number; in a damaged message, the number
+        // itself may be damaged.
         let has_sure_number = garbled == Garbled::TooLong;
         let verdict = match seq.cmp(&self.next_num_in) {
             Ordering::Less

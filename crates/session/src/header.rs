@@ -14,7 +14,8 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Remark, Verdict};
 
-/// Routing fields that a Reject(3) returns reversed: OnBehalfOf* received becomes DeliverTo* sent.
+/// Routing fields that a Reject(3) returns in the opposite direction: a received OnBehalfOf* field
+/// becomes a sent DeliverTo* field.
 const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::ON_BEHALF_OF_COMP_ID, tag::DELIVER_TO_COMP_ID),
     (tag::ON_BEHALF_OF_SUB_ID, tag::DELIVER_TO_SUB_ID),
@@ -24,20 +25,20 @@ const REVERSE_ROUTE: [(Tag, Tag); 6] = [
     (tag::DELIVER_TO_LOCATION_ID, tag::ON_BEHALF_OF_LOCATION_ID),
 ];
 
-/// The message that a Reject(3) refers to.
+/// The message to which a Reject(3) refers.
 #[derive(Clone, Copy)]
 pub(crate) struct Rejected<'m, 'a> {
-    /// RefSeqNum(45); 0 = unreadable.
+    /// RefSeqNum(45); 0 if the number of the message is unreadable.
     pub(crate) seq: u64,
-    /// RefMsgType(372); empty = unreadable.
+    /// RefMsgType(372); empty if the type of the message is unreadable.
     pub(crate) msg_type: MsgType<'m>,
-    /// The parsed message, whose routing fields Reject(3) returns; `None` if parsing failed.
+    /// The parsed message, whose routing fields the Reject(3) returns; `None` if parsing failed.
     pub(crate) message: Option<&'m Message<'a>>,
 }
 
 impl Session {
-    /// Checks SenderCompID(49), TargetCompID(56) and SendingTime(52), and OrigSendingTime(122) of a
-    /// message with PossDupFlag(43)=Y.
+    /// Checks SenderCompID(49), TargetCompID(56) and SendingTime(52). For a message with
+    /// PossDupFlag(43)=Y, also checks OrigSendingTime(122).
     pub(crate) fn check_header(
         &mut self,
         now: Now,
@@ -51,7 +52,7 @@ impl Session {
         if !message.was_held {
             self.check_sending_time(now, message)?;
         }
-        // A SequenceReset(4) replaces other messages, and has no original sending time.
+        // A SequenceReset(4) takes the place of other messages, so it has no original sending time.
         if message.poss_dup? && message.class != Class::SequenceReset {
             cold_path();
             self.check_orig_sending_time(message)?;
@@ -59,8 +60,8 @@ impl Session {
         Ok(())
     }
 
-    /// Checks OrigSendingTime(122). FIX Session: a message with PossDupFlag(43)=Y has
-    /// OrigSendingTime(122), not later than its SendingTime(52).
+    /// Checks OrigSendingTime(122). FIX Session: a message with PossDupFlag(43)=Y has an
+    /// OrigSendingTime(122) that is not later than its SendingTime(52).
     pub(crate) fn check_orig_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
         let required = self.config.resend.orig_sending_time_required;
         if !required && message.raw(tag::ORIG_SENDING_TIME).is_none() {
@@ -73,8 +74,9 @@ impl Session {
         Ok(())
     }
 
-    /// Returns true if the CompIDs are correct, and at the same indexes as in the last message.
-    /// Most counterparties order all headers alike, so that no search for a field is needed.
+    /// Returns true if the CompIDs are correct, and at the same field indexes as in the last
+    /// message. Most counterparties order all headers alike, so this check rarely needs a search
+    /// for a field.
     #[inline]
     fn has_usual_comp_ids(&self, message: &Message<'_>) -> bool {
         let known = |(n, field): &(usize, Vec<u8>)| {
@@ -113,19 +115,20 @@ impl Session {
         self.check_distance(now.utc.0.abs_diff(sent.0))
     }
 
-    /// Checks a SendingTime(52) that is missing, malformed, or outside the range of a
-    /// [`Timestamp`].
+    /// Checks a SendingTime(52) that could not be parsed: it is missing, malformed, or outside the
+    /// range of a [`Timestamp`].
     #[cold]
     #[inline(never)]
     fn check_unread_sending_time(&self, message: &Message<'_>) -> Result<(), Reject> {
         if message.raw(tag::SENDING_TIME).is_some_and(is_beyond_our_range) {
-            // The format is correct, and the time differs by centuries.
+            // The format is correct, but the year is outside the range, so the time differs by
+            // centuries.
             return self.check_distance(u64::MAX);
         }
         message.timestamp(tag::SENDING_TIME).map(drop)
     }
 
-    /// Checks the difference between SendingTime(52) and our clock, in nanoseconds.
+    /// Checks `off_ns`, the difference between SendingTime(52) and our clock in nanoseconds.
     #[inline]
     fn check_distance(&self, off_ns: u64) -> Result<(), Reject> {
         if self.tolerance_ns > 0 && off_ns > self.tolerance_ns {
@@ -135,7 +138,7 @@ impl Session {
         Ok(())
     }
 
-    /// Answers an invalid message with Reject(3), and with Logout(5) where the standard ends the
+    /// Answers an invalid message with Reject(3), and also with Logout(5) if the standard ends the
     /// session.
     pub(crate) fn refuse(
         &mut self,
@@ -161,7 +164,8 @@ impl Session {
         Verdict::Handled
     }
 
-    /// Writes Reject(3) for `message`, unless `message` is a Reject(3), which is not answered.
+    /// Writes a Reject(3) for `message`, unless `message` is itself a Reject(3), which is never
+    /// answered.
     pub fn reject(&mut self, now: Now, message: &Message<'_>, reject: Reject, out: &mut Outbox) {
         let seq = message.msg_seq_num().unwrap_or(0);
         let rejected = Rejected { seq, msg_type: message.msg_type(), message: Some(message) };
@@ -177,7 +181,7 @@ impl Session {
     ) {
         let begin_string = self.config.id.begin_string;
         let Rejected { seq, msg_type, message } = rejected;
-        // Two sides that reject each other's Reject(3) would never stop.
+        // Otherwise two sides could reject each other's Reject(3) forever.
         if msg_type == b"3" {
             self.remark = Some(Remark::FaultyReject(reject));
             return;
@@ -198,7 +202,7 @@ impl Session {
                 body.uint(tag::SESSION_REJECT_REASON, reject.reason as u64);
             }
             let seq = Some(seq).filter(|seq| *seq > 0);
-            // FIX 4.0 and 4.1 have no other field for the tag.
+            // In FIX 4.0 and 4.1, a Reject(3) has no other field for the tag than Text(58).
             let tag = ref_tag_id(message, reject).or_else(|| {
                 (reject.reason == RejectReason::InvalidMsgType).then_some(tag::MSG_TYPE.0.into())
             });
@@ -206,13 +210,13 @@ impl Session {
         });
     }
 
-    /// Writes BusinessMessageReject(j) for `message`, or Reject(3) up to FIX 4.1, which lack
-    /// BusinessMessageReject(j). A BusinessMessageReject(j) is never rejected.
+    /// Writes a BusinessMessageReject(j) for `message`, or a Reject(3) up to FIX 4.1, where
+    /// BusinessMessageReject(j) does not exist. A BusinessMessageReject(j) is never rejected.
     ///
-    /// `seq` is the number of `message`; `None` = the numbers were reset since, so that the number
-    /// would name another message. BusinessMessageReject(j) then has no RefSeqNum(45). Reject(3)
-    /// requires RefSeqNum(45), and is then not written. `reason` is BusinessRejectReason(380): 0 =
-    /// other, 3 = unsupported message type, and so on.
+    /// `seq` is the number of `message`; `None` means that the numbers were reset since, so the
+    /// number would name another message. BusinessMessageReject(j) then has no RefSeqNum(45).
+    /// Reject(3) requires RefSeqNum(45), and is then not written. `reason` is
+    /// BusinessRejectReason(380), for example 0 = other or 3 = unsupported message type.
     pub fn business_reject(
         &mut self,
         now: Now,
@@ -220,7 +224,7 @@ impl Session {
         (reason, text): (u16, &str),
         out: &mut Outbox,
     ) {
-        // Two sides that reject each other's BusinessMessageReject(j) would never stop.
+        // Otherwise two sides could reject each other's BusinessMessageReject(j) forever.
         if message.msg_type() == b"j" {
             return;
         }
@@ -252,8 +256,8 @@ impl Session {
         self.write_own(now, (b"3", kind), out, fill);
     }
 
-    /// Writes Logout(5). `ending` is the reason of this side; `None` if the application requested
-    /// the logout, or the counterparty sent Logout(5) first.
+    /// Writes a Logout(5). `ending` is the reason why this side ends the session; `None` if the
+    /// application requested the logout, or the counterparty sent Logout(5) first.
     pub(crate) fn write_logout(
         &mut self,
         now: Now,
@@ -267,8 +271,8 @@ impl Session {
         self.ending = self.ending.or(ending);
     }
 
-    /// Writes Logout(5) with the reason, and returns the verdict to disconnect without waiting for
-    /// an answer.
+    /// Writes a Logout(5) with the reason, and returns the verdict to disconnect without waiting
+    /// for an answer.
     #[cold]
     pub(crate) fn end(&mut self, now: Now, why: Disconnect, out: &mut Outbox) -> Verdict {
         if self.config.protocol.silent_disconnect {
@@ -280,7 +284,7 @@ impl Session {
     }
 }
 
-/// Returns true if a UTCTimestamp is well-formed and its year is outside the range of a
+/// Returns true if the value is a well-formed UTCTimestamp, but its year is outside the range of a
 /// [`Timestamp`].
 #[cold]
 fn is_beyond_our_range(value: &[u8]) -> bool {
@@ -291,15 +295,16 @@ fn is_beyond_our_range(value: &[u8]) -> bool {
     }
 }
 
-/// Returns the value of RefTagID(371): the invalid tag, or a malformed tag number such as -1.
+/// Returns the value for RefTagID(371): the invalid tag, or the number in a malformed tag such as
+/// -1.
 fn ref_tag_id(message: Option<&Message<'_>>, reject: Reject) -> Option<i64> {
     let malformed = || validate::malformed_tag(message?).and_then(value::int);
     let invalid = reject.reason == RejectReason::InvalidTagNumber;
     reject.tag.map(|tag| i64::from(tag.0)).or_else(|| invalid.then(malformed).flatten())
 }
 
-/// Copies a value of the counterparty into our message. An empty value, or a value with a
-/// delimiter, is omitted, because it would make our message invalid.
+/// Copies a value of the counterparty into one of our messages. An empty value, or a value with a
+/// delimiter, is omitted, because it would make the message invalid.
 pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
     if !value.is_empty() && !value.contains(&SOH) {
         body.bytes(tag, value);
@@ -308,7 +313,7 @@ pub(crate) fn echo(body: &mut Body<'_>, tag: Tag, value: &[u8]) {
 
 fn reverse_route(body: &mut Body<'_>, message: &Message<'_>, begin_string: BeginString) {
     for (received, sent) in REVERSE_ROUTE {
-        // FIX 4.0 does not have the location fields.
+        // FIX 4.0 does not define the routing fields for LocationIDs.
         let known = begin_string > BeginString::Fix40 || sent.0 < 144;
         if let Some(value) = message.raw(received).filter(|_| known) {
             echo(body, sent, value);

@@ -1,8 +1,8 @@
 //! The FIX session layer as a pure state machine: FIX.4.0 to FIX.4.4 and FIXT.1.1, both roles.
 //!
-//! The crate has no IO, clock, thread or store. The driver passes received bytes as a [`Message`]
-//! and the current time as a [`Now`]. The session writes outbound frames into an [`Outbox`] that
-//! the caller owns. The contract of the driver:
+//! The crate performs no I/O and has no clock, thread or store. The driver passes received bytes as
+//! a [`Message`] and the current time as a [`Now`]. The session writes outbound frames into an
+//! [`Outbox`] that the caller owns. The contract of the driver:
 //!
 //! ```text
 //! loop {
@@ -19,20 +19,21 @@
 //! }
 //! ```
 //!
-//! Invariants: the session lowers a sequence number only in a reset, or to accept a low Logon(A)
-//! (`too_low_at_logon`). Between two resets, each journalled outbound message has its own number.
-//! Each application message is delivered once, in the order of MsgSeqNum(34).
+//! Invariants: the session lowers a sequence number only in a reset, or to accept a Logon(A) with a
+//! low number (`too_low_at_logon`). Between two resets, each journalled outbound message has a
+//! number of its own. Each application message is delivered once, in the order of MsgSeqNum(34).
 #![forbid(unsafe_code)]
 
-// `settings_table!` names units by this path, both in this crate and in other crates.
+// The macro `settings_table!` refers to unit types by this path, both in this crate and in other
+// crates.
 extern crate self as transfix_session;
 
 mod admin;
 mod answers;
 mod before_admin;
 mod config;
-// The session with its queues. The module is hidden because only the crate `transfix` may use it;
-// the interface is not stable.
+// The session with its queues. The module is hidden, because only the crate `transfix` may use it
+// and its interface is not stable.
 #[doc(hidden)]
 pub mod core;
 mod gap;

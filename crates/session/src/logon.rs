@@ -1,4 +1,4 @@
-//! Logon(A) and Logout(5): the begin and end of a session.
+//! Logon(A) and Logout(5): the beginning and the end of a session.
 
 use std::time::Duration;
 
@@ -18,11 +18,11 @@ use crate::session::Session;
 use crate::state::{Event, State};
 use crate::verdict::{Disconnect, Remark, Verdict};
 
-/// How a Logon(A) is refused.
+/// The form in which a Logon(A) is refused.
 enum Refusal {
-    /// The counterparty is not identified: close the link without an answer.
+    /// The counterparty is not identified: the connection is closed without an answer.
     Silent(Disconnect),
-    /// Answer with a Logout(5) that states the reason.
+    /// The Logon(A) is answered with a Logout(5) that states the reason.
     Spoken(Disconnect),
 }
 
@@ -43,7 +43,8 @@ impl Session {
     ) -> Verdict {
         match (self.state, self.terms(now, message)) {
             (State::LogoutSent, Ok(terms)) if terms.resets => self.reset_at_the_end(&terms, out),
-            // FIX Session: a Logon(A) on a live session can only begin a reset of both numbers.
+            // FIX Session: while logged on, a further Logon(A) can only begin a reset of both
+            // numbers.
             (State::Active, Ok(terms)) if terms.resets => self.agree(now, terms, out),
             (State::Active | State::LogoutSent, _) => Verdict::Disconnect(Disconnect::SecondLogon),
             (_, Ok(terms)) => {
@@ -57,8 +58,8 @@ impl Session {
         }
     }
 
-    /// Returns true if the Logon(A) of a connection has not been received, or the application has
-    /// not answered the Logon(A).
+    /// Returns true if the Logon(A) of this connection has not been received, or the application
+    /// has not answered it.
     #[must_use]
     pub const fn awaits_logon(&self) -> bool {
         matches!(self.state, State::LogonAwaited | State::LogonSent)
@@ -70,37 +71,38 @@ impl Session {
         self.offer.as_ref()
     }
 
-    /// Removes the Logon(A) from the session that has checked it, to be answered by another
-    /// session.
+    /// Removes and returns a Logon(A) that this session has checked, so that another session can
+    /// answer it.
     pub const fn take_offer(&mut self) -> Option<Offer> {
         self.offer.take()
     }
 
-    /// Sets a Logon(A) that another session with the same [`Config`](crate::Config) has found
-    /// valid, and that needs no further check. Call this method after [`Session::connected`].
+    /// Sets a Logon(A) that another session with the same [`Config`](crate::Config) has checked, so
+    /// that no further check is needed. Call this method after [`Session::connected`].
     pub fn set_offer(&mut self, offer: Offer) {
         self.offer = Some(offer);
     }
 
-    /// Sets the result of the check of Password(554) against the configured hash
-    /// (`expected_password_hash`). The check is slow, and is therefore left to the driver. Without
-    /// a call the password counts as wrong. Call this method after [`Session::connected`].
+    /// Sets the result of checking Password(554) against the configured hash
+    /// (`expected_password_hash`). This check is slow, so the driver performs it. Without a call of
+    /// this method, the password counts as wrong. Call it after [`Session::connected`].
     pub const fn set_password_proof(&mut self, is_right: bool) {
         self.password_proof = is_right;
     }
 
-    /// Accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`]. The sequence
-    /// numbers are checked now, so that the caller may set them before. Without an offer the method
-    /// does nothing.
+    /// Accepts the Logon(A) for which the verdict was [`Verdict::LogonOffered`]. This method checks
+    /// the sequence numbers, so the caller may set them before the call. If no Logon(A) awaits an
+    /// answer, the method does nothing.
     pub fn accept_logon(&mut self, now: Now, out: &mut Outbox) -> Verdict {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
-        // The counterparty was silent while waiting for the application's answer.
+        // The counterparty was silent while the session waited for the application's answer, so the
+        // timer for silence restarts.
         self.timers.received(now);
         let verdict = self.agree(now, terms, out);
         self.after(now, verdict, out)
     }
 
-    /// Applies the terms of a Logon(A), if its sequence numbers are valid.
+    /// Applies the terms of a Logon(A) if its sequence number is valid.
     fn agree(&mut self, now: Now, mut terms: Offer, out: &mut Outbox) -> Verdict {
         self.apply_reset(&mut terms, out);
         if let Some(why) = self.number_problem(&terms) {
@@ -110,15 +112,15 @@ impl Session {
         self.log_on(now, &terms, out)
     }
 
-    /// Returns the application version that a Logon(A) names on a FIXT session, if the version is
-    /// permitted. The rules of this version validate the Logon(A).
+    /// Returns the application version that a Logon(A) names in a FIXT session; `None` if the
+    /// settings do not permit the version. The rules of this version validate the Logon(A).
     #[must_use]
     pub fn proposed_appl_ver_id(&self, logon: &Message<'_>) -> Option<ApplVerId> {
         self.agreed_appl_ver_id(logon).ok().flatten()
     }
 
-    /// Refuses the Logon(A) for which the verdict was [`Verdict::LogonOffered`], with a Logout(5)
-    /// that has this Text(58). Without an offer the method does nothing.
+    /// Refuses the Logon(A) for which the verdict was [`Verdict::LogonOffered`]; sends a Logout(5)
+    /// with this Text(58). If no Logon(A) awaits an answer, the method does nothing.
     pub fn deny_logon(&mut self, now: Now, text: &str, out: &mut Outbox) -> Verdict {
         let Some(terms) = self.offer.take() else { return Verdict::Handled };
         let why = Disconnect::LogonDenied;
@@ -149,9 +151,9 @@ impl Session {
 
     /// Writes the Logout(5) that refuses a Logon(A).
     ///
-    /// An acceptor identifies the sender only by a correct password. Without a correct password,
-    /// the answer uses no number and is not journalled. Otherwise a stranger could move our numbers
-    /// and fill the store.
+    /// For an acceptor, only a correct password identifies the sender. Without it, the Logout(5)
+    /// consumes no sequence number and is not journalled. Otherwise any client that connects could
+    /// advance our numbers and fill the store.
     fn write_refusal(
         &mut self,
         now: Now,
@@ -169,18 +171,20 @@ impl Session {
         }
     }
 
-    /// Returns true if the settings expect a password, and the Logon(A) has this password.
+    /// Returns true if the settings require a password, and the Logon(A) contains this password.
     fn proves_itself(&self, logon: &Message<'_>) -> bool {
         self.config.logon.expects_password() && self.has_credentials(logon)
     }
 
-    /// Returns true if the Logon(A) has the expected Username(553) and Password(554).
+    /// Returns true if the Logon(A) contains the Username(553) and Password(554) that the settings
+    /// require.
     fn has_credentials(&self, logon: &Message<'_>) -> bool {
         let policy = &self.config.logon;
         let given = |tag| logon.raw(tag).unwrap_or_default();
         let username = policy.expected_username.as_ref();
         let password = policy.expected_password.as_ref();
-        // All values are always checked: the response time must not reveal which value is wrong.
+        // All values are always compared, because the response time must not reveal which value is
+        // wrong.
         let knows_name = username.is_none_or(|name| name.as_bytes() == given(tag::USERNAME));
         let knows_password = password.is_none_or(|password| password.is(given(tag::PASSWORD)));
         let has_proof = policy.expected_password_hash.is_none() || self.password_proof;
@@ -191,12 +195,12 @@ impl Session {
         matches!(self.state, State::Active | State::LogoutSent)
     }
 
-    /// Applies the reset that the Logon(A) or an acceptor's own state requests.
+    /// Applies the reset that the Logon(A) requests, or that an acceptor must request itself.
     fn apply_reset(&mut self, terms: &mut Offer, out: &mut Outbox) {
         let live = self.is_live();
         let unasked = terms.resets && !terms.answers_reset;
         if live && !unasked {
-            // The Logon(A) answers our reset in mid-session. Our numbers restarted with our
+            // The Logon(A) answers our reset while logged on. Our numbers restarted with our
             // request; the counterparty's numbers restart now.
             self.next_num_in = 1;
             self.gap.give_up();
@@ -205,20 +209,20 @@ impl Session {
             if self.state == State::LogonSent {
                 self.remark = Some(Remark::UnaskedReset);
             }
-            // Our own Logon(A), already sent, counts as the first message of the new numbering.
+            // If our own Logon(A) is already sent, it counts as message 1 of the new numbering.
             self.next_num_out = if self.state == State::LogonSent { 2 } else { 1 };
         } else if self.state == State::LogonAwaited && self.still_resets(terms.seq) {
-            // We answer with the flag; the counterparty's Logon(A) counts as the first message of
-            // the new numbering.
+            // Our answer has ResetSeqNumFlag(141)=Y; the counterparty's Logon(A) counts as message
+            // 1 of the new numbering.
             self.reset_numbers(ResetCause::Logon, out);
             (terms.seq, terms.resets, terms.unaware, terms.next_expected) = (1, true, true, None);
         }
     }
 
-    /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y that has crossed our Logout(5). An answer to
-    /// our reset counts as usual. A request for a reset resets both numbers and ends the
-    /// connection. Our number 1 would belong to the answering Logon(A), but no Logon(A) may follow
-    /// our Logout(5).
+    /// Handles a Logon(A) with ResetSeqNumFlag(141)=Y that was sent before the counterparty
+    /// received our Logout(5). An answer to our reset is handled as usual. A request for a reset
+    /// resets both numbers and ends the connection, because no Logon(A) with our number 1 may
+    /// follow our Logout(5).
     fn reset_at_the_end(&mut self, terms: &Offer, out: &mut Outbox) -> Verdict {
         if terms.answers_reset {
             self.next_num_in = 2;
@@ -232,12 +236,12 @@ impl Session {
         Verdict::Disconnect(self.ending.unwrap_or(Disconnect::LoggedOut))
     }
 
-    /// Returns the fault in the sequence numbers of an otherwise valid Logon(A).
+    /// Returns the fault if the sequence numbers in an otherwise valid Logon(A) are wrong.
     fn number_problem(&mut self, terms: &Offer) -> Option<Disconnect> {
         let (expected, received) = (self.next_num_in, terms.seq);
         let policy = self.config.numbers;
         let low = Disconnect::MsgSeqNumTooLow { expected, received };
-        // FIX Session: sequence numbers begin at 1.
+        // FIX Session: sequence numbers begin at 1, so 0 is never accepted.
         let accepts = policy.too_low_at_logon == TooLowAtLogon::Accept && received > 0;
         if received < expected && !accepts {
             return Some(low);
@@ -250,8 +254,8 @@ impl Session {
         if let Some(received) = terms.next_expected.filter(|theirs| *theirs > next) {
             return Some(Disconnect::NextExpectedTooHigh { next, received });
         }
-        // The number moves after all checks, because a refused Logon(A) must not change the
-        // expected number.
+        // The expected number changes only after all checks, because a refused Logon(A) must not
+        // change it.
         self.next_num_in = expected.min(received);
         None
     }
@@ -284,7 +288,8 @@ impl Session {
             if self.is_vetoed {
                 return Verdict::Disconnect(Disconnect::Vetoed);
             }
-            // Our answer requests the reset. Some initiators answer with another Logon(A).
+            // Our answer requests a reset that the Logon(A) did not request. Some initiators then
+            // send another Logon(A).
             if terms.unaware {
                 self.resets.transition(ResetEvent::AnswerAsks);
             }
@@ -295,7 +300,7 @@ impl Session {
             self.gap.settle(terms.seq);
             let missing_to = terms.seq - 1;
             if terms.next_expected.is_some() {
-                // Our NextExpectedMsgSeqNum(789) has requested the gap.
+                // Our NextExpectedMsgSeqNum(789) has already requested the missing messages.
                 self.gap.note_asked(now.monotonic_ns, self.next_num_in, missing_to);
             } else if let Err(why) = self.request_gap(now, (missing_to, Sign::Message), out) {
                 return self.end(now, why, out);
@@ -303,8 +308,8 @@ impl Session {
         }
         let last = self.next_num_out - 1;
         match terms.next_expected {
-            // `last` is our Logon(A). If our Logon(A) is the answer, the counterparty's Logon(A)
-            // was written earlier and cannot name a higher number.
+            // `last` is the number of our Logon(A). If our Logon(A) is the answer, the
+            // counterparty's Logon(A) was written earlier and cannot expect a higher number.
             Some(begin) if begin < last || (!answers && begin == last) => {
                 Verdict::LoggedOnThenResend { begin, end: last }
             }
@@ -313,7 +318,7 @@ impl Session {
         }
     }
 
-    /// Checks a Logon(A), except for its sequence number, and returns its terms.
+    /// Checks a Logon(A), except for its sequence number, and returns the terms that it proposes.
     fn terms(&mut self, now: Now, message: &Received<'_, '_>) -> Result<Offer, Refusal> {
         let seq = message.seq.map_err(|_| silent(LogonFault::MsgSeqNumMissing))?;
         if seq > MSG_SEQ_NUM_MAX {
@@ -321,14 +326,14 @@ impl Session {
         }
         self.check_comp_ids(message).map_err(|_| silent(LogonFault::CompId))?;
         self.check_sending_time(now, message).map_err(|_| silent(LogonFault::SendingTime))?;
-        // Credentials are checked before all settings whose refusal would describe this session to
-        // a stranger.
+        // Credentials are checked before all settings whose refusal would reveal facts about this
+        // session to an unauthenticated client.
         if !self.is_live() && !self.has_credentials(message) {
             return Err(spoken(LogonFault::Credentials));
         }
         let policy = &self.config.logon;
-        // The settings cannot adopt a new password. If it were accepted, the next logon with the
-        // new password would fail.
+        // A session cannot change the password in its settings. If it accepted NewPassword(925),
+        // the next logon with the new password would fail.
         let new_password = message.raw(tag::NEW_PASSWORD).filter(|new| !new.is_empty());
         if policy.expects_password()
             && !self.is_live()
@@ -345,7 +350,8 @@ impl Session {
             .flag(tag::RESET_SEQ_NUM_FLAG)
             .map_err(|_| spoken(LogonFault::ResetSeqNumFlag))?;
         let resets = resets && self.config.id.begin_string.has_reset_flag();
-        // FIX Session: the reset takes effect with the Logon(A) itself.
+        // FIX Session: a reset takes effect with the Logon(A) itself, whose MsgSeqNum(34) must
+        // therefore be 1.
         if resets && seq != 1 {
             return Err(spoken(LogonFault::ResetWithoutOne));
         }
@@ -376,8 +382,8 @@ impl Session {
         })
     }
 
-    /// Validates the Logon(A) by the dictionary. This check is the last, because a refusal for
-    /// invalid terms explains more than a reason of the dictionary.
+    /// Validates the Logon(A) against the dictionary. This check is the last, because a refusal for
+    /// invalid terms explains more than a reason from the dictionary.
     fn check_logon(&self, message: &Message<'_>) -> Result<(), Refusal> {
         let refused = |reject| Refusal::Spoken(Disconnect::LogonInvalid(reject));
         if let Some(field) = message.longer_than(self.config.protocol.field_bytes_max) {
@@ -449,7 +455,8 @@ impl Session {
         let heart_bt_int_s = self.timers.heart_bt_int().as_secs();
         let next_expected = self.exchanges_next_expected().then_some(self.next_num_in);
         let appl_ver_id = self.appl_ver_id;
-        // The values are moved out, because writing the message borrows the whole session.
+        // The configuration is moved out of the session, because writing the message borrows the
+        // whole session.
         let config = std::mem::take(&mut self.config.logon);
         let fields = std::mem::take(&mut self.logon_fields);
         self.write_admin(now, b"A", out, |body| {
@@ -481,12 +488,12 @@ impl Session {
         self.logon_fields = fields;
     }
 
-    /// Handles a Logout(5). A Logout(5) above a gap also ends the session; the gap is requested
-    /// after the next logon.
+    /// Handles a Logout(5). A Logout(5) with a number that is too high also ends the session; the
+    /// missing messages are requested after the next logon.
     pub(crate) fn on_logout(&mut self, now: Now, seq: u64, out: &mut Outbox) -> Verdict {
-        // A Logout(5) that refuses our Logon(A) may or may not use a number. We do not count the
-        // Logout(5): a used number is requested after the next logon. If we counted an unused
-        // number, each later Logon(A) would be too low.
+        // A Logout(5) that refuses our Logon(A) may or may not consume a number. We assume that it
+        // does not; a consumed number is requested after the next logon. With the opposite
+        // assumption, each later Logon(A) could be too low.
         if seq == self.next_num_in && self.state != State::LogonSent {
             self.next_num_in += 1;
         }
@@ -503,7 +510,8 @@ impl Session {
     }
 }
 
-/// Writes the credentials and the test indicator, if the version supports these fields.
+/// Writes the fields for credentials and TestMessageIndicator(464), if the version supports these
+/// fields.
 fn write_credentials(body: &mut Body<'_>, config: &LogonConfig, version: BeginString) {
     if let Some(is_test) = config.test_message_indicator {
         body.boolean(tag::TEST_MESSAGE_INDICATOR, is_test);

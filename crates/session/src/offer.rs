@@ -1,4 +1,4 @@
-//! The terms that a Logon(A) proposes or confirms.
+//! The terms of a Logon(A): the values that it proposes or confirms.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ pub struct Offer {
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408).
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
-    /// True if the Logon(A) has the configured password of the counterparty.
+    /// True if the Logon(A) contains the configured password of the counterparty.
     pub(crate) is_proven: bool,
     /// True if the Logon(A) resets both numbers to 1.
     pub(crate) resets: bool,
-    /// True if the Logon(A) answers a reset that we requested.
+    /// True if the Logon(A) answers a reset that this side requested.
     pub(crate) answers_reset: bool,
     /// True if our answer requests a reset that the Logon(A) did not request.
     pub(crate) unaware: bool,
     /// MaxMessageSize(383).
     pub(crate) message_bytes_max: usize,
-    /// NextExpectedMsgSeqNum(789), if the settings enable the field.
+    /// The value of NextExpectedMsgSeqNum(789); `None` if the settings disable the field.
     pub(crate) next_expected: Option<u64>,
 }

@@ -1,4 +1,5 @@
-//! Requests of operators to a session: sequence numbers and administrative messages.
+//! Operators' requests to a session: to change sequence numbers, and to send administrative
+//! messages.
 
 use transfix_codec::tag;
 
@@ -8,7 +9,7 @@ use crate::session::Session;
 use crate::state::State;
 use crate::verdict::OperateError;
 
-/// Returns the number if it is a valid MsgSeqNum(34).
+/// Returns the number, or an error if it is not a valid MsgSeqNum(34).
 fn checked(number: u64) -> Result<u64, OperateError> {
     match number {
         1..=MSG_SEQ_NUM_MAX => Ok(number),
@@ -17,8 +18,9 @@ fn checked(number: u64) -> Result<u64, OperateError> {
 }
 
 impl Session {
-    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; `end` 0 = all
-    /// following messages. The session discards messages received before as duplicates.
+    /// Sends a ResendRequest(2) for the counterparty's messages `begin` to `end`; for `end`, 0
+    /// means all following messages. The session discards messages that it received before as
+    /// duplicates.
     ///
     /// # Errors
     /// A number is out of range, or the session is not logged on; nothing was sent.
@@ -50,8 +52,8 @@ impl Session {
         self.when_active(|session| session.write_admin(now, b"0", out, |_| ()))
     }
 
-    /// Sends a TestRequest(1) with this TestReqID(112). The id ends at the first delimiter; an
-    /// empty id becomes `TEST`.
+    /// Sends a TestRequest(1) with this TestReqID(112). The id is truncated at the first delimiter;
+    /// an empty id becomes `TEST`.
     ///
     /// # Errors
     /// The session is not logged on; nothing was sent.
@@ -67,8 +69,8 @@ impl Session {
         })
     }
 
-    /// Sends SequenceReset-Reset(4): our next message has the number `new_seq_no`. Messages with
-    /// numbers in between can no longer be resent.
+    /// Sends a SequenceReset-Reset(4), after which our next message has the number `new_seq_no`.
+    /// Messages with skipped numbers can no longer be resent.
     ///
     /// # Errors
     /// The session is not logged on, or `new_seq_no` is not above our next number; nothing was
@@ -92,8 +94,9 @@ impl Session {
         })
     }
 
-    /// Sets the number of our next message, without notifying the counterparty. A lower value
-    /// reuses numbers: use this method only for repair, when both operators agree on the number.
+    /// Sets the number of our next message without notifying the counterparty. A lower value reuses
+    /// numbers, so use this method only for repair, after the operators of both sides have agreed
+    /// on the number.
     ///
     /// # Panics
     /// If `next` is 0.
@@ -105,7 +108,7 @@ impl Session {
         self.at_connection.1 = next;
     }
 
-    /// Sets the number expected in the counterparty's next message, without notifying the
+    /// Sets the number that we expect in the counterparty's next message, without notifying the
     /// counterparty.
     ///
     /// # Panics
@@ -115,7 +118,8 @@ impl Session {
         self.resets.numbers_set();
         self.next_num_in = next;
         self.at_connection.0 = next;
-        // If messages are missing now, the next early message reopens the gap.
+        // If messages are missing now, the next message with a number that is too high reveals the
+        // gap again.
         self.gap.clear();
     }
 

@@ -1,11 +1,11 @@
-//! The frames that a session wants stored and sent, in one buffer that the driver owns.
+//! The frames that a session wants to be stored and sent, in a buffer that the driver owns.
 
 use std::fmt;
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-/// How a frame is treated when the counterparty requests it: application messages are resent, and a
-/// gap fill covers administrative messages.
+/// The treatment of a frame when the counterparty requests it: application messages are resent, and
+/// a gap fill covers administrative messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Logon(A), Heartbeat(0), TestRequest(1), ResendRequest(2), Reject(3), SequenceReset(4),
@@ -15,24 +15,24 @@ pub enum Kind {
     Application,
 }
 
-/// An entry to be journalled. The driver journals the entries in order, before it writes bytes to
-/// the link.
+/// An entry for the journal. The driver journals all entries in order before it writes their bytes
+/// to the connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// A new frame.
+    /// A new outgoing frame.
     Frame {
         /// MsgSeqNum(34) of the frame.
         seq: u64,
-        /// How the frame is treated when the counterparty requests it.
+        /// The treatment of the frame when the counterparty requests it.
         kind: Kind,
-        /// Offsets of the frame in the stream; [`Outbox::frame`] returns its bytes.
+        /// Offsets of the frame in the outgoing stream; [`Outbox::frame`] returns its bytes.
         range: Range<u64>,
     },
-    /// Both numbers restart at 1; earlier messages can no longer be requested.
+    /// Both sequence numbers restart at 1; earlier messages can no longer be requested.
     Reset(ResetCause),
 }
 
-/// Why both numbers restart at 1.
+/// The reason why both sequence numbers restart at 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetCause {
     /// The counterparty's Logon(A) had ResetSeqNumFlag(141)=Y.
@@ -42,7 +42,7 @@ pub enum ResetCause {
     Logon,
     /// This side requests the reset while logged on.
     InSession,
-    /// The settings demand the reset after this kind of disconnection.
+    /// The settings require a reset after a disconnect of this kind.
     Disconnected,
     /// A window of the schedule has opened.
     Schedule,
@@ -60,22 +60,22 @@ impl fmt::Display for ResetCause {
     }
 }
 
-/// The unwritten end of a stream of frames, with the entries to be journalled.
+/// The unwritten end of the outgoing stream of frames, with the entries to be journalled.
 ///
-/// Offsets count the bytes of the stream since the creation of the outbox. An offset is never
-/// shifted or reused, even when bytes are written or dropped with their connection.
+/// Offsets count the bytes of the stream since the outbox was created. An offset is never shifted
+/// or reused, even if bytes are written, or dropped at the end of a connection.
 #[derive(Debug, Default)]
 pub struct Outbox {
-    /// The buffer. Bytes before index `head` are written.
+    /// The buffer; the bytes before index `head` are already written.
     pub(crate) bytes: Vec<u8>,
     head: usize,
-    /// Offset of the first byte of the buffer.
+    /// Offset in the stream of the first byte of the buffer.
     base: u64,
     pub(crate) entries: Vec<Entry>,
 }
 
 impl Outbox {
-    /// Creates an empty outbox with capacity for `bytes`.
+    /// Creates an empty outbox with a capacity of `bytes` bytes.
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Self {
         let bytes = Vec::with_capacity(bytes);
@@ -100,19 +100,19 @@ impl Outbox {
         self.len() == 0
     }
 
-    /// Returns the offset of the first unwritten byte.
+    /// Returns the offset in the stream of the first unwritten byte.
     #[must_use]
     pub const fn written(&self) -> u64 {
         self.base + self.head as u64
     }
 
-    /// Returns the offset after the last frame.
+    /// Returns the offset in the stream after the last frame.
     #[must_use]
     pub const fn end(&self) -> u64 {
         self.base + self.bytes.len() as u64
     }
 
-    /// Returns the bytes of an unwritten frame.
+    /// Returns the bytes of an unwritten frame, given its offsets in the stream.
     ///
     /// # Panics
     /// If the outbox does not hold the range.
@@ -132,12 +132,12 @@ impl Outbox {
         &self.entries
     }
 
-    /// Removes the entries after the driver has journalled them.
+    /// Removes all entries, after the driver has journalled them.
     pub fn clear_entries(&mut self) {
         self.entries.clear();
     }
 
-    /// Notes that the next `n` bytes were written to the link.
+    /// Records that the next `n` bytes were written to the connection.
     ///
     /// # Panics
     /// If entries are not journalled yet, or `n` exceeds [`Outbox::len`].
@@ -145,16 +145,17 @@ impl Outbox {
         assert!(self.entries.is_empty(), "bytes go to the link after they are journalled");
         assert!(n <= self.len(), "the link takes what there is");
         self.head += n;
-        // A turn usually empties the buffer: no bytes move.
+        // Most turns of a session write the whole buffer, and no bytes need to move.
         if self.head == self.bytes.len() {
             self.forget();
         } else if self.head > self.bytes.len() / 2 {
-            // Above half of the buffer, compaction moves at most one byte per written byte.
+            // If more than half of the buffer is written, compaction moves at most as many bytes as
+            // were written.
             self.compact();
         }
     }
 
-    /// Releases unused memory, down to a capacity of `bytes`.
+    /// Releases unused memory, so that the capacity is about `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         self.compact();
         self.bytes.shrink_to(bytes);
@@ -167,14 +168,14 @@ impl Outbox {
         self.bytes.capacity()
     }
 
-    /// Drops all frames and entries after the link is closed. Journalled messages can still be
-    /// resent.
+    /// Drops all frames and entries after the connection has ended. Journalled messages can still
+    /// be resent.
     pub fn clear(&mut self) {
         self.forget();
         self.entries.clear();
     }
 
-    /// Enters a frame of the buffer for the journal.
+    /// Adds an entry for the journal for a frame in the buffer.
     #[inline(always)]
     pub(crate) fn enter(&mut self, seq: u64, kind: Kind, range: Range<usize>) {
         let range = self.base + range.start as u64..self.base + range.end as u64;

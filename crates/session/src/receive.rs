@@ -1,4 +1,5 @@
-//! Handles received messages: MsgSeqNum(34) first, then header and dictionary, then MsgType(35).
+//! Handles received messages: checks MsgSeqNum(34) first, then the header and the dictionary, then
+//! acts on MsgType(35).
 
 use std::cmp::Ordering;
 use std::hint::cold_path;
@@ -17,21 +18,22 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Remark, Verdict};
 
 impl Session {
-    /// Handles one received message, and writes the answers to `out`. Call [`Session::take_held`]
-    /// afterwards until the method returns `None`.
+    /// Handles one received message, and writes the answers to `out`. Afterwards, call
+    /// [`Session::take_held`] until that method returns `None`.
     pub fn receive(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         let verdict = self.by_state(now, &Received::new(message, false), out);
         self.after(now, verdict, out)
     }
 
-    /// Completes each message or tick: requests more of a gap, and remembers why the session ends.
+    /// Completes the handling of a message or tick: requests more messages of a gap, and stores the
+    /// reason if the session ends.
     #[inline]
     pub(crate) fn after(&mut self, now: Now, verdict: Verdict, out: &mut Outbox) -> Verdict {
         if self.is_vetoed {
             return self.end_vetoed();
         }
-        // The usual verdict is returned as a constant. A copy would stall: a processor waits when a
-        // value written in several pieces is read back in one piece.
+        // The most common verdict is returned as a constant. A copy would stall the processor,
+        // which waits when a value written in several parts is read in one part.
         if verdict == Verdict::Deliver && self.gap.is_quiet() {
             return Verdict::Deliver;
         }
@@ -41,7 +43,8 @@ impl Session {
         self.after_all(now, verdict, out)
     }
 
-    /// Ends the connection after a veto of the program, as if the connection had broken.
+    /// Ends the connection after the application's hook has vetoed a message, as if the connection
+    /// had broken.
     #[cold]
     fn end_vetoed(&mut self) -> Verdict {
         self.ended = Some(Disconnect::Vetoed);
@@ -75,8 +78,8 @@ impl Session {
         }
         match (self.state, message.class) {
             (State::Disconnected, _) => return Verdict::Handled,
-            // FIX Session: a Logon(A) is never resent. A Logon(A) with PossDupFlag(43)=Y on a live
-            // session is handled as any other duplicate.
+            // FIX Session: a Logon(A) is never resent. While logged on, a Logon(A) with
+            // PossDupFlag(43)=Y is handled like any other duplicate.
             (State::Active | State::LogoutSent, Class::Logon) if message.poss_dup == Ok(true) => {}
             (_, Class::Logon) => return self.on_logon(now, message, out),
             (State::LogonSent, Class::Logout) => {}
@@ -94,22 +97,22 @@ impl Session {
         self.by_number(now, seq, message, out)
     }
 
-    /// Handles a message that [`Session::take_held`] returned. Its SendingTime(52) was checked on
-    /// arrival.
+    /// Handles a held message that [`Session::take_held`] has returned. Its SendingTime(52) was
+    /// already checked on arrival.
     pub fn receive_held(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) -> Verdict {
         let verdict = self.by_state(now, &Received::new(message, true), out);
         self.after(now, verdict, out)
     }
 
-    /// Returns true if the message with the expected number is kept.
+    /// Returns true if the message with the expected number is held.
     #[must_use]
     #[inline]
     pub fn holds_next(&self) -> bool {
         self.gap.holds(self.next_num_in)
     }
 
-    /// Returns the kept message with the expected number. Parse the message and pass it to
-    /// [`Session::receive_held`].
+    /// Removes and returns the held message with the expected number. Parse the message and pass it
+    /// to [`Session::receive_held`].
     pub fn take_held(&mut self) -> Option<Vec<u8>> {
         self.gap.take(self.next_num_in)
     }
@@ -121,7 +124,7 @@ impl Session {
         message: &Received<'_, '_>,
         out: &mut Outbox,
     ) -> Verdict {
-        // FIX Session: SequenceReset-Reset is applied regardless of its MsgSeqNum(34).
+        // FIX Session: a SequenceReset-Reset(4) is applied regardless of its MsgSeqNum(34).
         if message.class == Class::SequenceReset && message.raw(tag::GAP_FILL_FLAG) != Some(b"Y") {
             cold_path();
             let done = self.check(now, message).and_then(|()| self.on_sequence_reset(message));
@@ -167,7 +170,7 @@ impl Session {
     }
 
     /// Checks a message with the expected number. An invalid Logout(5) still ends the session,
-    /// because the counterparty sends no more messages.
+    /// because the counterparty sends no more messages afterwards.
     #[inline(always)]
     fn check_in_turn(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         let checked = self.check(now, message);
@@ -182,8 +185,8 @@ impl Session {
         }
     }
 
-    /// Checks the header, then the dictionary. A message with wrong CompIDs is rejected for the
-    /// CompIDs, regardless of other faults.
+    /// Checks the header, then the dictionary. If the CompIDs are wrong, the message is rejected
+    /// for this reason, whatever its other faults.
     #[inline(always)]
     fn check(&mut self, now: Now, message: &Received<'_, '_>) -> Result<(), Reject> {
         self.check_header(now, message)?;
@@ -228,7 +231,7 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<Verdict, Reject> {
         let verdict = match message.class {
-            // Only a duplicate Logon(A) reaches this function.
+            // A Logon(A) reaches this match only if it is a duplicate.
             Class::Heartbeat | Class::Reject | Class::Logon => Verdict::Handled,
             Class::TestRequest => {
                 self.answer_test_request(now, seq, message, out)?;
@@ -252,7 +255,7 @@ impl Session {
         Ok(verdict)
     }
 
-    /// Counts a new message against the limit of its type. Returns the configured action if the
+    /// Counts a new message toward the limit for its type. Returns the configured action if the
     /// limit is exceeded.
     #[inline]
     fn too_many(&mut self, now: Now, message: &Received<'_, '_>) -> Option<ThrottleAction> {
@@ -270,7 +273,7 @@ impl Session {
         }
     }
 
-    /// Rejects a message whose verdict was [`Verdict::Throttled`].
+    /// Rejects a message for which the verdict was [`Verdict::Throttled`].
     pub fn refuse_throttled(&mut self, now: Now, message: &Message<'_>, out: &mut Outbox) {
         let seq = message.msg_seq_num().ok();
         self.business_reject(now, (message, seq), (0, "too many messages of this type"), out);
@@ -286,11 +289,11 @@ impl Session {
         if message.class == Class::Logout {
             return self.on_logout(now, seq, out);
         }
-        // FIX Session: a ResendRequest(2) above a gap is answered at once. Otherwise two sides with
-        // a gap each would wait for each other.
+        // FIX Session: a ResendRequest(2) is answered at once, even if its number is too high.
+        // Otherwise two sides that both miss messages would wait for each other.
         let asks = message.class == Class::ResendRequest && self.check_header(now, message).is_ok();
         let kept = if asks { self.gap.settle(seq) } else { self.keep(now, seq, message) };
-        // A message that is not kept counts as missing.
+        // A message that is not held is lost, so the gap includes its number.
         let missing_to = if kept { seq - 1 } else { seq };
         let sign = if asks { Sign::Request } else { Sign::Message };
         if let Err(why) = self.request_gap(now, (missing_to, sign), out) {
@@ -300,8 +303,8 @@ impl Session {
             match self.resend_range(message) {
                 Ok(Some(Verdict::Disconnect(why))) => return self.end(now, why, out),
                 Ok(Some(resend)) => return resend,
-                // The request is invalid or not answered: the session rejects or skips the request
-                // after the gap is closed.
+                // The request is invalid or not answered now. When the gap is closed, the session
+                // rejects or skips it.
                 Ok(None) | Err(_) => {
                     self.gap.unsettle(seq);
                     self.keep(now, seq, message);
@@ -311,9 +314,9 @@ impl Session {
         Verdict::Held
     }
 
-    /// Keeps an early message, and returns true if the message is kept. SendingTime(52) is checked
-    /// now, on arrival. A message with a wrong time is not kept: it is requested with the gap, and
-    /// resent with a new time.
+    /// Holds a message with a number that is too high; returns true if the message is held.
+    /// SendingTime(52) is checked now, on arrival. A message with a wrong time is not held: it is
+    /// requested together with the gap, and resent with a new time.
     fn keep(&mut self, now: Now, seq: u64, message: &Received<'_, '_>) -> bool {
         self.check_sending_time(now, message).is_ok() && self.gap.hold(seq, message.bytes())
     }
@@ -338,7 +341,7 @@ impl Session {
             true => self.check_comp_ids(message),
             false => Ok(()),
         };
-        // A SequenceReset(4) replaces other messages, and has no original sending time.
+        // A SequenceReset(4) takes the place of other messages, so it has no original sending time.
         let original = || match message.class {
             Class::SequenceReset => Ok(()),
             _ => self.check_orig_sending_time(message),
@@ -349,9 +352,10 @@ impl Session {
         }
     }
 
-    /// Skips a possible duplicate, unless it is a SequenceReset-GapFill(4) that answers our request
-    /// and ends above the expected number. The first part of such a gap fill was received before,
-    /// for example in answer to an earlier request. The remaining part is applied.
+    /// Skips a message with a number that is too low as a possible duplicate. The exception is a
+    /// SequenceReset-GapFill(4) that answers our request and ends above the expected number. Its
+    /// first part was received before, for example in answer to an earlier request, and its
+    /// remaining part is applied.
     fn low_gap_fill(
         &mut self,
         now: Now,
@@ -381,12 +385,13 @@ impl Session {
         out: &mut Outbox,
     ) -> Result<(), Reject> {
         let id = match message.raw(tag::TEST_REQ_ID) {
-            // A session that accepts empty values answers with an empty TestReqID(112).
+            // A session that accepts empty values answers an empty TestReqID(112) with an empty
+            // one.
             Some(b"") if !self.rules.checks.session.empty_values => b"",
             _ => message.required(tag::TEST_REQ_ID)?,
         };
-        // The number moves before the answer is written, so that LastMsgSeqNumProcessed(369) of the
-        // answer includes the request.
+        // The expected number advances before the answer is written, so that
+        // LastMsgSeqNumProcessed(369) of the answer includes the request.
         self.next_num_in = seq + 1;
         self.write_admin(now, b"0", out, |body| {
             if id.is_empty() {
@@ -408,14 +413,15 @@ impl Session {
                 self.write_logout(now, &text, Some(why), out);
                 Verdict::Handled
             }
-            // The answer to our Logout(5) may also have the wrong version.
+            // Even the answer to our Logout(5) may have the wrong BeginString(8), and still
+            // completes the logout.
             State::LogoutSent | State::Disconnected => Verdict::Handled,
             _ => Verdict::Disconnect(why),
         }
     }
 }
 
-/// Returns why a MsgSeqNum(34) cannot be read: missing, not a number, or above 64 bits.
+/// Returns the reason why MsgSeqNum(34) cannot be read: missing, not a number, or above 64 bits.
 #[cold]
 fn unreadable_number(message: &Received<'_, '_>) -> Disconnect {
     match message.raw(tag::MSG_SEQ_NUM) {

@@ -1,10 +1,10 @@
-//! A received message with its most used fields, each parsed once.
+//! A received message, with its most frequently used fields parsed once.
 
 use std::ops::Deref;
 
 use transfix_codec::{Message, Reject, tag};
 
-/// The session layer's classification of a message.
+/// The classes of messages that the session layer distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Class {
     Heartbeat,
@@ -14,7 +14,7 @@ pub(crate) enum Class {
     SequenceReset,
     Logout,
     Logon,
-    /// All other messages, which the application receives.
+    /// All other messages, which are passed to the application.
     Application,
 }
 
@@ -34,14 +34,14 @@ impl Class {
     }
 }
 
-/// A received message: MsgType(35), MsgSeqNum(34) and PossDupFlag(43) are parsed once.
+/// A received message whose MsgType(35), MsgSeqNum(34) and PossDupFlag(43) are already parsed.
 pub(crate) struct Received<'m, 'a> {
     message: &'m Message<'a>,
     pub(crate) class: Class,
     pub(crate) seq: Result<u64, Reject>,
-    /// PossDupFlag(43) of the message.
+    /// The value of PossDupFlag(43), or the error of parsing it.
     pub(crate) poss_dup: Result<bool, Reject>,
-    /// True if the message was kept above a gap until its turn.
+    /// True if the message was held until the gap below it was closed.
     pub(crate) was_held: bool,
 }
 

@@ -1,5 +1,5 @@
-//! The answer to a ResendRequest(2): a bounded, resumable cursor over the store. The driver reads
-//! the store.
+//! The answer to a ResendRequest(2), called a replay. It is a position in the store that advances
+//! in small chunks; the driver reads the store.
 //!
 //! Invariants: messages sent before the request are written first, then the replay, then messages
 //! sent since. Each number is written once as a new message. A replay holds at most one chunk in
@@ -12,12 +12,14 @@ use transfix_codec::Message;
 
 use crate::{Now, Outbox, Session};
 
-/// Encoded bytes per chunk: about 5 µs of work, during which other sessions of the thread wait. The
-/// socket's progress paces the chunks.
+/// Encoded bytes of a chunk: about 5 µs of work, during which other sessions of the thread wait.
+/// The next chunk is encoded when the socket has accepted this one.
 const CHUNK_BYTES: usize = 3 << 10;
-/// Numbers examined per chunk: limits the work for a long run of administrative messages.
+/// Maximum number of sequence numbers examined for a chunk, which limits the work for a long run of
+/// administrative messages.
 const CHUNK_NUMBERS: usize = 10_000;
-/// Number of requests that may wait behind a replay; further requests are merged into the last.
+/// Maximum number of requests that wait for the end of a replay; further requests are merged into
+/// the last one.
 const PENDING_MAX: usize = 64;
 
 /// The result of reading a requested number from the store.
@@ -25,13 +27,14 @@ const PENDING_MAX: usize = 64;
 pub enum Found<'a> {
     /// A message to be resent.
     Message(&'a Message<'a>),
-    /// A message that a gap fill covers: administrative, or omitted by the application.
+    /// A message that is not resent but covered by a gap fill: an administrative message, or one
+    /// that the application omits.
     Skipped,
-    /// A used number without a stored message. A gap fill covers the number.
+    /// A used number without a message in the store. A gap fill covers the number.
     Missing,
 }
 
-/// A resend under way. The driver encodes one chunk each time the replay is next in the outgoing
+/// A resend in progress. The driver encodes one chunk each time the replay is next in the outgoing
 /// stream:
 ///
 /// ```text
@@ -44,31 +47,31 @@ pub enum Found<'a> {
 pub struct Replay {
     next: u64,
     end: u64,
-    /// Requests received during the replay.
+    /// Requests that were received during the replay, as first and last number.
     pending: VecDeque<(u64, u64)>,
-    /// The last number that is written before the replay.
+    /// The last number that is written before the replay begins.
     last: u64,
-    /// First number of the run that the next gap fill covers.
+    /// First number that the next gap fill covers; `None` if no gap fill is pending.
     gap_begin: Option<u64>,
-    /// Offset in the outgoing stream at which the resend starts: bytes before this offset are
+    /// Offset in the outgoing stream at which the replay is inserted: bytes before this offset are
     /// written first.
     begins_at: u64,
-    /// Numbers examined in this chunk.
+    /// Number of sequence numbers examined for the current chunk.
     numbers: usize,
-    /// The encoded part of the replay.
+    /// The encoded chunk of the replay that is not yet written.
     pub out: Outbox,
-    /// True while a part of the replay is not encoded or not written.
+    /// True while a part of the replay is not yet encoded or not yet written.
     pub active: bool,
-    /// Count of used numbers that the store does not have.
+    /// Number of requested sequence numbers that were used but are missing from the store.
     pub missing: u64,
-    /// Count of resent messages that the metrics do not include yet.
+    /// Number of resent messages that are not yet included in the metrics.
     pub resent: u64,
 }
 
 impl Replay {
-    /// Starts a resend of our messages `begin` to `end`. Bytes before the offset `at`, which end
-    /// with the number `last`, are written first. A request during a replay is queued, unless the
-    /// remaining replay covers the whole request.
+    /// Starts a resend of our messages `begin` to `end`. Bytes before the offset `at`, the last of
+    /// which belong to the message `last`, are written first. A request during a replay is queued,
+    /// unless the remaining replay covers the whole request.
     pub fn start(&mut self, begin: u64, end: u64, last: u64, at: u64) {
         if !self.active {
             self.active = true;
@@ -78,8 +81,8 @@ impl Replay {
             (self.next, self.end) = (begin, end.min(last));
             return;
         }
-        // Messages behind the replay will be written as new messages. If the replay resent them
-        // first, their numbers would be too low on arrival.
+        // Messages after the position of the replay will be written as new messages. If the replay
+        // resent them earlier, their numbers would be too low when they arrive as new messages.
         let end = end.min(self.last);
         if begin > end || (begin >= self.next && end <= self.end) {
             return;
@@ -91,7 +94,7 @@ impl Replay {
         }
     }
 
-    /// Stops resending after a reset of the numbers. An encoded chunk is still written whole,
+    /// Stops resending after a reset of the numbers. An encoded chunk is still written completely,
     /// before all messages of the new numbering.
     pub fn stop(&mut self) {
         self.last = 0;
@@ -100,29 +103,30 @@ impl Replay {
         self.next = self.end + 1;
     }
 
-    /// Returns true if numbers remain to be encoded.
+    /// Returns true if requested numbers remain to be encoded.
     pub const fn has_more(&self) -> bool {
         self.next <= self.end
     }
 
-    /// Postpones the remaining resend, because the application cannot be asked yet. The outgoing
-    /// stream before the offset `at`, which ends with the number `last`, is written first.
+    /// Postpones the rest of the resend, because the application cannot be asked yet. The outgoing
+    /// stream before the offset `at`, which ends with the message `last`, is written first.
     pub const fn put_off(&mut self, last: u64, at: u64) {
         (self.last, self.begins_at) = (last, at);
     }
 
-    /// Returns the offset at which the resend is inserted into the outgoing stream; `u64::MAX`
-    /// without a resend.
+    /// Returns the offset at which the replay is inserted into the outgoing stream; `u64::MAX` if
+    /// no replay is active.
     pub const fn begins_at(&self) -> u64 {
         if self.active { self.begins_at } else { u64::MAX }
     }
 
-    /// Returns true if the resend is next, when the outgoing stream is written up to this offset.
+    /// Returns true if the replay must be written next; `written` is the offset up to which the
+    /// outgoing stream is written.
     pub const fn is_next(&self, written: u64) -> bool {
         self.begins_at() <= written
     }
 
-    /// Ends the resend with its connection.
+    /// Ends the replay at the end of its connection.
     pub fn clear(&mut self) {
         self.active = false;
         self.numbers = 0;
@@ -130,7 +134,8 @@ impl Replay {
         self.out.clear();
     }
 
-    /// Returns the MsgSeqNum(34) to read next, or `None` if the chunk or the replay is complete.
+    /// Returns the MsgSeqNum(34) to be read from the store next; `None` if the chunk or the replay
+    /// is complete.
     pub fn next_number(&mut self, session: &Session) -> Option<u64> {
         if self.end >= session.next_num_out() {
             self.stop();
@@ -139,7 +144,8 @@ impl Replay {
         (has_room && self.has_more()).then_some(self.next)
     }
 
-    /// Encodes the message of [`Replay::next_number`], or adds its number to a gap fill.
+    /// Encodes the message that was found for [`Replay::next_number`], or adds its number to a gap
+    /// fill.
     pub fn put(&mut self, now: Now, session: &mut Session, found: Found<'_>) {
         let seq = self.next;
         match found {
@@ -159,8 +165,8 @@ impl Replay {
         self.numbers += 1;
     }
 
-    /// Ends a chunk, and continues with the next queued request. Without a queued request, the
-    /// replay ends when nothing is left to write.
+    /// Ends a chunk; if the request is complete, continues with the next queued request. Without
+    /// one, the replay ends when nothing is left to write.
     pub fn end_chunk(&mut self, now: Now, session: &mut Session) {
         self.numbers = 0;
         if self.has_more() {
@@ -228,8 +234,9 @@ mod tests {
         assert!(replay.pending.len() <= PENDING_MAX);
     }
 
-    /// An old request must not be answered with messages after the reset, because the answer would
-    /// precede the reset itself. Simulated worlds, resets, seeds 1014744 and 5073915.
+    /// An old request must not be answered with messages of the new numbering, because the answer
+    /// would precede the reset itself. The simulation of resets found this with the seeds 1014744
+    /// and 5073915.
     #[test]
     fn a_reset_ends_a_replay() {
         let mut replay = Replay::default();

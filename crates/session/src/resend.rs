@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// Requests the messages from the expected number to the number in `missing`, unless they were
+    /// Requests the messages from the expected number to the end of `missing`, unless they were
     /// requested recently.
     pub(crate) fn request_gap(
         &mut self,
@@ -23,8 +23,8 @@ impl Session {
         self.ask(now, ask, out)
     }
 
-    /// Updates the expected number after a message: skips early messages that were handled at once,
-    /// and requests more of the gap if needed.
+    /// Updates the expected number after a message. Skips numbers above the gap that were already
+    /// handled, and requests more of the gap if needed.
     pub(crate) fn pursue_gap(&mut self, now: Now, out: &mut Outbox) -> Result<(), Disconnect> {
         self.next_num_in = self.gap.expected(self.next_num_in);
         let ask = self.gap.advance(now.monotonic_ns, self.next_num_in);
@@ -33,7 +33,7 @@ impl Session {
 
     fn ask(&mut self, now: Now, ask: Ask, out: &mut Outbox) -> Result<(), Disconnect> {
         match ask {
-            // The request is also sent after our Logout(5). If the numbers are reset at the end of
+            // After our Logout(5) the request is sent too. If the numbers are reset at the end of
             // the connection, the missing messages cannot be requested later.
             Ask::For { end } if matches!(self.state, State::Active | State::LogoutSent) => {
                 let begin = self.next_num_in;
@@ -48,15 +48,15 @@ impl Session {
         Ok(())
     }
 
-    /// Returns the range of a ResendRequest(2), or `None` if the request is not answered. A request
-    /// is not answered in three cases:
+    /// Returns the numbers to resend for a ResendRequest(2), or `None` if the request is not
+    /// answered. A request is not answered in three cases:
     ///
     /// - its range begins at our next number with an open end;
     /// - its range has only numbers from before a reset;
     /// - PossDupFlag(43) is Y, and the settings ignore such requests.
     ///
-    /// Any other request for unused numbers is rejected: the counterparty waits for messages that
-    /// do not exist, and an operator has to compare the numbers.
+    /// Any other request for numbers that we have not used is rejected: the counterparty waits for
+    /// messages that do not exist, and operators must compare the numbers.
     pub(crate) fn resend_range(
         &mut self,
         message: &Received<'_, '_>,
@@ -68,7 +68,8 @@ impl Session {
             return Ok(None);
         }
         let last = self.next_num_out - 1;
-        // FIX 4.0 and 4.1 use 999999 for an open end; some newer counterparties still do.
+        // FIX 4.0 and 4.1 use 999999 for an open end, and some counterparties with newer versions
+        // still do.
         let open = asked_end == 0 || asked_end == 999_999;
         if begin == 0 || (!open && begin > asked_end) {
             return Err(Reject::new(RejectReason::ValueOutOfRange, tag::BEGIN_SEQ_NO));
@@ -77,8 +78,8 @@ impl Session {
         if begin > end && open && begin == self.next_num_out {
             return Ok(None);
         }
-        // The counterparty may have sent the request before it learned of a reset, possibly with
-        // our next number of that time.
+        // The counterparty may have sent the request before it learned of a reset. The request may
+        // then begin with our next number of that time.
         if begin > end && begin <= self.last_before_reset + u64::from(open) {
             return Ok(None);
         }
@@ -102,8 +103,8 @@ impl Session {
     pub fn resend(&mut self, now: Now, stored: &Message<'_>, out: &mut Outbox) {
         let (seq, precision) = (stored.msg_seq_num().unwrap_or(0), self.precision);
         let mut frame = self.begin_old(now, (stored.msg_type().as_bytes(), seq), out);
-        // FIX Session: OrigSendingTime(122) is not later than SendingTime(52). The stored time is
-        // later if our clock was set back since.
+        // FIX Session: OrigSendingTime(122) is not later than SendingTime(52). The stored time
+        // would be later if our clock was set back since then.
         if stored.timestamp(tag::SENDING_TIME).is_ok_and(|original| original > now.utc) {
             frame.header_timestamp(tag::ORIG_SENDING_TIME, now.utc, precision);
         } else {
@@ -122,8 +123,8 @@ impl Session {
         self.timers.sent(now);
     }
 
-    /// Writes SequenceReset-GapFill(4) over our numbers `begin` to `new_seq_no` - 1, which contain
-    /// no message to resend. The frame is not journalled.
+    /// Writes a SequenceReset-GapFill(4) for our numbers `begin` to `new_seq_no` - 1, none of which
+    /// is to be resent. The frame is not journalled.
     pub fn gap_fill(&mut self, now: Now, begin: u64, new_seq_no: u64, out: &mut Outbox) {
         assert!(begin < new_seq_no && new_seq_no <= self.next_num_out, "a gap fill goes forward");
         let precision = self.precision;
@@ -137,7 +138,7 @@ impl Session {
         self.timers.sent(now);
     }
 
-    /// Applies a SequenceReset-GapFill(4) with the expected number.
+    /// Applies a SequenceReset-GapFill(4) that has the expected number.
     pub(crate) fn on_gap_fill(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no <= self.next_num_in || self.is_too_far(new_seq_no) {
@@ -148,8 +149,8 @@ impl Session {
         Ok(())
     }
 
-    /// Applies a SequenceReset-Reset(4), which moves the expected number forward regardless of its
-    /// own MsgSeqNum(34).
+    /// Applies a SequenceReset-Reset(4), which advances the expected number regardless of its own
+    /// MsgSeqNum(34).
     pub(crate) fn on_sequence_reset(&mut self, message: &Message<'_>) -> Result<(), Reject> {
         let new_seq_no = message.uint(tag::NEW_SEQ_NO)?;
         if new_seq_no < self.next_num_in || self.is_too_far(new_seq_no) {
@@ -159,8 +160,8 @@ impl Session {
         Ok(())
     }
 
-    /// Returns true if a NewSeqNo(36) is too far ahead. A mistyped value would make the numbers of
-    /// all later messages too low.
+    /// Returns true if NewSeqNo(36) advances the expected number too far. After a mistyped value,
+    /// the numbers of all later messages would be too low.
     const fn is_too_far(&self, new_seq_no: u64) -> bool {
         let ahead = new_seq_no.saturating_sub(self.next_num_in);
         new_seq_no > MSG_SEQ_NUM_MAX || ahead > self.config.numbers.sequence_reset_max

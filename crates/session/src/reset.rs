@@ -1,55 +1,56 @@
-//! Resets of both numbers by ResetSeqNumFlag(141): the states of a reset and every transition
-//! between them, on one page.
+//! Resets of both sequence numbers by ResetSeqNumFlag(141): the states of a reset and all
+//! transitions between them.
 //!
 //! The side that requests a reset sends a Logon(A) with ResetSeqNumFlag(141)=Y and MsgSeqNum(34) 1.
-//! The answer is a Logon(A) of the same kind. We request a reset in three places:
+//! The other side answers with a Logon(A) of the same kind. We request a reset in three situations:
 //!
 //! - in the Logon(A) that begins a connection ([`Asked`](Reset::Asked));
 //! - in our answer to a Logon(A) ([`Answered`](Reset::Answered));
 //! - in mid-session ([`UnderWay`](Reset::UnderWay)).
 //!
-//! An accepted Logon(A) of the counterparty completes the first and the third kind. The
-//! counterparty's next message completes the second kind. If the link is lost during a reset in
-//! mid-session, we do not know whether the counterparty has applied the reset: the reset is
+//! In the first and third situation, an accepted Logon(A) of the counterparty completes the reset.
+//! In the second, the counterparty's next message completes it. If the connection is lost during a
+//! reset while logged on, we do not know whether the counterparty has applied the reset: it is
 //! [`Unproven`](Reset::Unproven). The number of the counterparty's next Logon(A) then shows whether
 //! the reset was applied.
 //!
 //! A reset that the counterparty requests has no state, because it takes effect with its Logon(A).
 
-/// The state of a reset that we request.
+/// The state of a reset that this side requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// Both sides agree on the numbers, as far as we know.
+    /// Both sides agree on the numbers, as far as this side knows.
     Settled,
-    /// Our first Logon(A) of a connection requests a reset; no answer has been received.
+    /// Our first Logon(A) of the connection has requested a reset and is not answered.
     Asked,
-    /// Our answer to a Logon(A) requests a reset; the counterparty's next message proves the reset.
+    /// Our answer to a Logon(A) has requested a reset; the counterparty's next message will prove
+    /// the reset.
     Answered,
-    /// Our Logon(A) in mid-session requests a reset; no answer has been received.
+    /// A Logon(A) that we sent while logged on has requested a reset and is not answered.
     UnderWay,
-    /// The link was lost while a reset in mid-session was under way.
+    /// The connection was lost after we requested a reset while logged on and before the answer.
     Unproven,
 }
 
-/// The events of a reset.
+/// The events that change the state of a reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResetEvent {
-    /// Our first Logon(A) of a connection requests a reset.
+    /// Our first Logon(A) of the connection requests a reset.
     LogonAsks,
     /// Our answer to a Logon(A) requests a reset.
     AnswerAsks,
-    /// Our Logon(A) in mid-session requests a reset.
+    /// A Logon(A) that we send while logged on requests a reset.
     Begins,
     /// A Logon(A) of the counterparty was accepted.
     LogonAccepted,
     /// An operator, the schedule or the settings have set or reset the numbers without a Logon(A).
     NumbersSet,
-    /// The link is closed, by either side or the network.
+    /// The connection has ended, through either side or the network.
     LinkClosed,
 }
 
 impl Reset {
-    /// All states, in the order of the tables.
+    /// All states, in the order of the tables in the documentation.
     pub const ALL: [Self; 5] =
         [Self::Settled, Self::Asked, Self::Answered, Self::UnderWay, Self::Unproven];
 
@@ -72,7 +73,7 @@ impl Reset {
 }
 
 impl ResetEvent {
-    /// All events, in the order of the tables.
+    /// All events, in the order of the tables in the documentation.
     pub const ALL: [Self; 6] = [
         Self::LogonAsks,
         Self::AnswerAsks,
@@ -83,20 +84,20 @@ impl ResetEvent {
     ];
 }
 
-/// The resets of one session.
+/// The state of all resets of one session: requested, due and in progress.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Resets {
     state: Reset,
-    /// True if our next Logon(A) is to request a reset.
+    /// True if our next Logon(A) must request a reset.
     pub(crate) is_wanted: bool,
-    /// True if a reset at the end of the last connection is still due, because the process ended
-    /// first.
+    /// True if the reset at the end of the last connection must still be made, because the process
+    /// ended first.
     pub(crate) is_due: bool,
-    /// The number expected next when the link was lost; valid while a reset is unproven.
+    /// The number expected next when the connection was lost; valid while a reset is unproven.
     pub(crate) before: u64,
-    /// Time of the next configured reset in mid-session, on the monotonic clock.
+    /// Time of the next configured reset while logged on, on the monotonic clock.
     pub(crate) begins_at_ns: Option<u64>,
-    /// Deadline for the answer to a reset under way, on the monotonic clock.
+    /// Deadline for the answer to the reset in progress, on the monotonic clock.
     answer_until_ns: u64,
 }
 
@@ -116,24 +117,25 @@ impl Resets {
         self.state
     }
 
-    /// Returns the deadline for the answer to a reset under way.
+    /// Returns the deadline for the answer to the reset in progress, on the monotonic clock.
     pub(crate) fn answer_until_ns(&self) -> Option<u64> {
         (self.state == Reset::UnderWay).then_some(self.answer_until_ns)
     }
 
-    /// Begins a reset in mid-session.
+    /// Begins a reset while logged on.
     pub(crate) fn begin(&mut self, answer_until_ns: u64) {
         self.transition(ResetEvent::Begins);
         self.answer_until_ns = answer_until_ns;
     }
 
-    /// Notes that a Logon(A) of the counterparty was accepted: both sides agree on the numbers.
+    /// Records that a Logon(A) of the counterparty was accepted, so that both sides agree on the
+    /// numbers.
     pub(crate) fn settle(&mut self) {
         self.transition(ResetEvent::LogonAccepted);
         self.is_wanted = false;
     }
 
-    /// Notes that the numbers were set or reset without a Logon(A).
+    /// Records that the numbers were set or reset without a Logon(A).
     pub(crate) fn numbers_set(&mut self) {
         self.transition(ResetEvent::NumbersSet);
         self.is_due = false;
@@ -150,7 +152,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    /// Snapshot of the whole matrix: a changed transition fails this test.
+    /// Compares all transitions with a snapshot, so that any changed transition fails this test.
     #[test]
     fn matrix() {
         let mut table = String::new();

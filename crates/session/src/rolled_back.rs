@@ -1,9 +1,9 @@
-//! Numbers that a session undoes when it continues from its store: [`RolledBack`].
+//! The sequence numbers that a session rolls back when it continues from its store: [`RolledBack`].
 
 use std::fmt;
 
-/// Messages that the application has received or sent, but the store has not kept. The session
-/// continues from the numbers before them. Each range is half-open and may be empty.
+/// The messages that the application has received or sent, but that the store has not kept. The
+/// session continues from the numbers before them. Each range is half-open and may be empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RolledBack {
@@ -11,7 +11,7 @@ pub struct RolledBack {
     /// receive again.
     pub received: std::ops::Range<u64>,
     /// MsgSeqNum(34) of messages that the application sent, but that were never written to the
-    /// link. Other messages will use these numbers.
+    /// connection. Other messages will use these numbers.
     pub sent: std::ops::Range<u64>,
 }
 

@@ -8,31 +8,32 @@ use transfix_codec::{Message, Reject, RejectReason, Rules, Scratch, Switches, Ta
 
 use crate::config::{ApplVerId, BeginString};
 
-/// The enabled checks for each class of messages.
+/// The enabled checks of validation, for each class of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checks {
-    /// Checks of messages for the application.
+    /// Checks of application messages.
     pub application: Switches,
     /// Checks of administrative messages except the Logon(A).
     pub session: Switches,
-    /// Checks of the Logon(A), to which counterparties often add their own fields.
+    /// Checks of the Logon(A), to which counterparties often add custom fields.
     pub logon: Switches,
 }
 
 impl Checks {
-    /// Applies the same checks to all messages.
+    /// Creates checks that apply equally to all messages.
     #[must_use]
     pub const fn all(switches: Switches) -> Self {
         Self { application: switches, session: switches, logon: switches }
     }
 }
 
-/// Provides the rules of a standard version, compiled on first use; `None` for an unknown version.
+/// A function that returns the rules of a standard version, compiled on first use; `None` for an
+/// unknown version.
 #[derive(Clone)]
 pub struct StandardRules(Arc<dyn Fn(ApplVerId) -> Option<Arc<Rules>> + Send + Sync>);
 
 impl StandardRules {
-    /// Creates a provider that calls `of`.
+    /// Creates a provider of rules that calls the function `of`.
     pub fn new(of: impl Fn(ApplVerId) -> Option<Arc<Rules>> + Send + Sync + 'static) -> Self {
         Self(Arc::new(of))
     }
@@ -44,10 +45,10 @@ impl fmt::Debug for StandardRules {
     }
 }
 
-/// The version that the Logon(A)s of a session have agreed on.
+/// The versions on which the two Logon(A) messages of a session have agreed.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Agreed<'s> {
-    /// BeginString(8). Before FIXT.1.1 this version alone is decisive.
+    /// BeginString(8). Before FIXT.1.1 this field alone determines the version.
     pub begin_string: BeginString,
     /// DefaultApplVerID(1137).
     pub appl_ver_id: Option<ApplVerId>,
@@ -58,14 +59,15 @@ pub struct Agreed<'s> {
 /// The rules of one session. See [`Session::set_rules`](crate::Session::set_rules).
 #[derive(Clone, Debug, Default)]
 pub struct RuleSet {
-    /// Rules of the session's own version; `None` = no validation.
+    /// Rules of the session's own version; `None` means no validation.
     pub(crate) own: Option<Arc<Rules>>,
     pub(crate) checks: Checks,
-    /// Configured rules of further versions, by the value that names the version.
+    /// Configured rules of other versions; each key is the value of ApplVerID(1128) or
+    /// CstmApplVerID(1129) that names the version.
     listed: Vec<(Box<[u8]>, Arc<Rules>)>,
     /// Provider of the rules of all other standard versions.
     standard: Option<StandardRules>,
-    /// Standard versions that a message has named, with their rules; `None` for a version without
+    /// Standard versions that messages have named, with their rules; `None` for a version without
     /// rules.
     used: Vec<(ApplVerId, Option<Arc<Rules>>)>,
 }
@@ -75,8 +77,8 @@ impl RuleSet {
         (self.own, self.checks) = (own, checks);
     }
 
-    /// Sets the rules of listed versions. If a listed version is `cstm_appl_ver_id`, its rules also
-    /// become the session's own rules.
+    /// Sets the rules of the configured versions. If one of these versions is `cstm_appl_ver_id`,
+    /// its rules also become the session's own rules.
     pub(crate) fn set_listed(
         &mut self,
         listed: Vec<(Box<[u8]>, Arc<Rules>)>,
@@ -93,7 +95,7 @@ impl RuleSet {
         self.used.clear();
     }
 
-    /// Returns the rules for an application message; `None` = no validation.
+    /// Returns the rules that apply to an application message; `None` means no validation.
     ///
     /// # Errors
     /// The message names a version without rules, and the check `codes` is on.
@@ -138,8 +140,8 @@ impl RuleSet {
 
     /// Loads the rules of a standard version that a message names for the first time.
     ///
-    /// Each version is loaded once, even if the version has no rules. A counterparty that names the
-    /// version repeatedly must not cause repeated loading.
+    /// Each version is loaded once, even if it has no rules: a counterparty that names the version
+    /// repeatedly must not cause repeated loading.
     fn use_standard(&mut self, names: &Names<'_>, agreed: Agreed<'_>) {
         let (Some(standard), None) = (&self.standard, names.custom) else { return };
         let Some(version) = names.standard().filter(|version| version.dictionary().is_some())
@@ -187,7 +189,8 @@ impl RuleSet {
         self.listed.iter().find(|(known, _)| **known == *version).map(|(_, rules)| rules)
     }
 
-    /// Returns the configured rules for an extension pack of the version, listed as `version+pack`.
+    /// Returns the configured rules for an extension pack of the named version; the settings list
+    /// such rules as `version+pack`.
     fn extended(&self, names: &Names<'_>, pack: &[u8], agreed: Agreed<'_>) -> Option<&Arc<Rules>> {
         let version = match names.version {
             Some(_) => names.standard(),
@@ -207,7 +210,7 @@ impl RuleSet {
     }
 }
 
-/// The version fields of a message.
+/// The fields of a message that name its version.
 #[derive(Default, PartialEq, Eq)]
 struct Names<'m> {
     /// CstmApplVerID(1129).

@@ -1,4 +1,4 @@
-//! One FIX session: sequence numbers, state, and the calls of the driver.
+//! A FIX session: its sequence numbers, its state, and the functions that the driver calls.
 
 use std::hint::cold_path;
 use std::ops::Range;
@@ -31,34 +31,36 @@ pub struct Session {
     pub(crate) state: State,
     pub(crate) next_num_in: u64,
     pub(crate) next_num_out: u64,
-    /// SenderCompID(49) and TargetCompID(56) of our messages, encoded with their delimiters.
+    /// SenderCompID(49) and TargetCompID(56) of our messages, as encoded fields with their
+    /// delimiters.
     pub(crate) comp_ids: Vec<u8>,
-    /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages: the index of each
-    /// field in the last message, and the expected field with its delimiter.
+    /// SenderCompID(49) and TargetCompID(56) of the counterparty's messages. For each field, its
+    /// index in the last message, and the expected encoded field with its delimiter.
     pub(crate) their_comp_ids: [(usize, Vec<u8>); 2],
     /// Other constant header fields of our messages: SubIDs, LocationIDs and the fields of the
     /// settings.
     pub(crate) own_header: Vec<u8>,
     /// True if each of our messages has LastMsgSeqNumProcessed(369).
     writes_last_processed: bool,
-    /// The constant part of our message headers.
+    /// The prepared header of our messages.
     header: Header,
-    /// Fractional digits of the timestamps that we send.
+    /// The precision of the timestamps that we send.
     pub(crate) precision: Precision,
     pub(crate) timers: Timers,
-    /// Largest accepted difference between SendingTime(52) and our clock, in nanoseconds; 0 =
+    /// Maximum accepted difference between SendingTime(52) and our clock, in nanoseconds; 0 means
     /// unlimited.
     pub(crate) tolerance_ns: u64,
     pub(crate) resets: Resets,
     pub(crate) gap: Gap,
     pub(crate) throttles: Throttles,
-    /// Encoded fields of [`Session::set_logon_fields`], added to each of our Logon(A)s.
+    /// Encoded fields of [`Session::set_logon_fields`], which are added to each of our Logon(A)
+    /// messages.
     pub(crate) logon_fields: Vec<u8>,
     /// The received Logon(A) that the application has not answered yet.
     pub(crate) offer: Option<Offer>,
     /// True if Password(554) of this connection matches the configured hash.
     pub(crate) password_proof: bool,
-    /// DefaultApplVerID(1137) in force.
+    /// The DefaultApplVerID(1137) that applies now.
     pub(crate) appl_ver_id: Option<ApplVerId>,
     /// DefaultCstmApplVerID(1408) of the counterparty.
     pub(crate) cstm_appl_ver_id: Option<Box<[u8]>>,
@@ -70,22 +72,23 @@ pub struct Session {
     pub(crate) scratch: Scratch,
     /// Parser of the SendingTime(52) of received messages.
     pub(crate) sent: TimestampReader,
-    /// A fact about the last message for the operator.
+    /// A remark on the last message, for the operator.
     pub(crate) remark: Option<Remark>,
-    /// The next inbound and outbound numbers at the start of the connection, or the numbers that an
-    /// operator has set since.
+    /// The next inbound and outbound numbers at the start of the connection; if an operator has set
+    /// numbers since, those numbers.
     pub(crate) at_connection: (u64, u64),
     /// True if a Logon(A) was accepted in this connection.
     pub(crate) was_active: bool,
-    /// The reason for which the driver was asked to close the link.
+    /// The reason for which the session asked the driver to end the connection.
     pub(crate) ended: Option<Disconnect>,
-    /// The highest MsgSeqNum(34) that we used in this connection before a reset of the numbers; 0 =
-    /// none.
+    /// The highest MsgSeqNum(34) that we used in this connection before a reset of the numbers; 0
+    /// means none.
     pub(crate) last_before_reset: u64,
-    /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and how many
-    /// times in a row the request was received.
+    /// BeginSeqNo(7) and EndSeqNo(16) of the counterparty's last ResendRequest(2), and the number
+    /// of times in a row that this request was received.
     pub(crate) asked: (u64, u64, u32),
-    /// MaxMessageSize(383) of the counterparty in bytes: limits our application messages.
+    /// MaxMessageSize(383) of the counterparty in bytes, which limits the length of our application
+    /// messages.
     pub(crate) message_bytes_max: usize,
     /// The hook that receives our administrative messages before they are encoded.
     pub(crate) before_admin: Option<Arc<dyn BeforeAdmin>>,
@@ -93,18 +96,18 @@ pub struct Session {
     pub(crate) is_vetoed: bool,
 }
 
-/// Header values that an application may set on one message.
+/// Header fields that an application may set for a single message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderChange {
-    /// MsgSeqNum(34) to use in place of the next number.
+    /// MsgSeqNum(34) of the message, in place of the next number.
     pub msg_seq_num: Option<u64>,
-    /// OrigSendingTime(122), sent with PossDupFlag(43)=Y.
+    /// OrigSendingTime(122) of the message, which is then sent with PossDupFlag(43)=Y.
     pub orig_sending_time: Option<Timestamp>,
 }
 
 impl Session {
-    /// Creates a session that continues with these stored numbers. A new session begins with both
-    /// numbers at 1.
+    /// Creates a session that continues with the stored numbers. For a new session, both numbers
+    /// are 1.
     ///
     /// HeartBtInt(108) is rounded up to whole seconds.
     ///
@@ -177,7 +180,8 @@ impl Session {
         self.state
     }
 
-    /// Returns the HeartBtInt(108) in force: the agreed value after a logon, in whole seconds.
+    /// Returns the HeartBtInt(108) that applies now, in whole seconds; after a logon, the agreed
+    /// value.
     #[must_use]
     pub const fn agreed_heart_bt_int(&self) -> Duration {
         self.timers.heart_bt_int()
@@ -195,14 +199,15 @@ impl Session {
         self.next_num_out
     }
 
-    /// Returns how many times in a row the counterparty has sent its last ResendRequest(2).
+    /// Returns the number of times in a row that the counterparty has sent its last
+    /// ResendRequest(2).
     #[must_use]
     pub const fn same_resend_requests(&self) -> u32 {
         self.asked.2
     }
 
-    /// Returns the next fact about the last message that an operator should know. Call this method
-    /// until it returns `None`.
+    /// Removes and returns the next remark on the last message that an operator should know. Call
+    /// this method until it returns `None`.
     #[inline]
     pub fn take_remark(&mut self) -> Option<Remark> {
         match self.gap.take_passed_over() {
@@ -211,13 +216,13 @@ impl Session {
         }
     }
 
-    /// Returns the number of messages kept above a gap, and their size in bytes.
+    /// Returns the number of messages held above a gap, and their total size in bytes.
     #[must_use]
     pub fn held(&self) -> (usize, usize) {
         self.gap.held()
     }
 
-    /// Returns the DefaultApplVerID(1137) in force: agreed in the Logon(A), or configured.
+    /// Returns the DefaultApplVerID(1137) that applies now: agreed in the Logon(A), or configured.
     #[must_use]
     pub const fn appl_ver_id(&self) -> Option<ApplVerId> {
         self.appl_ver_id
@@ -225,7 +230,7 @@ impl Session {
 
     /// Sets the rules that validate all messages; `None` turns validation off. An invalid message
     /// is answered with Reject(3) and never delivered. An invalid Logon(A) is answered with
-    /// Logout(5), and the link is closed.
+    /// Logout(5), and the connection ends.
     pub fn set_rules(&mut self, rules: Option<Arc<Rules>>, checks: Checks) {
         self.rules.set_own(rules, checks);
     }
@@ -234,18 +239,18 @@ impl Session {
     /// CstmApplVerID(1129). These rules replace the rules of [`set_rules`](Self::set_rules) for
     /// such messages.
     ///
-    /// A message may also name the session's own version or a version of
+    /// A message may also name the session's own version, or a version of
     /// [`set_standard_rules`](Self::set_standard_rules). Any other version is rejected with
     /// SessionRejectReason(373)=18, unless the check `codes` is off. If the counterparty's
-    /// DefaultCstmApplVerID(1408) names one of these versions, the rules of this version also
-    /// validate messages that name no version.
+    /// DefaultCstmApplVerID(1408) names one of these versions, its rules also validate messages
+    /// that name no version.
     pub fn set_version_rules(&mut self, rules: Vec<(Box<[u8]>, Arc<Rules>)>) {
         self.rules.set_listed(rules, self.cstm_appl_ver_id.as_deref());
     }
 
-    /// Sets the rules for messages that name any other standard version; `None` = no other version
-    /// is supported. The session calls `standard` when a message names a version for the first
-    /// time.
+    /// Sets the provider of rules for messages that name any other standard version; with `None`,
+    /// no other version is supported. The session calls `standard` when a message names a version
+    /// for the first time.
     pub fn set_standard_rules(&mut self, standard: Option<StandardRules>) {
         self.rules.set_standard(standard);
     }
@@ -256,8 +261,8 @@ impl Session {
         &self.rules
     }
 
-    /// Sets further fields of each of our Logon(A)s, besides the configured fields. Call this
-    /// method before [`Session::connected`]. An acceptor may call the method until
+    /// Sets additional fields for each of our Logon(A) messages, besides the configured fields.
+    /// Call this method before [`Session::connected`]. For an acceptor, it may be called until
     /// [`Session::accept_logon`].
     ///
     /// # Errors
@@ -265,34 +270,35 @@ impl Session {
     pub fn set_logon_fields(&mut self, fill: impl FnOnce(&mut Body<'_>)) -> Result<(), Misuse> {
         let mut fields = Vec::new();
         Body::detached(&mut fields, self.precision, fill)?;
-        // The fields last as long as the session, and are usually empty.
+        // The fields are kept as long as the session exists and are usually empty, so unused memory
+        // is released.
         fields.shrink_to_fit();
         self.logon_fields = fields;
         Ok(())
     }
 
-    /// Sets the hook that receives each of our new administrative messages before encoding. Resent
-    /// messages and the gap fills between them bypass the hook.
+    /// Sets the hook that receives each of our new administrative messages before it is encoded.
+    /// Resent messages, and the gap fills between them, are not passed to the hook.
     pub fn set_before_admin(&mut self, look: Option<Arc<dyn BeforeAdmin>>) {
         self.before_admin = look;
     }
 
-    /// Returns the memory that each message needs outside of the session: CompIDs and header
-    /// fields. A driver of many sessions prefetches this memory.
+    /// Returns the memory outside of the session object that handling a message needs: CompIDs and
+    /// header fields. A driver of many sessions prefetches this memory.
     #[must_use]
     pub fn outlying(&self) -> [&[u8]; 4] {
         let [(_, sender), (_, target)] = &self.their_comp_ids;
         [sender, target, &self.comp_ids, &self.own_header]
     }
 
-    /// Releases memory that the validation of the next message allocates again. Call this method
+    /// Releases memory that validation allocates again for the next message. Call this method
     /// between two messages, when a pause is expected.
     pub fn rest(&mut self) {
         self.scratch = Scratch::default();
     }
 
-    /// Begins a connection after the link is up: the initiator writes its Logon(A), and the
-    /// acceptor waits for a Logon(A).
+    /// Begins the session on a new connection: the initiator writes its Logon(A), and the acceptor
+    /// waits for a Logon(A).
     pub fn connected(&mut self, now: Now, out: &mut Outbox) {
         self.timers.link_up(now, self.config.protocol.heart_bt_int);
         self.resets.begins_at_ns = None;
@@ -303,7 +309,7 @@ impl Session {
         self.was_active = false;
         self.is_vetoed = false;
         self.message_bytes_max = usize::MAX;
-        // An initiator asks for the reset in each Logon(A) until the counterparty answers, because
+        // An initiator requests a reset in each Logon(A) until the counterparty answers, because
         // any Logon(A) may be lost.
         let asks = self.config.role == Role::Initiator
             && self.config.id.begin_string.has_reset_flag()
@@ -327,10 +333,10 @@ impl Session {
         }
     }
 
-    /// Ends the connection after the link is closed: stops the timers and drops the contents of
-    /// `out`. Messages kept above a gap are dropped too, and requested again after the next logon.
-    /// If the end of the connection resets the numbers, `out` then holds the reset, to be
-    /// journalled with the next numbers.
+    /// Handles the end of the connection: stops the timers and drops the content of `out`. Messages
+    /// held above a gap are dropped too, and requested again after the next logon. If the end of
+    /// the connection resets the numbers, `out` then contains the reset, which the driver must
+    /// journal with the next numbers.
     pub fn disconnected(&mut self, out: &mut Outbox) {
         self.lose_reset();
         self.transition(Event::LinkClosed);
@@ -340,9 +346,10 @@ impl Session {
         out.clear();
         let policy = self.config.protocol.reset_on;
         let ended = self.ended.take();
-        // A refused counterparty may be a stranger, and must not cause a reset. A reset would
-        // discard sent messages and numbers that an operator has set. If both numbers were 1
-        // before, a reset discards nothing and frees the number that the refusal used.
+        // A counterparty whose Logon(A) was refused may be unauthorized, and must not cause a
+        // reset: it would discard sent messages, and numbers that an operator has set. If both
+        // numbers were 1 before, a reset discards nothing, and only frees the number that the
+        // refusal used.
         let is_known = self.was_active || self.config.role == Role::Initiator;
         let fault = self.was_active && ended.is_some_and(|why| why.is_error());
         if (policy.disconnect && (is_known || self.at_connection == (1, 1)))
@@ -354,8 +361,8 @@ impl Session {
     }
 
     /// Writes a new application message and returns its MsgSeqNum(34). `fill` adds the fields after
-    /// the standard header. Further header fields, such as SenderSubID(50), must be the first of
-    /// these fields.
+    /// the standard header. If it adds further header fields, such as SenderSubID(50), these must
+    /// come first.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written.
@@ -372,8 +379,8 @@ impl Session {
 
     /// Writes an application message with changed header values.
     ///
-    /// A message with its own MsgSeqNum(34) is not a new message: the message is not stored, and
-    /// the next number is unchanged. Use such a number only for repair, or to test a counterparty.
+    /// If `change` sets MsgSeqNum(34), the message does not count as new: it is not stored, and the
+    /// next number is unchanged. Set the number only for repair, or to test a counterparty.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written.
@@ -409,10 +416,10 @@ impl Session {
         Ok(seq)
     }
 
-    /// Numbers a new application message while the session cannot write messages: without a link,
-    /// during the logon, or after Logout(5). The driver must journal the message; the counterparty
-    /// requests the message after the next logon. While a Logon(A) that asks for a reset is
-    /// unanswered, this method fails, because the reset would invalidate the number.
+    /// Gives a number to a new application message while the session cannot write messages: without
+    /// a connection, during the logon, or after Logout(5). The driver must journal the message,
+    /// which the counterparty requests after the next logon. This method fails while a Logon(A)
+    /// that requests a reset is unanswered, because the reset would invalidate the number.
     ///
     /// # Errors
     /// [`SendError`]; nothing was written.
@@ -432,7 +439,7 @@ impl Session {
         }
     }
 
-    /// Checks that the session accepts application messages for sending.
+    /// Returns an error if application messages cannot be sent in the current state of the session.
     ///
     /// # Errors
     /// [`SendError::NotLoggedOn`] or [`SendError::LoggingOut`].
@@ -440,8 +447,8 @@ impl Session {
         self.state.ready()
     }
 
-    /// Begins an orderly logout: writes Logout(5), if the session is logged on and the settings
-    /// allow a Logout(5). Returns true if the driver has to wait for the counterparty's Logout(5).
+    /// Begins an orderly logout: writes a Logout(5), if the session is logged on and the settings
+    /// permit it. Returns true if the driver must wait for the counterparty's Logout(5).
     pub fn logout(&mut self, now: Now, text: &str, out: &mut Outbox) -> bool {
         if self.state == State::Active && !self.config.protocol.silent_disconnect {
             self.write_logout(now, text, None, out);
@@ -449,7 +456,8 @@ impl Session {
         self.state == State::LogoutSent
     }
 
-    /// Begins a frame with a used number: a resent message, or a gap fill in place of messages.
+    /// Begins a frame with a number that was used before: a resent message, or a gap fill in place
+    /// of messages.
     pub(crate) fn begin_old<'b>(
         &self,
         now: Now,
@@ -473,7 +481,8 @@ impl Session {
         self.state = next.unwrap_or_else(|| panic!("{event:?} cannot happen in {:?}", self.state));
     }
 
-    /// Writes a new application message, unless its length exceeds the counterparty's limit.
+    /// Writes a new application message, or returns an error if the message exceeds the
+    /// counterparty's length limit.
     fn write_application(
         &mut self,
         now: Now,
@@ -509,7 +518,7 @@ impl Session {
         Ok(self.note_written(now, kind, range, out))
     }
 
-    /// Encodes a frame with our next number. [`Self::note_written`] marks the number as used.
+    /// Encodes a frame with our next number; [`Self::note_written`] then marks the number as used.
     fn encode(
         &mut self,
         now: Now,
@@ -528,7 +537,7 @@ impl Session {
         frame.finish()
     }
 
-    /// Enters a new frame for the journal, and marks its number as used.
+    /// Adds a new frame to the entries for the journal, and marks its number as used.
     #[inline(always)]
     fn note_written(&mut self, now: Now, kind: Kind, range: Range<usize>, out: &mut Outbox) -> u64 {
         let seq = self.next_num_out;

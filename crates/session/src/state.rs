@@ -1,13 +1,13 @@
-//! The states of a session and every transition between them, on one page.
+//! The states of a session and all transitions between them.
 //!
-//! A session is [`Disconnected`](State::Disconnected) until a link is up. The initiator then sends
-//! its Logon(A) and enters [`LogonSent`](State::LogonSent). The acceptor waits for the Logon(A) in
-//! [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
+//! A session is [`Disconnected`](State::Disconnected) until a connection exists. The initiator then
+//! sends its Logon(A) and enters [`LogonSent`](State::LogonSent). The acceptor waits for the
+//! Logon(A) in [`LogonAwaited`](State::LogonAwaited). An accepted Logon(A) makes either side
 //! [`Active`](State::Active). A side that sends Logout(5) is in [`LogoutSent`](State::LogoutSent)
-//! until the link is closed. A lost link leads from every state to `Disconnected`.
+//! until the connection ends. The end of the connection leads from every state to `Disconnected`.
 //!
-//! Gaps and unanswered TestRequest(1)s are not states: they may begin and end while the session is
-//! `Active` or `LogoutSent`.
+//! Gaps and unanswered TestRequest(1) messages are not states: they may begin and end while the
+//! session is `Active` or `LogoutSent`.
 
 use crate::verdict::SendError;
 
@@ -17,9 +17,9 @@ use crate::verdict::SendError;
 pub enum State {
     /// No link.
     Disconnected,
-    /// Acceptor: a link is up, and no Logon(A) has been received.
+    /// Acceptor: a connection exists, and no Logon(A) has been received.
     LogonAwaited,
-    /// Initiator: our Logon(A) has been sent, and no answer has been received.
+    /// Initiator: our Logon(A) has been sent, and is not answered.
     LogonSent,
     /// Logged on: application messages can be sent.
     Active,
@@ -31,24 +31,24 @@ pub enum State {
 /// The events that can change the state of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// The acceptor has a link.
+    /// The acceptor has a new connection.
     LinkAccepted,
-    /// The initiator has a link and sends its Logon(A).
+    /// The initiator has a new connection and sends its Logon(A).
     LogonSent,
     /// A Logon(A) was received and accepted.
     LogonAccepted,
-    /// We send Logout(5).
+    /// This side sends a Logout(5).
     LogoutSent,
-    /// The link is closed, by either side or the network.
+    /// The connection has ended, through either side or the network.
     LinkClosed,
 }
 
 impl State {
-    /// All states, in the order of the tables.
+    /// All states, in the order of the tables in the documentation.
     pub const ALL: [Self; 5] =
         [Self::Disconnected, Self::LogonAwaited, Self::LogonSent, Self::Active, Self::LogoutSent];
 
-    /// Checks that a session in this state accepts application messages for sending.
+    /// Returns an error if application messages cannot be sent in this state.
     ///
     /// # Errors
     /// [`SendError::LoggingOut`] after our Logout(5), [`SendError::NotLoggedOn`] before the logon.
@@ -85,7 +85,7 @@ impl State {
 }
 
 impl Event {
-    /// All events, in the order of the tables.
+    /// All events, in the order of the tables in the documentation.
     pub const ALL: [Self; 5] = [
         Self::LinkAccepted,
         Self::LogonSent,
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
     use std::fmt::Write;
 
-    /// Snapshot of the whole matrix: a changed transition fails this test.
+    /// Compares all transitions with a snapshot, so that any changed transition fails this test.
     #[test]
     fn matrix() {
         let mut table = String::new();

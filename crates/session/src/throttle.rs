@@ -1,8 +1,9 @@
-//! Counts application messages by MsgType(35) within intervals, for the limits of the settings.
+//! Counts inbound application messages by MsgType(35) within intervals, to enforce the limits of
+//! the settings.
 
 use crate::config::{Throttle, ThrottleAction, nanos};
 
-/// The limits of a session, each with the count of the current interval.
+/// The limits of a session, each with the number of messages in its current interval.
 #[derive(Debug)]
 pub(crate) struct Throttles {
     limits: Vec<Limit>,

@@ -1,4 +1,4 @@
-//! Due actions of a session: Heartbeat(0), TestRequest(1), a configured reset, and timeouts.
+//! The timed actions of a session: Heartbeat(0), TestRequest(1), a configured reset, and timeouts.
 
 use transfix_codec::tag;
 
@@ -9,7 +9,7 @@ use crate::state::State;
 use crate::verdict::{Disconnect, Verdict};
 
 impl Session {
-    /// Returns the latest time of the next [`Session::tick`], on the monotonic clock in
+    /// Returns the time by which [`Session::tick`] must be called next, on the monotonic clock in
     /// nanoseconds.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
@@ -17,8 +17,8 @@ impl Session {
         match self.state {
             State::Disconnected => None,
             _ if self.is_vetoed => Some(0),
-            // The application decides on the Logon(A), and the driver limits the time for the
-            // decision.
+            // While the application decides about the Logon(A), the driver limits the time, not the
+            // session.
             State::LogonAwaited | State::LogonSent if self.offer.is_some() => None,
             State::LogonAwaited | State::LogonSent => {
                 Some(t.logon_until(self.config.protocol.logon_timeout))
@@ -32,7 +32,8 @@ impl Session {
         }
     }
 
-    /// Restarts the check for silence, because the driver leaves the counterparty's bytes unread.
+    /// Restarts the timer for silence, because the driver has not read the bytes that the
+    /// counterparty sent.
     pub const fn note_unread(&mut self, now: Now) {
         self.timers.received(now);
     }
@@ -62,7 +63,7 @@ impl Session {
             return Verdict::Disconnect(Disconnect::LogonTimeout);
         }
         if due(self.resets.begins_at_ns) {
-            // If a reset is not possible now, the session continues with its numbers.
+            // If a reset is not possible now, the session continues with its current numbers.
             let _ = self.reset_in_session(now, out);
         } else if due(t.silence_at()) {
             if t.is_given_up() {
@@ -71,7 +72,8 @@ impl Session {
                     false => Verdict::Disconnect(Disconnect::HeartbeatTimeout),
                 };
             }
-            // The number of the TestRequest(1) makes the id unique within the session.
+            // The number of the TestRequest(1) serves as its TestReqID(112), which is thus unique
+            // within the session.
             let id = self.next_num_out;
             self.write_admin(now, b"1", out, |body| _ = body.uint(tag::TEST_REQ_ID, id));
             self.timers.test_request_sent(now);

@@ -1,32 +1,33 @@
-//! Computes deadlines from the times of the last events.
+//! Computes the deadlines of a connection from the times of the last events.
 //!
-//! Heartbeat(0) is due up to 10 ms before HeartBtInt(108) has passed without a sent message.
+//! A Heartbeat(0) is due up to 10 ms before HeartBtInt(108) has passed without a sent message. A
 //! TestRequest(1) is due when nothing was received for HeartBtInt(108) plus a margin. The
-//! disconnection is due after the same silence again, at most 20 s by default. FIX Session leaves
-//! the margin, "reasonable transmission time", to both sides: our default is 20 %.
+//! disconnect is due after a further period of silence of the same length, by default at most 20 s.
+//! FIX Session leaves the margin, "reasonable transmission time", to both sides; our default is 20
+//! %.
 
 use std::time::Duration;
 
 use crate::config::{Now, TimingConfig, nanos};
 
 const MS: u64 = 1_000_000;
-/// Heartbeats are due at multiples of this time in nanoseconds: the sessions of a thread share
-/// wake-ups.
+/// Heartbeats are due at multiples of this time, in nanoseconds, so that the sessions of a thread
+/// share wake-ups.
 const HEARTBEAT_STEP: u64 = 10 * MS;
 
-/// The times of one connection, in nanoseconds of the monotonic clock.
+/// The times of the last events of one connection, in nanoseconds on the monotonic clock.
 #[derive(Debug)]
 pub(crate) struct Timers {
     policy: TimingConfig,
     heart_bt_int: u64,
-    /// Accepted silence of the counterparty before a TestRequest(1), and again after the
-    /// TestRequest(1).
+    /// Silence of the counterparty after which a TestRequest(1) is sent, and, after the same time
+    /// again, the connection ends.
     patience: u64,
     link_up: u64,
     last_sent: u64,
     last_received: u64,
     test_request_sent: Option<u64>,
-    /// TestRequest(1)s since the last received message.
+    /// Number of TestRequest(1) messages sent since the last received message.
     test_requests: u32,
     logout_sent: u64,
 }
@@ -72,7 +73,7 @@ impl Timers {
         self.last_sent = now.monotonic_ns;
     }
 
-    /// Restarts the check for silence: any inbound message proves that the counterparty is alive.
+    /// Restarts the timer for silence: any inbound message proves that the counterparty is alive.
     pub(crate) const fn received(&mut self, now: Now) {
         self.last_received = now.monotonic_ns;
         self.test_request_sent = None;
@@ -83,19 +84,19 @@ impl Timers {
         self.logout_sent = now.monotonic_ns;
     }
 
-    /// Returns the deadline for the answer to a TestRequest(1).
+    /// Returns the deadline for the answer to the last TestRequest(1); `None` if none was sent.
     fn unanswered_at(&self) -> Option<u64> {
         let sent = self.test_request_sent?;
         let wait = nanos(self.policy.test_request_wait);
         Some(sent.saturating_add(self.patience.min(wait)))
     }
 
-    /// Returns the time of the next TestRequest(1), if nothing is received before.
+    /// Returns the time of the next TestRequest(1), which is sent if nothing is received earlier.
     const fn patience_ends_at(&self) -> u64 {
         self.last_received.saturating_add(self.patience)
     }
 
-    /// Returns the time of the next action against silence: a TestRequest(1) or the disconnection.
+    /// Returns the time of the next action because of silence: a TestRequest(1) or the disconnect.
     pub(crate) fn silence_at(&self) -> Option<u64> {
         let watched = self.policy.watch_silence && self.heart_bt_int > 0;
         watched.then(|| self.unanswered_at().unwrap_or(self.patience_ends_at()))
@@ -108,7 +109,7 @@ impl Timers {
         (self.heart_bt_int > 0).then_some(at - at % HEARTBEAT_STEP)
     }
 
-    /// Returns the deadline for the Logon(A).
+    /// Returns the deadline for receiving a Logon(A).
     pub(crate) fn logon_until(&self, timeout: Duration) -> u64 {
         self.link_up.saturating_add(nanos(timeout))
     }
@@ -118,13 +119,12 @@ impl Timers {
         self.logout_sent.saturating_add(nanos(timeout))
     }
 
-    /// Returns true if the allowed number of TestRequest(1)s was sent without an answer.
+    /// Returns true if the maximum number of TestRequest(1) messages was sent without an answer.
     pub(crate) const fn is_given_up(&self) -> bool {
         self.test_requests >= self.policy.test_requests_max
     }
 
-    /// Returns true if a Logout(5) reports the silence to the counterparty before the
-    /// disconnection.
+    /// Returns true if a Logout(5) must be sent to a silent counterparty before the disconnect.
     pub(crate) const fn says_goodbye(&self) -> bool {
         self.policy.logout_when_silent
     }
@@ -141,7 +141,7 @@ mod tests {
 
     const SECOND: u64 = 1_000 * MS;
 
-    /// Sessions with different send times share few heartbeat times.
+    /// Many sessions with different send times share a few heartbeat times.
     #[test]
     fn heartbeats_share_moments() {
         let mut moments = std::collections::BTreeSet::new();

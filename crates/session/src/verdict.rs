@@ -1,4 +1,4 @@
-//! Verdicts on messages and ticks, reasons for a disconnection, and errors of requests.
+//! The verdicts on messages and ticks, the reasons for a disconnect, and the errors of requests.
 
 use std::fmt;
 
@@ -7,39 +7,39 @@ use transfix_codec::{Misuse, Reject};
 use crate::config::{BeginString, MSG_SEQ_NUM_MAX};
 use crate::logon_fault::LogonFault;
 
-/// The result of one message or tick: what the driver does next.
+/// The result of handling one message or tick, which tells the driver what to do next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Verdict {
-    /// An application message in order: pass the message to the application.
+    /// Pass this application message, which has the expected number, to the application.
     Deliver,
-    /// An application message above a configured limit. Answer the message with
-    /// [`Session::refuse_throttled`] after the application has handled all earlier messages.
+    /// This application message exceeds a configured limit. Reject it with
+    /// [`Session::refuse_throttled`], after the application has handled all earlier messages.
     ///
     /// [`Session::refuse_throttled`]: crate::Session::refuse_throttled
     Throttled,
-    /// Complete: the application receives nothing.
+    /// The message or tick is completely handled, and the application receives no message.
     Handled,
-    /// A valid Logon(A). Ask the application, then call [`Session::accept_logon`] or
-    /// [`Session::deny_logon`]. Pass no other message to the session before.
+    /// A valid Logon(A) was received. Ask the application, then call [`Session::accept_logon`] or
+    /// [`Session::deny_logon`]. Pass no other message to the session until then.
     ///
     /// [`Session::accept_logon`]: crate::Session::accept_logon
     /// [`Session::deny_logon`]: crate::Session::deny_logon
     LogonOffered,
-    /// A Logon(A) was accepted: the session is now active.
+    /// A Logon(A) was accepted, and the session is now active.
     LoggedOn,
-    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted on a live session: both numbers restart
-    /// at 1.
+    /// A Logon(A) with ResetSeqNumFlag(141)=Y was accepted while logged on; both numbers restart at
+    /// 1.
     Reset,
     /// A Logon(A) was accepted, and the counterparty's NextExpectedMsgSeqNum(789) requests our
     /// messages `begin` to `end`, inclusive.
     LoggedOnThenResend {
-        /// First MsgSeqNum(34) that the counterparty is missing.
+        /// The first MsgSeqNum(34) to resend, which the counterparty is missing.
         begin: u64,
-        /// Last MsgSeqNum(34), which is our own Logon(A).
+        /// The last MsgSeqNum(34) to resend, that of our own Logon(A).
         end: u64,
     },
-    /// Earlier messages are missing: the session keeps this message until the gap is closed.
+    /// Earlier messages are missing, so the session holds this message until the gap is closed.
     Held,
     /// The counterparty requests our messages `begin` to `end`, inclusive.
     Resend {
@@ -48,37 +48,38 @@ pub enum Verdict {
         /// Last requested MsgSeqNum(34), below our next number.
         end: u64,
     },
-    /// Write the outbox to the link, then close the link.
+    /// Write the content of the outbox, then close the connection.
     Disconnect(Disconnect),
 }
 
-/// A fact for the operator that neither a verdict nor an answer on the wire reports.
+/// A remark for the operator on a fact that neither a verdict nor an answer to the counterparty
+/// reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Remark {
-    /// Number of kept messages above a gap that a SequenceReset(4) or a reset has covered. The
-    /// counterparty skipped these messages, and the session does not deliver them.
+    /// A SequenceReset(4) or a reset has covered this number of messages held above a gap. The
+    /// counterparty has skipped them, and the session does not deliver them.
     PassedOver(u64),
-    /// A Reject(3) of the counterparty is invalid. Its number counts, and the session sends no
-    /// answer: two sides that reject each other's Reject(3)s would never stop.
+    /// A Reject(3) of the counterparty is invalid. Its number is consumed, and the session sends no
+    /// answer: otherwise two sides could reject each other's Reject(3) forever.
     FaultyReject(Reject),
     /// A message of the counterparty was answered with Reject(3).
     Rejected {
-        /// MsgSeqNum(34) of the message; 0 = unreadable.
+        /// MsgSeqNum(34) of the message; 0 if the number is unreadable.
         seq: u64,
         /// The reason of the Reject(3).
         reject: Reject,
     },
-    /// The answer to our Logon(A) has an unrequested ResetSeqNumFlag(141)=Y: both numbers restart
-    /// at 1, and earlier messages are not resent.
+    /// The answer to our Logon(A) has ResetSeqNumFlag(141)=Y although we did not request a reset.
+    /// Both numbers restart at 1, and earlier messages are not resent.
     UnaskedReset,
-    /// A Logout(5) of the counterparty fails validation, and ends the session nevertheless.
+    /// A Logout(5) of the counterparty failed validation; it ends the session nevertheless.
     FaultyLogout(Reject),
 }
 
 impl Remark {
-    /// Returns the number of this remark, for logs and for other languages. Numbers never change;
-    /// the page "Codes" of the book lists all numbers.
+    /// Returns the code of this remark, for logs and for other languages. Codes never change; the
+    /// page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -120,7 +121,7 @@ impl fmt::Display for Remark {
     }
 }
 
-/// Why the session closes its link.
+/// The reason why the session closes its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Disconnect {
@@ -132,37 +133,37 @@ pub enum Disconnect {
     LogonTimeout,
     /// The first message was not a Logon(A).
     FirstMessageNotLogon,
-    /// The Logon(A) was refused.
+    /// The Logon(A) was refused because of this fault.
     LogonRefused(LogonFault),
-    /// The Logon(A) fails validation by the dictionary.
+    /// The Logon(A) violates the dictionary.
     LogonInvalid(Reject),
     /// The application refused the Logon(A); Text(58) of the Logout(5) states the reason.
     LogonDenied,
-    /// A second Logon(A) was received on a live session.
+    /// A second Logon(A) was received while logged on.
     SecondLogon,
     /// MsgSeqNum(34) is lower than expected, and PossDupFlag(43) is not Y.
     MsgSeqNumTooLow {
-        /// The expected value.
+        /// The expected MsgSeqNum(34).
         expected: u64,
-        /// The received value.
+        /// The received MsgSeqNum(34).
         received: u64,
     },
-    /// The gap at the Logon(A) exceeds the configured limit: the counterparty has probably missed a
-    /// reset.
+    /// More messages are missing before the Logon(A) than the settings permit; the counterparty has
+    /// probably missed a reset.
     MissedReset {
-        /// The expected value.
+        /// The expected MsgSeqNum(34).
         expected: u64,
-        /// The received value.
+        /// The received MsgSeqNum(34).
         received: u64,
     },
     /// NextExpectedMsgSeqNum(789) of the Logon(A) is above our next number.
     NextExpectedTooHigh {
-        /// Our next number.
+        /// The number of our next message.
         next: u64,
-        /// The received value.
+        /// The received NextExpectedMsgSeqNum(789).
         received: u64,
     },
-    /// The counterparty does not answer our ResendRequest(2)s for one gap.
+    /// The counterparty does not answer our ResendRequest(2) messages for a gap.
     ResendUnanswered,
     /// The counterparty repeats the same ResendRequest(2) too often.
     ResendLoop,
@@ -172,15 +173,16 @@ pub enum Disconnect {
     MsgSeqNumTooHigh,
     /// A message has a wrong SenderCompID(49) or TargetCompID(56).
     CompId,
-    /// SendingTime(52) of a message is too far from this side's clock.
+    /// SendingTime(52) of a message differs too much from this side's clock.
     SendingTime,
-    /// A message has another BeginString(8) than the session, which is this value.
+    /// A message has another BeginString(8) than the session. The value is the session's
+    /// BeginString(8).
     BeginString(BeginString),
     /// A message exceeds the length limit of the session.
     MessageTooLong {
         /// Length of the message as declared by BodyLength(9), in bytes.
         bytes: usize,
-        /// Longest accepted message, in bytes.
+        /// Maximum length of an accepted message, in bytes.
         bytes_max: usize,
     },
     /// The counterparty has exceeded a limit on messages of one MsgType(35) per interval.
@@ -194,29 +196,27 @@ pub enum Disconnect {
     HeartbeatTimeout,
     /// The peer closed the connection, or the connection broke.
     LinkLost,
-    /// The peer closed the connection, or the connection broke, before the peer answered our
-    /// Logon(A).
+    /// The peer closed the connection, or the connection broke, before our Logon(A) was answered.
     LogonUnanswered,
-    /// The application was not available, and the settings or the number of attempts ended the
-    /// session.
+    /// The application was not available, and the settings end the session in this case.
     ApplicationNotAvailable,
-    /// The application requested the disconnection.
+    /// The application requested the disconnect.
     Application,
-    /// An operator requested the disconnection, or the engine was stopped.
+    /// An operator requested the disconnect, or the engine was stopped.
     Operator,
     /// The store failed.
     StoreFailed,
     /// The application or the engine panicked.
     Panicked,
-    /// The session's schedule has closed its window.
+    /// The window of the session's schedule has ended.
     Schedule,
-    /// The program has vetoed one of our administrative messages.
+    /// The application's hook has vetoed one of our administrative messages.
     Vetoed,
 }
 
 impl Disconnect {
-    /// Returns the number of this reason, for logs and for other languages. Numbers never change;
-    /// the page "Codes" of the book lists all numbers.
+    /// Returns the code of this reason, for logs and for other languages. Codes never change; the
+    /// page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -271,13 +271,13 @@ impl fmt::Display for Disconnect {
         match self {
             Self::LoggedOut => f.write_str("logged out"),
             Self::LogoutTimeout => f.write_str("Logout(5) was not answered in time"),
-            Self::LogonTimeout => f.write_str("no Logon(A) came in time"),
+            Self::LogonTimeout => f.write_str("no Logon(A) arrived in time"),
             Self::FirstMessageNotLogon => f.write_str("the first message was not a Logon(A)"),
             Self::LogonRefused(why) => write!(f, "Logon(A) refused: {why}"),
             Self::LogonInvalid(reject) => write!(f, "Logon(A) refused: {reject}"),
             Self::CompId => f.write_str("a message had a CompID problem"),
             Self::SendingTime => f.write_str("a message had a SendingTime(52) accuracy problem"),
-            Self::SecondLogon => f.write_str("a second Logon(A) came on a live session"),
+            Self::SecondLogon => f.write_str("a second Logon(A) arrived on a connected session"),
             Self::MsgSeqNumTooLow { expected, received } => {
                 write!(f, "MsgSeqNum(34) too low, expecting {expected} but received {received}")
             }
@@ -292,7 +292,7 @@ impl fmt::Display for Disconnect {
                  {received}"
             ),
             Self::ResendUnanswered => f.write_str("our ResendRequest(2)s are not answered"),
-            Self::ResendLoop => f.write_str("the same ResendRequest(2) came too often"),
+            Self::ResendLoop => f.write_str("the same ResendRequest(2) arrived too often"),
             Self::MsgSeqNumMissing => f.write_str("a message had no readable MsgSeqNum(34)"),
             Self::MsgSeqNumTooHigh => {
                 write!(f, "a message had a MsgSeqNum(34) above {MSG_SEQ_NUM_MAX}")
@@ -303,7 +303,7 @@ impl fmt::Display for Disconnect {
             Self::MessageTooLong { bytes, bytes_max } => {
                 write!(f, "a message of {bytes} bytes exceeds the limit of {bytes_max} bytes")
             }
-            Self::Throttling => f.write_str("too many messages of one type in a time"),
+            Self::Throttling => f.write_str("too many messages of one type in the time allowed"),
             Self::Stalled => f.write_str("the counterparty does not read our messages"),
             Self::MemoryLimit => f.write_str(
                 "the engine holds too many unread bytes in memory, most of them for \
@@ -328,22 +328,23 @@ impl fmt::Display for Disconnect {
     }
 }
 
-/// Why the session rejects a message to be sent; nothing was written and no number was used.
+/// The reason why the session rejects a message to be sent. Nothing was written, and no number was
+/// used.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SendError {
-    /// No Logon(A) has been exchanged, or the link is down: send again after the logon.
+    /// No Logon(A) has been exchanged, or there is no connection. Send again after the logon.
     NotLoggedOn,
-    /// Logout(5) has been sent: the session accepts no more messages.
+    /// Logout(5) has been sent, and the session accepts no more messages.
     LoggingOut,
-    /// The limit of queued bytes for the counterparty is reached: send again later.
+    /// The limit of bytes queued for the counterparty is reached. Send again later.
     WouldBlock {
         /// Queued bytes.
         queued_bytes: usize,
     },
     /// The message exceeds MaxMessageSize(383) of the counterparty.
     TooLong {
-        /// Largest accepted message, in bytes.
+        /// Maximum length of an accepted message, in bytes.
         bytes_max: usize,
     },
     /// The message has waited for a logon longer than the settings allow.
@@ -351,23 +352,24 @@ pub enum SendError {
     /// The message itself is invalid.
     Misuse(Misuse),
     /// The session has failed: its store failed, or its application panicked. The session accepts
-    /// no messages until its recovery; the log states the cause.
+    /// no messages until it has recovered; the log states the cause.
     Failed,
     /// The engine has been stopped.
     Closed,
-    /// The call waits until the message is safe, and a thread that drives sessions must not wait.
+    /// The call would wait until the message is durable, but a thread that drives sessions must not
+    /// wait.
     WouldWait,
-    /// The program's outbound filter has refused the message.
+    /// The application's outbound filter has refused the message.
     Vetoed,
     /// The counterparty would reject the message for this reason.
     Invalid(Reject),
-    /// The message has ApplVerID(1128), which only FIXT.1.1 supports.
+    /// The message contains ApplVerID(1128), which only FIXT.1.1 supports.
     NoApplVerId,
 }
 
 impl SendError {
-    /// Returns the number of this error, for logs and for other languages. Numbers never change;
-    /// the page "Codes" of the book lists all numbers.
+    /// Returns the code of this error, for logs and for other languages. Codes never change; the
+    /// page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -407,7 +409,7 @@ impl fmt::Display for SendError {
                  when its store works again, unless after_panic = \"end\"",
             ),
             Self::Closed => f.write_str("the engine has been stopped"),
-            Self::WouldWait => f.write_str("this call waits, and a callback must not wait"),
+            Self::WouldWait => f.write_str("this call would wait, and a callback must not wait"),
             Self::Vetoed => {
                 f.write_str("the hook `before_send` of the program refused the message")
             }
@@ -423,7 +425,7 @@ impl fmt::Display for SendError {
     }
 }
 
-/// Prints the text of `Display`, because `main` prints a returned error with `Debug`.
+/// Formats as `Display` does, so that an error returned by `main` prints as text.
 impl fmt::Debug for SendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -446,7 +448,7 @@ impl From<Misuse> for SendError {
     }
 }
 
-/// Why a session refuses the request of an operator; nothing has changed.
+/// The reason why a session refuses the request of an operator. Nothing has changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OperateError {
@@ -456,16 +458,16 @@ pub enum OperateError {
     NotConnected,
     /// A number is 0, or above [`MSG_SEQ_NUM_MAX`].
     MsgSeqNum(u64),
-    /// The end of a range is below its beginning.
+    /// The end of a range of numbers is below its beginning.
     EmptyRange,
     /// The new number of a SequenceReset(4) is not above our next number.
     NotAbove {
-        /// Our next number.
+        /// The number of our next message.
         next: u64,
     },
-    /// FIX 4.0 has no ResetSeqNumFlag(141).
+    /// FIX 4.0 does not have ResetSeqNumFlag(141).
     NoResetFlag,
-    /// A reset of both numbers awaits its answer.
+    /// A reset of both numbers is in progress and not yet answered.
     ResetUnderWay,
     /// The session has failed: its store failed, or its application panicked.
     Failed,
@@ -475,15 +477,15 @@ pub enum OperateError {
     NoDestination(usize),
     /// No session has this identity.
     NoSession,
-    /// The program has vetoed the message; the connection ends.
+    /// The application's hook has vetoed the message, and the connection ends.
     Vetoed,
     /// The session rejected the message.
     Send(SendError),
 }
 
 impl OperateError {
-    /// Returns the number of this error, for logs and for other languages. Numbers never change;
-    /// the page "Codes" of the book lists all numbers.
+    /// Returns the code of this error, for logs and for other languages. Codes never change; the
+    /// page "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -530,7 +532,7 @@ impl fmt::Display for OperateError {
     }
 }
 
-/// Prints the text of `Display`, because `main` prints a returned error with `Debug`.
+/// Formats as `Display` does, so that an error returned by `main` prints as text.
 impl fmt::Debug for OperateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

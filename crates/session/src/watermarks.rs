@@ -1,8 +1,8 @@
-//! Progress of the outgoing stream into the store.
+//! Tracks up to which offset the outgoing stream is committed and durable in the store.
 //!
-//! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox holds
-//! `written` and `end`. When a connection ends, its unwritten bytes count as written. Until the
-//! store catches up, `written` may then exceed `durable` and `committed`.
+//! Four offsets divide the stream: `written` ≤ `durable` ≤ `committed` ≤ `end`. The outbox stores
+//! `written` and `end`. When a connection ends, its unwritten bytes count as written. `written` may
+//! then exceed `durable` and `committed`, until the store has caught up.
 //!
 //! Invariant: only bytes before `durable` may be written.
 
@@ -10,26 +10,26 @@ use std::collections::VecDeque;
 
 use crate::Outbox;
 
-/// A commit that the store has not made safe yet.
+/// A commit that is not yet durable in the store.
 #[derive(Clone, Copy, Debug)]
 struct Batch {
     ticket: u64,
-    /// Offset of the first byte of the commit.
+    /// Offset in the stream of the first byte of the commit.
     begin: u64,
 }
 
-/// Offsets up to which the bytes of an [`Outbox`] are committed and safe.
+/// The offsets up to which the bytes of an [`Outbox`] are committed and durable.
 #[derive(Debug, Default)]
 pub struct Watermarks {
     /// Bytes before this offset are committed.
     committed: u64,
-    /// Commits that are not safe yet, in the order of their tickets.
+    /// Commits that are not yet durable, in the order of their tickets.
     batches: VecDeque<Batch>,
     /// Number of times the store was reopened.
     times: u64,
 }
 
-/// A batch for whose safety a caller waits.
+/// A batch that a caller waits to become durable.
 #[derive(Clone, Copy, Debug)]
 pub struct Awaited {
     ticket: u64,
@@ -37,21 +37,21 @@ pub struct Awaited {
 }
 
 impl Watermarks {
-    /// Returns the offset before which all bytes are safe.
+    /// Returns the offset before which all bytes are durable.
     #[must_use]
     #[inline]
     pub fn durable(&self) -> u64 {
         self.batches.front().map_or(self.committed, |first| first.begin)
     }
 
-    /// Returns how many bytes of the outbox may be written to the link.
+    /// Returns how many bytes of the outbox may be written to the connection.
     #[must_use]
     #[inline]
     pub fn writable(&self, out: &Outbox) -> usize {
         self.durable().saturating_sub(out.written()) as usize
     }
 
-    /// Returns true if bytes of the outbox wait for the store.
+    /// Returns true if bytes of the outbox wait until they are durable in the store.
     #[must_use]
     pub fn waits(&self, out: &Outbox) -> bool {
         self.writable(out) < out.len()
@@ -63,13 +63,13 @@ impl Watermarks {
         end.saturating_sub(self.committed)
     }
 
-    /// Returns true if all committed bytes are safe.
+    /// Returns true if all committed bytes are durable.
     #[must_use]
     pub fn are_safe(&self) -> bool {
         self.batches.is_empty()
     }
 
-    /// Notes that all bytes before `end` are committed and safe. Returns true if a batch was
+    /// Records that all bytes before `end` are committed and durable. Returns true if a batch was
     /// pending.
     #[inline]
     pub fn all_is_safe(&mut self, end: u64) -> bool {
@@ -81,16 +81,17 @@ impl Watermarks {
         was_pending
     }
 
-    /// Notes that all bytes before `end` are committed, and will be safe with this ticket.
+    /// Records that all bytes before `end` are committed, and become durable with this ticket.
     pub fn add(&mut self, ticket: u64, end: u64) {
         let begin = std::mem::replace(&mut self.committed, end);
-        // An empty commit repeats the ticket of the last batch.
+        // A commit without new entries repeats the ticket of the last batch, which must not be
+        // added again.
         if self.last_ticket() < ticket {
             self.batches.push_back(Batch { ticket, begin });
         }
     }
 
-    /// Notes that all batches up to this ticket are safe. Returns true if any batch was still
+    /// Records that all batches up to this ticket are durable. Returns true if a batch was still
     /// pending.
     pub fn safe(&mut self, ticket: u64) -> bool {
         let count = self.batches.len();
@@ -98,33 +99,33 @@ impl Watermarks {
         self.batches.len() < count
     }
 
-    /// Returns the ticket of the last batch that is not safe; 0 if all batches are safe.
+    /// Returns the ticket of the last batch that is not yet durable; 0 if all batches are durable.
     #[must_use]
     pub fn last_ticket(&self) -> u64 {
         self.batches.back().map_or(0, |last| last.ticket)
     }
 
-    /// Returns true if the batch with this ticket is safe.
+    /// Returns true if the batch with this ticket is durable.
     #[must_use]
     pub fn is_safe(&self, ticket: u64) -> bool {
         self.batches.front().is_none_or(|first| ticket < first.ticket)
     }
 
-    /// Returns the last committed batch, for a caller that waits for its safety.
+    /// Returns the last committed batch, for a caller that waits until the batch is durable.
     #[must_use]
     pub fn awaited(&self) -> Awaited {
         Awaited { ticket: self.last_ticket(), times: self.times }
     }
 
-    /// Returns true if this batch is safe, and `None` if the store was reopened since, because its
-    /// state is then unknown.
+    /// Returns true if this batch is durable. Returns `None` if the store was reopened since,
+    /// because the state of the batch is then unknown.
     #[must_use]
     pub fn has(&self, batch: Awaited) -> Option<bool> {
         (batch.times == self.times).then(|| self.is_safe(batch.ticket))
     }
 
-    /// Notes that the store was reopened, and has lost its pending batches. The stream is empty and
-    /// continues at `end`.
+    /// Records that the store was reopened and has lost its pending batches. The stream is empty
+    /// and continues at offset `end`.
     pub fn clear(&mut self, end: u64) {
         *self = Self { committed: end, times: self.times + 1, ..Self::default() };
     }
@@ -135,7 +136,8 @@ mod tests {
     use super::*;
     use crate::{BeginString, Config, Now, Role, Session, SessionId};
 
-    /// Otherwise a later connection without output would wait for the disk at its end.
+    /// The unwritten bytes of an ended connection no longer count as waiting. Otherwise a later
+    /// connection without output would wait for the disk at its end.
     #[test]
     fn what_a_connection_took_with_it_waits_for_no_store() {
         let id = SessionId::new(BeginString::Fix44, "A", "B");

@@ -1,4 +1,4 @@
-//! Defects found by the simulated world, each with the shortest exchange that shows it.
+//! Defects that the simulation has found, each with the shortest exchange that shows it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
@@ -45,9 +45,10 @@ fn active_with(out: &mut Outbox, change: impl FnOnce(&mut Config)) -> Session {
     session
 }
 
-/// Both sides have a gap. The counterparty's request arrives above our gap and is answered at once;
-/// the answer to our own request ends below its number. If the request did not count in its turn,
-/// each side would wait 20 s at the other's last request, repeatedly (damage, seed 15609).
+/// A request that was answered above a gap consumes its number when the gap is closed. Both sides
+/// have a gap; the counterparty's request arrives above our gap and is answered at once, and the
+/// answer to our own request ends below its number. If the request did not count, each side would
+/// repeatedly wait 20 s for the other's last request (simulation `damage`, seed 15609).
 #[test]
 fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
     let mut out = Outbox::default();
@@ -64,8 +65,9 @@ fn a_request_answered_above_a_gap_counts_when_its_turn_comes() {
     assert_eq!((session.take_held(), session.next_num_in()), (None, 6));
 }
 
-/// An answered request counts even if no message above a gap is kept. Otherwise two sessions with
-/// closed ranges would request each other's last request endlessly (clocks, seed 76).
+/// An answered request counts even if the session holds no messages above a gap. Otherwise two
+/// sessions with closed ranges would endlessly request each other's last request (simulation
+/// `clocks`, seed 76).
 #[test]
 fn an_answered_request_needs_no_room() {
     let mut out = Outbox::default();
@@ -77,8 +79,9 @@ fn an_answered_request_needs_no_room() {
     assert_eq!((session.take_held(), session.next_num_in()), (None, 5));
 }
 
-/// If the clock goes back, a resent message would be older than its original. The counterparty
-/// would reject the message and end the session (clocks, seed 4).
+/// A resent message never has an OrigSendingTime(122) later than its SendingTime(52), even if the
+/// clock was set back. The counterparty would reject the message and end the session (simulation
+/// `clocks`, seed 4).
 #[test]
 fn the_original_time_is_never_later_than_the_time_of_sending() {
     let mut out = Outbox::default();
@@ -99,9 +102,9 @@ fn the_original_time_is_never_later_than_the_time_of_sending() {
     }
 }
 
-/// A reset that crosses our Logout(5) is accepted and ends the connection. The counterparty would
-/// ignore an answer after the Logout(5), and another message would get its number (operators, seed
-/// 3665).
+/// A reset that the counterparty requests before it receives our Logout(5) is accepted and ends the
+/// connection. The counterparty would ignore an answer after the Logout(5), and another message
+/// would use its number (simulation `operators`, seed 3665).
 #[test]
 fn a_reset_that_crosses_a_logout_ends_the_connection() {
     let mut out = Outbox::default();
@@ -113,8 +116,9 @@ fn a_reset_that_crosses_a_logout_ends_the_connection() {
     assert_eq!((session.next_num_in(), session.next_num_out()), (2, 1));
 }
 
-/// A defect: numbers at 1 were reset at the opening of a window without storing the time. The
-/// window's second connection reset them again (schedules, seed 1000031).
+/// When a schedule window opens, a reset is stored with its time even if the numbers are 1.
+/// Otherwise the second connection in the window would reset them again (simulation `schedules`,
+/// seed 1000031).
 #[test]
 fn the_restart_of_a_window_is_kept_even_if_the_numbers_are_at_1() {
     let mut out = Outbox::default();

@@ -1,7 +1,8 @@
-//! Two sessions in a simulated world, from many seeds: no message is lost or delivered twice.
+//! Two sessions in a simulated environment, run with many seeds: no message is lost or delivered
+//! twice.
 //!
-//! `TRANSFIX_SEEDS=n` runs n seeds, and `TRANSFIX_SEED=x` runs one seed. `cargo xtask simulate`
-//! runs more seeds, with a trace.
+//! `TRANSFIX_SEEDS=n` runs n seeds, and `TRANSFIX_SEED=x` runs the seed x. `cargo xtask simulate`
+//! runs more seeds and prints a trace.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a failed test says which seed")]
 
 use std::env;
@@ -10,7 +11,7 @@ use transfix_testkit::world::{self, Ground, Summary, Trace, WorldKind};
 
 const SEEDS: u64 = 500;
 
-/// Prints the seed if a world panics.
+/// Prints the seed if a simulation panics.
 struct Seed(u64);
 
 impl Drop for Seed {
@@ -40,7 +41,7 @@ fn every_world_obeys_its_laws() {
     assert!(worlds < 100 || tried > worlds / 10, "the worlds try little: {total:?}");
 }
 
-/// The same seed gives the same world, so that a failure can be examined.
+/// Two simulations with the same seed are identical, so that a failure can be examined.
 #[test]
 fn a_seed_repeats_its_world() {
     let ground = Ground::default();

@@ -5,7 +5,8 @@ use transfix_codec::{Tag, tag};
 use crate::SessionSettings;
 use crate::entries::all_of;
 
-/// Header fields that have their own keys, or change with each message.
+/// Header fields that cannot be added, because they have their own keys or change with each
+/// message.
 const WITH_KEYS: [(u32, &str); 9] = [
     (50, "use the setting sender_sub_id instead"),
     (57, "use the setting target_sub_id instead"),

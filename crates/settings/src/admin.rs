@@ -10,14 +10,14 @@ use transfix_session::settings_table;
 use crate::fix_admin::FixAdminSettings;
 
 settings_table! {
-    /// `[admin]`: the administration over HTTP, which exists if this table is present. The library
-    /// does not serve it: the crate `transfix-admin` and `transfix serve` do.
+    /// `[admin]`: the administration over HTTP, which is on if this table is present. The crate
+    /// `transfix-admin` and `transfix serve` provide it; the library alone does not.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct AdminSettings {
         /// Address at which the administration listens, as `host:port`. An address that other
         /// machines can reach needs `certificate` and `key`.
         pub address: String = "127.0.0.1:9890".into(),
-        /// File of users and tokens, created by `transfix admin user add`.
+        /// File of users and tokens, which `transfix admin user add` creates.
         pub users_file: PathBuf = "users.toml".into(),
         /// File of the server's certificate and its intermediate certificates, in PEM. Needs `key`.
         pub certificate: PathBuf = PathBuf::new(),
@@ -27,8 +27,8 @@ settings_table! {
         #[least(1)]
         #[mins("login_idle_min")]
         pub login_idle: Duration = 30,
-        /// If true, `/metrics` needs no login: every client that reaches the port can read it. If
-        /// false, it needs a token of a viewer.
+        /// If true, `/metrics` needs no login: every client that can connect to the port can read
+        /// it. If false, it needs a token of a viewer.
         pub open_metrics: bool = false,
         /// Administration over FIX sessions, as a table. See [`FixAdminSettings`].
         pub fix: Option<FixAdminSettings> = None,
@@ -36,7 +36,7 @@ settings_table! {
 }
 
 impl AdminSettings {
-    /// Returns the invalid key and the error.
+    /// Returns an error with the invalid key, if there is one.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let empty = |path: &PathBuf| path.as_os_str().is_empty();
         if empty(&self.certificate) != empty(&self.key) {
@@ -44,7 +44,7 @@ impl AdminSettings {
             let there = if empty(&self.certificate) { "key" } else { "certificate" };
             return Err((there, why));
         }
-        // The one key that has bounds.
+        // `login_idle_min` is the only key with bounds.
         self.check_ranges().map_err(|wrong| ("login_idle_min", format!("[admin]: {wrong}")))?;
         let has_tls = !empty(&self.certificate);
         if let Some(Err(why)) = self.fix.as_ref().map(|fix| fix.check(has_tls)) {

@@ -14,7 +14,8 @@ use crate::entries::all_of;
 /// Number of bits before the IPv4 address in an IPv4-mapped IPv6 address.
 const MAPPED_BITS: u32 = 96;
 
-/// All addresses with the same leading bits. A prefix of all bits is one address.
+/// A subnet: all addresses with the same leading bits. If the prefix has all bits, the subnet is a
+/// single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Subnet {
     address: IpAddr,
@@ -22,7 +23,7 @@ pub struct Subnet {
 }
 
 impl Subnet {
-    /// Parses `10.1.0.0/16`, `2001:db8::/32`, or one address.
+    /// Parses a subnet such as `10.1.0.0/16` or `2001:db8::/32`, or a single address.
     ///
     /// # Errors
     /// Names the fault and the correct form.
@@ -32,7 +33,7 @@ impl Subnet {
             format!("`{text}` is neither an IP address nor a subnet such as 10.1.0.0/16")
         })?;
         let most = width(written);
-        // Signs and spaces are not allowed.
+        // The number of bits must not contain a sign or a space.
         let is_number = |bits: &&str| bits.bytes().all(|b| b.is_ascii_digit());
         let bits = match bits {
             None => most,
@@ -60,8 +61,7 @@ impl Subnet {
         Ok(subnet)
     }
 
-    /// Returns true if one of the subnets contains the address. An empty list contains all
-    /// addresses.
+    /// Returns true if one of the subnets contains the address, or if the list is empty.
     #[must_use]
     pub fn allow(allowed: &[Self], address: Option<IpAddr>) -> bool {
         let has = |address: IpAddr| allowed.iter().any(|subnet| subnet.has(address));
@@ -88,7 +88,7 @@ const fn width(address: IpAddr) -> u32 {
 /// Returns the first address of the subnet that contains this address.
 fn first(address: IpAddr, bits: u32) -> IpAddr {
     match address {
-        // A shift by all bits overflows: it means a prefix of 0 bits.
+        // A prefix of 0 bits needs a shift by all bits, which overflows.
         IpAddr::V4(v4) => {
             IpAddr::V4((v4.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0)).into())
         }
@@ -114,7 +114,7 @@ impl SessionSettings {
 
 fn parsed(texts: &[String]) -> Vec<Subnet> {
     let parsed = texts.iter().map(|text| Subnet::parse(text));
-    // Ignoring a wrong entry could leave an empty list, which allows all addresses.
+    // Panics instead of ignoring a wrong entry, because an empty list would allow all addresses.
     parsed.map(|subnet| subnet.expect("the settings were checked")).collect()
 }
 

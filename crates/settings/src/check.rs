@@ -1,4 +1,5 @@
-//! Checks across the keys of the settings: contradictions, and values out of range.
+//! Checks the settings of a session for values out of range, and for keys that contradict each
+//! other.
 
 use std::net::IpAddr;
 
@@ -17,13 +18,13 @@ use crate::{added, allow_from, password_hash};
 
 /// The highest differentiated services code point, which has six bits.
 const DSCP_MAX: u8 = 63;
-/// Longest CompID, SubID or LocationID, in bytes.
+/// The maximum length of a CompID, SubID or LocationID, in bytes.
 const ID_BYTES_MAX: usize = 255;
 
-/// One step of the path to a value of the settings.
+/// A step on the path to a value in the settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// The value of this key.
+    /// The value of this key in a table.
     Key(&'static str),
     /// This entry of a list, counted from 0.
     Entry(usize),
@@ -34,7 +35,7 @@ pub(crate) enum Step {
 pub(crate) struct Wrong {
     /// The text, which names the session and the remedy.
     pub(crate) what: String,
-    /// The path to the value, as far as a key identifies it.
+    /// The path to the wrong value, or as much of it as is known.
     pub(crate) path: Vec<Step>,
 }
 
@@ -55,7 +56,7 @@ pub(crate) fn find_wrong(session: &SessionSettings) -> Result<(), Wrong> {
         return Err(Wrong { what, path: Vec::new() });
     }
     type Check = fn(&SessionSettings) -> Result<(), String>;
-    // Each check with its key, if it is about one key.
+    // The checks, each with the key that it concerns; the key is empty if several are concerned.
     let all: [(&str, Check); 24] = [
         ("", identity),
         ("address", address),
@@ -110,7 +111,8 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
         return Err(format!("a CompID, SubID or LocationID may have at most {ID_BYTES_MAX} bytes"));
     }
     if session.role == Role::Acceptor && !session.qualifier.is_empty() {
-        // A Logon(A) could not distinguish such sessions.
+        // Refused, because a Logon(A) cannot distinguish an acceptor's sessions that differ only in
+        // their qualifier.
         return Err(
             "qualifier is for initiators only, because a Logon(A) carries no qualifier".to_owned()
         );
@@ -118,7 +120,7 @@ fn identity(session: &SessionSettings) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks credentials: an acceptor expects values, and an initiator sends values.
+/// Checks credentials: an acceptor may only expect them, and an initiator may only send them.
 fn credentials(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let sends =
@@ -159,9 +161,10 @@ fn address(session: &SessionSettings) -> Result<(), String> {
     if session.address.is_empty() { Ok(()) } else { host_and_port("address", &session.address) }
 }
 
-/// Checks the form `host:port`. The host is resolved later, at its first use.
+/// Checks that the address has the form `host:port`. The host is resolved later, when it is first
+/// used.
 fn host_and_port(key: &str, address: &str) -> Result<(), String> {
-    // IPv6 too: `::1` is an address, `[::1]:9880` has a port.
+    // Checks for IPv6 too: `::1` has no port, but `[::1]:9880` has one.
     let is_bare = address.parse::<IpAddr>().is_ok();
     let host_and_port = address.rsplit_once(':').filter(|_| !is_bare);
     match host_and_port {
@@ -286,7 +289,7 @@ fn threads(session: &SessionSettings) -> Result<(), String> {
                 .to_owned(),
         );
     }
-    // Only a thread of one session can be pinned for it.
+    // Only a thread that drives a single session can be pinned to this CPU.
     let mode = match session.threads.mode {
         Mode::Pool => "pool",
         Mode::Polled => "polled",
@@ -384,7 +387,8 @@ fn logon(session: &SessionSettings) -> Result<(), String> {
     let logon = &session.logon;
     let version = session.begin_string;
     all_of(logon.fields.iter().filter_map(|(tag, _)| {
-        // A version without these fields also has no setting for them.
+        // A field that is not defined in this version has no setting of its own there, so it may be
+        // added.
         let is_foreign = match tag.0 {
             553 | 554 => version < BeginString::Fix43,
             925 => version < BeginString::Fixt11,

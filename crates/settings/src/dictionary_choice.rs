@@ -5,12 +5,13 @@ use transfix_session::{ApplVerId, BeginString};
 
 use crate::{DictionarySource, ValidationSettings};
 
-/// The dictionaries for a version: standard dictionaries, or replacements from the settings.
+/// The dictionaries for the messages of one version: the standard ones, or others from the
+/// settings.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct DictionaryChoice {
-    /// The version of the session layer.
+    /// The version of the session layer, which selects its standard dictionary.
     pub begin_string: BeginString,
-    /// The version of the application on FIXT.
+    /// The application version of a FIXT session; `None` if it is not known or not FIXT.
     pub appl_ver_id: Option<ApplVerId>,
     /// Replaces the standard dictionary of the application.
     pub application: Option<DictionarySource>,
@@ -19,7 +20,8 @@ pub struct DictionaryChoice {
 }
 
 impl DictionaryChoice {
-    /// Returns the choice for a session with these settings, and this application version on FIXT.
+    /// Returns the choice for a session with these settings. `appl_ver_id` is its application
+    /// version on FIXT.
     #[must_use]
     pub fn of_session(
         begin_string: BeginString,
@@ -49,7 +51,8 @@ impl DictionaryChoice {
         match (&self.application, self.begin_string, self.appl_ver_id) {
             (Some(source), ..) => source.load(),
             (None, BeginString::Fixt11, version) => {
-                // An acceptor may not know the version before the Logon(A).
+                // Uses the latest version of FIX 5.0 if the version is unknown, as for an acceptor
+                // before the Logon(A).
                 let name = version.map_or(Some("FIX50SP2"), ApplVerId::dictionary);
                 let name = name.ok_or(
                     "no built-in dictionary exists for this \
@@ -63,8 +66,8 @@ impl DictionaryChoice {
         }
     }
 
-    /// Reads the dictionary of the session layer; `None` if the dictionary of the application
-    /// includes it.
+    /// Reads the dictionary of the session layer. Returns `None` if the application's dictionary
+    /// also contains the session layer.
     ///
     /// # Errors
     /// If a file cannot be read.

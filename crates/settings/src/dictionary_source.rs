@@ -14,8 +14,8 @@ settings_table! {
     /// A dictionary, by the name of a standard dictionary or the path of a file, and its overlays.
     ///
     /// In settings, a source is a text: `"FIX44"`, `"venue.xml"` or a name from `[dictionaries]`.
-    /// It may also be a table, `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` for
-    /// a scenario of an Orchestra file.
+    /// It may also be a table, `{ base = "FIX44", overlays = ["venue.xml"] }`, with `scenario` to
+    /// select a scenario of an Orchestra file.
     #[derive(PartialEq, Eq, Hash)]
     #[serde(remote = "Self")]
     pub struct DictionarySource {
@@ -35,7 +35,7 @@ impl<T: Into<PathBuf>> From<T> for DictionarySource {
 }
 
 impl DictionarySource {
-    /// Reads the files and resolves the names in them.
+    /// Reads the files, and resolves all names in them.
     ///
     /// # Errors
     /// Names the file, line and element.
@@ -43,7 +43,7 @@ impl DictionarySource {
         self.draft()?.resolve().map_err(|error| error.to_string())
     }
 
-    /// Reads the files without resolving them, so that a caller can change the draft.
+    /// Reads the files without resolving names, so that the caller can change the draft.
     ///
     /// # Errors
     /// As [`load`](Self::load), except for errors of resolving.
@@ -77,7 +77,8 @@ impl DictionarySource {
     fn base(&self) -> Result<Draft, String> {
         let file = self.base.display().to_string();
         let draft = match &self.scenario {
-            // An unknown name is no path, but an error that names the nearest.
+            // If `base` is neither a path nor a known name, this returns an error that names the
+            // nearest one.
             None if !self.is_file() || standard_text(&file).is_ok() => Draft::standard(&file),
             None => Draft::from_xml(&text_of(&self.base)?, &file),
             Some(scenario) => {
@@ -108,7 +109,8 @@ impl<'de> Deserialize<'de> for DictionarySource {
             }
 
             fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<DictionarySource, A::Error> {
-                // That of the table's form.
+                // Reads the table with the deserializer of the settings table, which reads only
+                // tables.
                 let source = DictionarySource::deserialize(MapAccessDeserializer::new(map))?;
                 match source.base.as_os_str().is_empty() {
                     true => Err(de::Error::missing_field("base")),

@@ -98,14 +98,15 @@ settings_table! {
     }
 }
 
-/// The reaction when a thread of the engine panics outside of a session.
+/// The reaction of the engine when one of its threads panics outside of a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ThreadLost {
     /// Reports the panic and continues the thread.
     #[default]
     Restart,
-    /// Reports the panic and ends the process at once, for a supervisor that restarts it.
+    /// The engine reports the panic and ends the process at once, so that a supervisor can restart
+    /// it.
     Abort,
 }
 

@@ -1,4 +1,5 @@
-//! The section `[events]`: where the program's events go, and which of them.
+//! The section `[events]`, which determines where the program's events go and which of them are
+//! reported.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -21,7 +22,7 @@ pub enum EventLevel {
     Warn,
     /// Events of sessions.
     Info,
-    /// Events for finding a fault.
+    /// Events that help to find an error.
     Debug,
     /// All events.
     Trace,
@@ -37,7 +38,7 @@ impl EventLevel {
         ("trace", Self::Trace),
     ];
 
-    /// Returns the level's word in a settings file.
+    /// Returns the name of the level in a settings file.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         Self::ALL[self as usize].0
@@ -66,14 +67,14 @@ impl From<EventLevel> for LevelFilter {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EventForm {
-    /// Lines for human readers, with the event code at the end.
+    /// A line of text to be read by people, with the event code at the end.
     #[default]
     Text,
     /// A JSON object in each line.
     Json,
 }
 
-/// The facility of a syslog line.
+/// The facility that lines for syslog name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[allow(missing_docs, reason = "the names are those of RFC 5424")]
@@ -145,7 +146,7 @@ settings_table! {
 }
 
 impl EventSettings {
-    /// The key that is wrong, and what is wrong with it.
+    /// Returns the wrong key and the error, if a key is wrong.
     pub(crate) fn check(&self) -> Result<(), (&'static str, String)> {
         let wrong = |key, what: String| Err((key, what));
         if let Err(what) = self.levels.parse::<EventLevels>() {
@@ -189,7 +190,7 @@ impl EventSettings {
     }
 }
 
-/// Which events there are, by the part of the program that tells them: `levels` of `[events]`.
+/// The levels of events, for each part of the program: `levels` of `[events]`.
 ///
 /// ```
 /// let levels: transfix_settings::EventLevels = "info,transfix::link=debug".parse().unwrap();
@@ -198,26 +199,27 @@ impl EventSettings {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventLevels {
-    /// That of all parts which are not named.
+    /// The level of all parts that `of_parts` does not name.
     pub of_others: EventLevel,
-    /// Parts of the program, as modules of its code, with their levels. The longest name counts.
+    /// Parts of the program, named by the modules of its code, with their levels. If several names
+    /// fit, the longest one applies.
     pub of_parts: Vec<(String, EventLevel)>,
 }
 
-/// The longest text of levels, in bytes.
+/// The maximum length of the text of levels, in bytes.
 const LEVELS_MAX: usize = 2_048;
 
-/// The fault of a text of levels.
+/// The reason why a text of levels is not valid.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EventLevelsError {
-    /// The text is longer than 2,048 bytes: so long.
+    /// The text has this length, but only 2,048 bytes are allowed.
     TooLong(usize),
     /// This is no level.
     NoLevel(String),
-    /// This is no part of a program.
+    /// This word is no name of a part of the program.
     NoPart(String),
-    /// This part has two levels; an empty one stands for all others.
+    /// This part has two levels. An empty name means the level of all other parts.
     Twice(String),
 }
 
@@ -247,7 +249,7 @@ impl fmt::Display for EventLevelsError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for EventLevelsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -288,7 +290,7 @@ impl FromStr for EventLevels {
     }
 }
 
-/// As it is parsed.
+/// Writes the levels in the form in which they are parsed.
 impl fmt::Display for EventLevels {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.of_others.as_str())?;

@@ -1,20 +1,20 @@
-//! The table `failover`: backup destinations of an initiator, and the order in which it tries them.
+//! The table `failover`: an initiator's backup destinations, and the order in which they are tried.
 
 use serde::{Deserialize, Serialize};
 use transfix_session::{Offline, settings_table};
 
-/// Most destinations of one session, including `address`.
+/// The maximum number of destinations of a session, including `address`.
 const DESTINATIONS_MAX: usize = 16;
 
 /// The destination that an initiator tries after an established connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailoverOrder {
-    /// The same destination.
+    /// The initiator tries the same destination again.
     Stay,
-    /// `address`, the primary destination.
+    /// The initiator returns to `address`, the primary destination.
     First,
-    /// The next destination of the list; `address` follows the last.
+    /// The initiator tries the next destination of the list; after the last one follows `address`.
     Next,
     /// A random destination, also after a failed attempt. The other orders try the next destination
     /// after a failed attempt.
@@ -49,7 +49,7 @@ settings_table! {
 }
 
 impl FailoverSettings {
-    /// Checks across the keys.
+    /// Checks keys that depend on each other.
     pub(crate) fn check(&self, offline: Offline) -> Result<(), String> {
         if self.addresses.is_empty() && *self != Self::default() {
             return Err(

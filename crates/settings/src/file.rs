@@ -1,4 +1,5 @@
-//! Reads settings from TOML: defaults merged into each session, errors with line and nearest key.
+//! Reads settings from TOML. Sessions inherit keys from `[defaults]`, and errors name the line and
+//! the nearest key.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::iter;
@@ -56,7 +57,8 @@ pub(crate) fn parse(path: &Path, text: &str) -> Result<Settings, SettingsError> 
     settings.map_err(|error| sources.placed(error))
 }
 
-/// Reads the files as [`load`] does, and returns all errors in the order of their lines.
+/// Reads the files like [`load`], and returns either the settings or all errors in the order of
+/// their lines.
 pub(crate) fn load_or_all(path: &Path) -> Result<Settings, Vec<SettingsError>> {
     let text = text_file::read(path);
     parse_or_all(path, &text.map_err(|error| vec![SettingsError::unreadable(path, error)])?)
@@ -75,10 +77,10 @@ fn parse_or_all(path: &Path, text: &str) -> Result<Settings, Vec<SettingsError>>
         Ok(_) => {}
         Err(last) => found.push(last),
     }
-    // An error caused by an unset variable is not reported a second time.
+    // Removes errors that only follow from an unset variable, which was already reported.
     found.retain(|error| !sources.is_of_unset(error));
     errors.append(&mut found);
-    // Each session that inherits a wrong default reports it.
+    // A wrong default is reported by each session that inherits it, so equal errors are merged.
     errors.sort_by_key(|error| (error.line, error.at));
     errors.dedup_by_key(|error| (error.line, error.at));
     Err(errors.into_iter().map(|error| sources.placed(error)).collect())
@@ -127,12 +129,14 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
         let session = loop {
             let read = |own| file.session((n, own, &span), &engine_keys);
             match errors.of_table(own.clone(), &sources.lines, read)? {
-                // An error that is found twice is reported once.
+                // An error in a default is reported only once, because the wrong key is removed
+                // from the defaults.
                 None if errors.last().is_some_and(|at| file.leave_out_default(at)) => {}
                 session => break session,
             }
         };
-        // Without its wrong keys, a session may resemble another session.
+        // Skips a session with errors, because without its wrong keys it may look like another
+        // session.
         let Some(session) = session.filter(|_| errors.count() == before) else { continue };
         if !ids.insert(session.id()) {
             errors.found(sources.error(span.start, twice(&session)))?;
@@ -142,8 +146,8 @@ fn parse_ours(sources: &Sources, errors: &mut Errors) -> Result<Settings, Settin
     Ok(settings)
 }
 
-/// Reads an optional section. Returns the section if it is present and valid. An error of `check`
-/// has a key.
+/// Reads an optional section. Returns `None` if the section is missing or wrong. `check` returns
+/// the key to which an error belongs.
 fn section<'t, T: Deserialize<'t>>(
     sources: &'t Sources,
     errors: &mut Errors,
@@ -172,14 +176,14 @@ fn check_engine(engine: &EngineSettings, lines: &KeyLines) -> Result<(), (usize,
     })
 }
 
-/// The parts of a file that are needed to read its sessions.
+/// The parts of a file that its sessions need.
 struct File<'t> {
     sources: &'t Sources,
     aliases: Aliases,
-    /// The group of each key of a session; `None` for a direct field.
+    /// The group to which each key of a session belongs; `None` for a field of the session itself.
     groups: HashMap<&'static str, Option<usize>>,
     defaults: Keys<'t>,
-    /// The groups of a session without own keys, if they are valid.
+    /// The settings of a session that has only the defaults, if these are valid.
     base: Option<SessionSettings>,
 }
 
@@ -192,7 +196,7 @@ struct Keys<'t> {
     groups: [DeTable<'t>; GROUPS.len()],
 }
 
-/// Returns all keys that a session may have, each with its group.
+/// Returns all keys that a session may have, each with the group to which it belongs.
 fn keys() -> impl Iterator<Item = (&'static str, Option<usize>)> {
     let own = SessionSettings::KEYS.iter().map(|key| (key.name, None));
     let groups = GROUPS.iter().enumerate();
@@ -205,13 +209,14 @@ impl<'t> File<'t> {
         Self { sources, aliases, groups, defaults, base: None }
     }
 
-    /// Reads the groups, if they are valid, and all keys of `[defaults]`.
+    /// Reads all keys of `[defaults]`, and the groups among them if they are valid.
     fn defaults(
         &self,
         defaults: DeTable<'t>,
     ) -> Result<(Option<SessionSettings>, Keys<'t>), SettingsError> {
         let defaults = self.sorted(defaults)?;
-        // A wrong default is reported for the first session without an own value.
+        // An error here is ignored: a wrong default is reported for the first session that inherits
+        // it.
         let base = self.with_groups(SessionSettings::default(), defaults.groups.clone());
         Ok((base.ok(), defaults))
     }
@@ -228,7 +233,7 @@ impl<'t> File<'t> {
         self.sources.error(at, message)
     }
 
-    /// Reads a table and checks that all required keys are present.
+    /// Reads a table, after checking that no required key is missing.
     fn read<T: Deserialize<'t>>(
         &self,
         keys: DeTable<'t>,
@@ -243,7 +248,8 @@ impl<'t> File<'t> {
         }
     }
 
-    /// Reads the n-th session, with the keys of `[defaults]` that the session lacks.
+    /// Reads the session with index `n`, and adds those keys of `[defaults]` that the session does
+    /// not have.
     fn session(
         &self,
         (n, own, span): (usize, DeTable<'t>, &Range<usize>),
@@ -276,9 +282,11 @@ impl<'t> File<'t> {
         Ok(session)
     }
 
-    /// Replaces references to passwords by the passwords. Returns the files that contain them.
+    /// Reads the passwords to which the keys refer, and puts them in place. Returns the files that
+    /// contain passwords.
     fn secrets(&self, table: &mut DeTable<'t>) -> Result<Vec<PathBuf>, SettingsError> {
-        // A password from the environment is in no file.
+        // A text is the password itself, which is in this file unless it comes from an environment
+        // variable.
         let texts = table
             .iter()
             .filter(|(key, value)| key.get_ref().ends_with("password") && value.get_ref().is_str());
@@ -291,7 +299,7 @@ impl<'t> File<'t> {
         Ok(here.into_iter().chain(named).collect())
     }
 
-    /// Sorts keys by their groups.
+    /// Divides the keys of a table by their groups.
     fn sorted(&self, table: DeTable<'t>) -> Result<Keys<'t>, SettingsError> {
         let mut keys = Keys::default();
         let mut lines = Vec::with_capacity(table.len());
@@ -309,7 +317,7 @@ impl<'t> File<'t> {
         Ok(keys)
     }
 
-    /// Sets the groups of a session. A group without own keys is the group of the base.
+    /// Sets the groups of a session. A group in which the session has no keys is taken from `base`.
     fn with_groups(
         &self,
         session: SessionSettings,
@@ -343,8 +351,8 @@ impl<'t> File<'t> {
     }
 }
 
-/// Returns the first required key that is missing, also in tables below, with the offset of its
-/// table.
+/// Returns the first required key that is missing in the table or in a table below it, and the
+/// offset of that table.
 fn missing(
     table: &DeTable<'_>,
     span: &Range<usize>,
@@ -377,8 +385,8 @@ fn of_another(path: &Path, text: &str) -> Option<SettingsError> {
 const QUICKFIX: &str = "the file has settings of QuickFIX; convert them with `transfix migrate \
                         FILE`, or read them directly with the crate transfix-quickfix";
 
-/// Returns the offset of the first section of a QuickFIX file. Names of Transfix sections have no
-/// capitals.
+/// Returns the offset of the first section heading of QuickFIX, which has capital letters unlike
+/// those of Transfix.
 fn quickfix_section(text: &str) -> Option<usize> {
     let mut at = 0;
     text.split_inclusive('\n').find_map(|line| {
@@ -387,13 +395,14 @@ fn quickfix_section(text: &str) -> Option<usize> {
         let word = line.trim();
         let is_section = ["[DEFAULT]", "[SESSION]"].iter().any(|s| word.eq_ignore_ascii_case(s));
         let is_key = word.split_once('=').is_some_and(|(key, _)| key.trim() == "ConnectionType");
-        // A [session] or [default] in single brackets has an error of its own.
+        // `[session]` and `[default]` are not taken for QuickFIX, because the brackets of a
+        // Transfix heading may be wrong.
         let may_be_ours = ["[session]", "[default]"].contains(&word);
         ((is_section && !may_be_ours) || is_key).then_some(begin)
     })
 }
 
-/// Returns the remedy for a duplicate session.
+/// Returns the text of the error about a session that occurs twice, with its remedy.
 fn twice(session: &SessionSettings) -> String {
     let id = session.id();
     match session.role {
@@ -405,16 +414,17 @@ fn twice(session: &SessionSettings) -> String {
     }
 }
 
-/// Tables that a session inherits as a whole; other tables are inherited key by key.
+/// The tables that a session inherits as a whole. From all other tables, it inherits single keys.
 const WHOLE: [&str; 4] = ["appl_versions", "dictionary", "session_dictionary", "schedule"];
 
-/// Returns the keys of a session, completed by keys of `[defaults]` that the session lacks.
+/// Returns the keys of a session, and those keys of `[defaults]` that the session does not have.
 fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
     for (key, default) in defaults {
         let is_whole = WHOLE.contains(&key.get_ref().as_ref());
         match (own.get_mut(key).map(Spanned::get_mut), default.get_ref()) {
             (None, _) => _ = own.insert(key.clone(), default.clone()),
-            // One level deep: an inner table, such as a password, is one value.
+            // Tables are merged only one level deep; a table within a table, such as a password, is
+            // one value.
             (Some(DeValue::Table(table)), DeValue::Table(default)) if !is_whole => {
                 for (key, value) in default {
                     if !table.contains_key(key) {
@@ -428,8 +438,8 @@ fn merged<'a>(defaults: &DeTable<'a>, mut own: DeTable<'a>) -> DeTable<'a> {
     own
 }
 
-/// Returns the offset of an existing key of the n-th session. The function parses the texts again,
-/// since errors are rare.
+/// Returns the offset of the last key on the path that exists in the session with index `n`. Parses
+/// the texts again, because errors are rare.
 fn offset_in(sources: &Sources, n: usize, path: &[Step]) -> Option<usize> {
     let sections = Sections::of(sources, &mut Errors(Some(Vec::new()))).ok()?;
     let DeValue::Table(own) = sections.sessions.into_iter().nth(n)?.into_inner() else {
@@ -441,7 +451,7 @@ fn offset_in(sources: &Sources, n: usize, path: &[Step]) -> Option<usize> {
 /// `[dictionaries]`: names for dictionaries, for use in the sessions.
 type Aliases = BTreeMap<String, DictionarySource>;
 
-/// Replaces aliases by their dictionaries.
+/// Replaces names from `[dictionaries]` by the dictionaries.
 fn resolve(session: &mut SessionSettings, aliases: &Aliases) {
     let ValidationSettings { dictionary, session_dictionary, appl_versions, .. } =
         &mut session.validation;
@@ -473,7 +483,7 @@ fn names(session: &SessionSettings, aliases: &Aliases) -> Result<(), (&'static s
     appl_versions.values().try_for_each(all).map_err(wrong("appl_versions"))
 }
 
-/// Returns the offset of the last existing key of the path.
+/// Returns the offset of the last key on the path that exists in the table.
 fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     let (Step::Key(wanted), rest) = path.split_first()? else { return None };
     let (key, value) = table.iter().find(|(key, _)| key.get_ref() == wanted)?;
@@ -488,7 +498,8 @@ fn offset_of(table: &DeTable<'_>, path: &[Step]) -> Option<usize> {
     Some(further.unwrap_or(key.span().start))
 }
 
-/// Reads a value. For a number or a switch, the text may be one variable.
+/// Reads a value. A number or a switch may be given as a text that consists of one environment
+/// variable.
 fn value_of<'t, T: Deserialize<'t>>(
     sources: &'t Sources,
     mut value: Spanned<DeValue<'t>>,
@@ -513,7 +524,7 @@ fn value_of<'t, T: Deserialize<'t>>(
     }
 }
 
-/// Replaces the text at this offset by `new`, if the text is there.
+/// Replaces the text at this offset by `new`. Returns false if there is no such text.
 fn put<'t>(value: &mut Spanned<DeValue<'t>>, at: usize, new: &DeValue<'t>) -> bool {
     let is_here = value.span().start == at;
     match value.get_mut() {

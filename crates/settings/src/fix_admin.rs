@@ -10,16 +10,16 @@ use crate::allow_from::Subnet;
 use crate::entries::all_of;
 
 settings_table! {
-    /// `fix` of `[admin]`: the administration over FIX sessions, by XML in XMLnonFIX(n). It exists
-    /// if this table is present.
+    /// `fix` of `[admin]`: the administration over FIX sessions, with XML in XMLnonFIX(n) messages.
+    /// It is on if this table is present.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct FixAdminSettings {
         /// Address at which the engine listens for administrators, as `host:port`. Trading sessions
         /// must use another address. An address that other machines can reach needs `certificate`
         /// and `key` of `[admin]`. With these keys, each connection is encrypted.
         pub address: String = "127.0.0.1:9891".into(),
-        /// SenderCompID(49) of the answers, which an administrator writes as TargetCompID(56). The
-        /// administrator's own SenderCompID(49) is free.
+        /// SenderCompID(49) of the answers, which an administrator writes as TargetCompID(56).
+        /// Administrators choose their own SenderCompID(49) freely.
         pub sender_comp_id: String = "FIXADMIN".into(),
         /// BeginString(8) of the administrators' sessions: `FIX.4.3`, `FIX.4.4` or `FIXT.1.1`. By
         /// default `FIX.4.4`.

@@ -1,7 +1,7 @@
-//! The form of a key's value, determined by the type that reads the value.
+//! Finds out the form of a key's value from the type that reads the value.
 //!
-//! A type asks its deserializer for a number, a text, or one of several words. Reference and schema
-//! are made from these requests, so that they match the reader of the file.
+//! A type asks its deserializer for a number, a text, or one of several words. The reference and
+//! the schema are made from what it asks for, so that they always agree with the reader of files.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -15,25 +15,26 @@ use serde::{Deserialize, forward_to_deserialize_any};
 /// The form of a value in a settings file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Several forms; the type decides.
+    /// The value may have several forms, between which the type distinguishes.
     #[default]
     Any,
     Number,
     Switch,
     Text,
-    /// One of these words.
+    /// The value is one of these words.
     Words(&'static [&'static str]),
     List(Box<Self>),
-    /// A table with keys of any name, or of these names.
+    /// The value is a table, with keys of any name or with these keys, whose values have the given
+    /// form.
     Map(Option<&'static [&'static str]>, Box<Self>),
     /// A table that the type of this name reads.
     Table(&'static str),
 }
 
-/// Returns the form of the value of this key.
+/// Returns the form of this key's value in the table `T`.
 pub(crate) fn of_key<'de, T: Deserialize<'de>>(key: &'static str) -> Form {
     let form = RefCell::new(Form::Any);
-    // The read usually fails, which does not matter.
+    // The result is ignored, because reading usually fails; the form was recorded nevertheless.
     let read = T::deserialize(Only { key, form: &form });
     let form = form.into_inner();
     match read {
@@ -42,7 +43,7 @@ pub(crate) fn of_key<'de, T: Deserialize<'de>>(key: &'static str) -> Form {
     }
 }
 
-/// A table with one key.
+/// A deserializer for a table that has only one key.
 struct Only<'p> {
     key: &'static str,
     form: &'p RefCell<Form>,
@@ -61,7 +62,7 @@ impl<'de> Deserializer<'de> for Only<'_> {
     }
 }
 
-/// A key, then its value.
+/// A deserializer for the entry: first its key, then its value.
 struct Entry<'p> {
     key: Option<&'static str>,
     form: &'p RefCell<Form>,
@@ -83,7 +84,7 @@ impl<'de> MapAccess<'de> for Entry<'_> {
     }
 }
 
-/// One value, and no other.
+/// A deserializer for a list with a single element.
 struct Element<'p>(Option<&'p RefCell<Form>>);
 
 impl<'de> SeqAccess<'de> for Element<'_> {
@@ -97,7 +98,7 @@ impl<'de> SeqAccess<'de> for Element<'_> {
     }
 }
 
-/// A value that records the form that the type requests.
+/// A deserializer for a value, which records the form that the type asks for.
 struct Probe<'p> {
     form: &'p RefCell<Form>,
 }
@@ -108,7 +109,7 @@ impl Probe<'_> {
     }
 }
 
-/// A value that no file contains.
+/// A text that no file contains, to provoke an error.
 const NO_WORD: &str = "\u{1}";
 
 impl<'de> Deserializer<'de> for Probe<'_> {
@@ -140,7 +141,8 @@ impl<'de> Deserializer<'de> for Probe<'_> {
         self.deserialize_u64(visitor)
     }
 
-    /// Reads a text. A type that accepts only certain words lists them in its error.
+    /// Returns a text that no type accepts as a word. A type that accepts only certain words lists
+    /// them in its error.
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Probed> {
         self.is(Form::Text);
         visitor.visit_string(NO_WORD.to_owned())
@@ -202,7 +204,7 @@ impl<'de> Deserializer<'de> for Probe<'_> {
     }
 }
 
-/// The end of a probe, with the words that the type accepts, if it accepts only certain words.
+/// The error that ends a probe, with the words if the type accepts only certain ones.
 struct Probed(Option<&'static [&'static str]>);
 
 impl fmt::Display for Probed {
@@ -211,7 +213,7 @@ impl fmt::Display for Probed {
     }
 }
 
-/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for Probed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

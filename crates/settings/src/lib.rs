@@ -1,4 +1,4 @@
-//! Settings, from code or from a TOML file; strict: nothing unknown is passed over.
+//! Settings, made by code or read from a TOML file. Unknown keys and wrong values are errors.
 //!
 //! ```
 //! # use std::time::Duration;
@@ -24,10 +24,10 @@
 //! # Ok::<(), transfix_settings::SettingsError>(())
 //! ```
 //!
-//! A time is a `Duration` in code. A file has it as a whole number, and its key ends with the unit:
-//! `heart_bt_int_s` is the field `heart_bt_int`. A time made in code may be finer than the key
-//! says: the engine uses it exactly, and rounds it up where it shows or checks the key.
-//! HeartBtInt(108) is sent as whole seconds; a check refuses any other value.
+//! In code, a time is a `Duration`. In a file, it is a whole number whose key ends with the unit:
+//! `heart_bt_int_s` is the field `heart_bt_int`. The engine uses a time from code exactly, even if
+//! it is finer than the unit, and rounds it up only to show or check the key. HeartBtInt(108) is
+//! sent in whole seconds, so a check refuses any other value.
 
 #![forbid(unsafe_code)]
 
@@ -100,9 +100,9 @@ pub use validation::{ValidateOut, ValidationSettings};
 /// The settings of an engine.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// The settings that all sessions share.
+    /// The settings of `[engine]`, which all sessions share.
     pub engine: EngineSettings,
-    /// The administration over HTTP, if enabled.
+    /// The settings of the administration over HTTP and FIX; `None` if it is off.
     pub admin: Option<AdminSettings>,
     /// Destinations and levels of the program's events, if the file has `[events]`.
     pub events: Option<EventSettings>,
@@ -111,13 +111,13 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Returns settings with one session and defaults for the other keys.
+    /// Returns settings with one session. All other keys have their defaults.
     #[must_use]
     pub fn of(session: SessionSettings) -> Self {
         Self { sessions: vec![session], ..Self::default() }
     }
 
-    /// Reads a TOML file.
+    /// Reads settings from a TOML file, and the files that it includes.
     ///
     /// # Errors
     /// [`SettingsError`] with the file, the line, and the nearest right key.
@@ -134,9 +134,9 @@ impl Settings {
         file::shown::shown(path.as_ref())
     }
 
-    /// Returns all tables and keys that a settings file may have, as text: meaning, form, default
-    /// and bounds of each key. A name, such as `logon`, `heart_bt_int_s` or `tls.min_version`,
-    /// limits the text to one table or key.
+    /// Returns all tables and keys that a settings file may have, as text. For each key, the text
+    /// gives its meaning, form, default and bounds. A name, such as `logon`, `heart_bt_int_s` or
+    /// `tls.min_version`, selects one table or key.
     ///
     /// # Errors
     /// If the table or key does not exist. The text names the nearest name.
@@ -144,7 +144,7 @@ impl Settings {
         reference::text(of)
     }
 
-    /// Returns a JSON Schema (draft 2020-12) of settings files, with which editors complete and
+    /// Returns a JSON Schema (draft 2020-12) for settings files, by which editors complete and
     /// check them.
     #[cfg(feature = "schema")]
     #[must_use]
@@ -152,8 +152,8 @@ impl Settings {
         schema::text()
     }
 
-    /// Reads a TOML file as [`Settings::load`] does, and returns all errors, at most one for each
-    /// key, in the order of the lines.
+    /// Reads a TOML file like [`Settings::load`], but returns all errors, at most one for each key,
+    /// in the order of the lines.
     ///
     /// # Errors
     /// At least one [`SettingsError`].
@@ -161,7 +161,7 @@ impl Settings {
         file::load_or_all(path.as_ref())
     }
 
-    /// Reads TOML text. Errors name the file `name`.
+    /// Reads settings from TOML text. `name` is the file's name in errors.
     ///
     /// # Errors
     /// As [`Settings::load`].

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde::Deserialize;
 use transfix_session::settings_table;
 
-/// The distinction of inbound and outbound messages in a log.
+/// The way in which a log distinguishes inbound and outbound messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogDirection {
-    /// Two files, `NAME.in.log` and `NAME.out.log`, in QuickFIX's line format.
+    /// The log has two files, `NAME.in.log` and `NAME.out.log`, with lines in QuickFIX's format.
     Files,
-    /// One file, `NAME.messages.log`, with `in` or `out` after the time.
+    /// The log has one file, `NAME.messages.log`, with `in` or `out` after the time of each line.
     Words,
 }
 
@@ -44,7 +44,8 @@ settings_table! {
         #[least(4_096)]
         #[most(1_073_741_824)]
         pub buffer_bytes: usize = 1 << 20,
-        /// Longest time that a line waits in memory. `kill -9` loses the lines of this time.
+        /// Longest time that a line waits in memory before it is written. `kill -9` loses these
+        /// lines.
         #[least(1)]
         #[most(60_000)]
         #[millis("write_every_ms")]
@@ -53,13 +54,13 @@ settings_table! {
 }
 
 impl LogSettings {
-    /// Returns settings for a log in `dir`, with defaults for the other keys.
+    /// Returns the settings of a log in `dir`. All other keys have their defaults.
     #[must_use]
     pub fn in_dir(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into(), ..Self::default() }
     }
 
-    /// Checks across the keys.
+    /// Checks keys that depend on each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.compress && !cfg!(feature = "zstd") {
             return Err(

@@ -1,5 +1,5 @@
-//! Recognition of other engines' settings files that no command of ours reads, so that users get
-//! advice.
+//! Recognizes settings files of other engines that no command of `transfix` can read, so that users
+//! get advice.
 
 /// The error about a settings file of Fix8.
 const FIX8: &str = "the file has settings of Fix8, which no command reads; write Transfix \
@@ -13,7 +13,8 @@ const ANTENNA: &str = "the file has settings of FIX Antenna, which no command re
                        the key for each FIX Antenna setting; the page \"Coming from FIX Antenna \
                        or Fix8\" of the book explains the rest";
 
-/// Returns the advice about a settings file of an engine that no command of ours reads.
+/// Returns advice if the text is a settings file of an engine that no command of `transfix` can
+/// read.
 pub fn settings_of_another(text: &str) -> Option<&'static str> {
     let text = text.trim_start_matches('\u{feff}').trim_start();
     if text.starts_with('<') {

@@ -1,4 +1,4 @@
-//! Hashes of passwords by Argon2 (RFC 9106), as PHC strings such as
+//! Checks passwords against Argon2 hashes (RFC 9106), which are PHC strings such as
 //! `$argon2id$v=19$m=19456,t=2,p=1$c2FsdHNhbHQ$…`.
 
 use argon2::password_hash::PasswordHasher;
@@ -6,17 +6,17 @@ use argon2::password_hash::phc::{Output, PasswordHash};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use transfix_session::Secret;
 
-/// Most memory for one check, in KiB, so that a wrong setting cannot exhaust the machine.
+/// The maximum memory for one check, in KiB, so that a wrong setting cannot exhaust the machine.
 const MEMORY_KIB_MAX: u32 = 1 << 20;
-/// Most memory kept for the next check, in KiB. The allocator returns blocks above 32 MiB to the
-/// system.
+/// The maximum memory that is kept for the next check, in KiB. Larger blocks are returned to the
+/// system by the allocator anyway.
 const KEPT_KIB_MAX: usize = 32 << 10;
-/// Most passes over the memory.
+/// The maximum number of passes over the memory.
 const PASSES_MAX: u32 = 100;
 
-/// Returns the hash of a password for the key `logon.expected_password_hash`: Argon2id with 19 MiB,
-/// two passes and a random salt (the first choice of the OWASP Password Storage Cheat Sheet). A
-/// check of the hash takes about 20 ms.
+/// Returns the hash of a password for the key `logon.expected_password_hash`. The hash is Argon2id
+/// with 19 MiB, two passes and a random salt, which the OWASP Password Storage Cheat Sheet
+/// recommends first. Checking a password against it takes about 20 ms.
 ///
 /// # Errors
 /// If the system has no random numbers, or no memory.
@@ -32,8 +32,8 @@ pub fn is_of(hash: &str, password: impl AsRef<[u8]>) -> bool {
     HashMemory::default().is_of(hash, password.as_ref())
 }
 
-/// The memory of one check, kept for the next check. Without it, the allocator would keep such
-/// memory for each thread.
+/// The memory for a check, which is kept for the next one. If each check allocated it, the
+/// allocator would keep as much for each thread.
 #[derive(Debug, Default)]
 pub struct HashMemory(Vec<Block>);
 
@@ -58,7 +58,7 @@ impl HashMemory {
         let Ok(version) = version else { return false };
         let (blocks, mut found) = (params.block_count(), [0; Output::MAX_LENGTH]);
         if self.0.len() < blocks {
-            // Freed first, so that the allocator copies nothing.
+            // Frees the old memory before allocating more, so that the allocator does not copy it.
             self.0 = Vec::new();
             self.0.resize(blocks, Block::new());
         }
@@ -66,7 +66,7 @@ impl HashMemory {
         let argon = Argon2::new(algorithm, version, params);
         let memory = &mut self.0[..blocks];
         let hashed = argon.hash_password_into_with_memory(password, salt, found, memory);
-        // `Output` compares in constant time.
+        // `Output` compares in constant time, so that the time reveals nothing about the hash.
         hashed.is_ok() && Output::new(found).is_ok_and(|found| found == *expected)
     }
 
@@ -77,7 +77,7 @@ impl HashMemory {
     }
 }
 
-/// Checks the form of a hash.
+/// Checks that a hash is a valid PHC string within the limits.
 pub(crate) fn check(hash: &str) -> Result<(), String> {
     let form = "logon.expected_password_hash must be an Argon2 hash, such as \
                 $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH; `transfix password` creates one";
@@ -123,8 +123,8 @@ mod tests {
         }
     }
 
-    /// Checks hashes of several sizes, algorithms and versions in turn, in memory that other checks
-    /// have used.
+    /// Checks give the same results in memory that other checks have used, with hashes of several
+    /// sizes, algorithms and versions.
     #[test]
     fn memory_that_was_used_finds_the_same() {
         let mut memory = HashMemory::default();

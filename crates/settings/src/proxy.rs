@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use transfix_session::{Secret, settings_table};
 
-/// The protocol between an initiator and its proxy.
+/// The protocol by which an initiator asks its proxy for a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProxyKind {
@@ -39,7 +39,7 @@ impl ProxySettings {
         Self { kind, address: address.to_owned(), ..Self::default() }
     }
 
-    /// Checks across the keys.
+    /// Checks keys that depend on each other.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (username, password) = (self.username.as_deref(), self.password.as_ref());
         let texts = [username.unwrap_or_default(), password.map_or("", Secret::reveal)];
@@ -51,7 +51,7 @@ impl ProxySettings {
                 "proxy.username and proxy.password may have at most 255 bytes each".to_owned()
             );
         }
-        // An empty one has no form in RFC 1929.
+        // RFC 1929 does not allow an empty user name or password.
         if self.kind == ProxyKind::Socks5 && username.is_some() && texts.contains(&"") {
             return Err("proxy: SOCKS 5 allows no empty username or password".to_owned());
         }

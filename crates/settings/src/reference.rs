@@ -1,4 +1,5 @@
-//! All tables and keys of a settings file, with form, default and bounds of each key.
+//! The reference of settings files: all tables and keys, with the form, default and bounds of each
+//! key.
 
 use std::fmt::Write as _;
 use std::iter;
@@ -20,7 +21,7 @@ use crate::{dictionary_source::DictionarySource, log::LogSettings};
 
 /// A table of the file, or a group of keys that are direct keys of a session.
 pub(crate) struct Table {
-    /// The type that reads it.
+    /// The name of the type that reads the table.
     #[cfg_attr(not(feature = "schema"), allow(dead_code, reason = "only the schema looks it up"))]
     pub(crate) of: &'static str,
     /// The name in the file, such as `[engine]` or `logon`; `[[session]]` also for the groups of a
@@ -40,7 +41,7 @@ fn form_of<T: for<'de> Deserialize<'de>>(key: &'static str) -> Form {
     form::of_key::<T>(key)
 }
 
-/// The name of sessions, for keys that are direct keys of a session.
+/// The name of the table for keys that belong directly to a session.
 pub(crate) const SESSION: &str = "[[session]]";
 
 /// All tables, in the order of the book.
@@ -73,7 +74,7 @@ pub(crate) const TABLES: &[Table] = &[
     table!(DictionarySource, "dictionary"),
 ];
 
-/// The table that is read by the type of this name.
+/// Returns the table that the type with this name reads.
 #[cfg(feature = "schema")]
 pub(crate) fn table_of(of: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.of == of)
@@ -87,7 +88,7 @@ const INCLUDE: &str = "Before the first heading
       \"counterparties/*.toml\"]`; the last part may have one `*`.
 ";
 
-/// Returns the reference of one key, of all keys of a table, or of all tables.
+/// Returns the reference of a key, of all keys of a table, or with `None` of all tables.
 pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
     let Some(of) = of else {
         let mut text = INCLUDE.to_owned();
@@ -112,8 +113,8 @@ pub(crate) fn text(of: Option<&str>) -> Result<String, String> {
 pub fn unknown<'a>(of: &str, others: impl Iterator<Item = &'a str>) -> String {
     let keys = TABLES.iter().flat_map(|table| table.keys).map(|key| key.name);
     let names = TABLES.iter().map(|table| bare(table.name));
-    // Keys have priority among equally near names. Names of two letters are near to every short
-    // name.
+    // Keys come first, so that they are preferred among equally near names. Names of two letters
+    // are excluded, because they are near to every short name.
     let all = keys.chain(names).chain(others).filter(|name| name.len() > 2);
     let near = transfix_dictionary::nearest(of, all);
     let near = near.map_or_else(
@@ -123,7 +124,8 @@ pub fn unknown<'a>(of: &str, others: impl Iterator<Item = &'a str>) -> String {
     format!("no key or table is named `{}`; {near}", of.escape_debug())
 }
 
-/// Returns the reference of each key of this name, keys of sessions first; empty if there is none.
+/// Returns the reference of all keys with this name, those of sessions first. Returns an empty text
+/// if there is none.
 #[must_use]
 pub fn of_key(name: &str) -> String {
     let of_program = |table: &&Table| table.name.starts_with('[') && table.name != SESSION;
@@ -136,7 +138,8 @@ fn bare(name: &str) -> &str {
     name.trim_matches(['[', ']'])
 }
 
-/// Returns the reference of the key or table of this name in these tables; empty if there is none.
+/// Returns the reference of the key or table with this name among `tables`. Returns an empty text
+/// if there is none.
 fn of_tables(of: &str, tables: impl Iterator<Item = &'static Table>) -> String {
     let mut text = String::new();
     for table in tables {
@@ -157,7 +160,7 @@ fn of_tables(of: &str, tables: impl Iterator<Item = &'static Table>) -> String {
     text
 }
 
-/// Returns true if a value of this form is a table with this key.
+/// Returns true if a value of this form is a table that may contain the key `inner`.
 fn has_inner(form: &Form, inner: &str) -> bool {
     matches!(form, Form::Map(Some(names), _) if names.contains(&inner))
 }
@@ -174,7 +177,7 @@ fn heading(text: &mut String, table: &Table) {
         "dictionary" => ", as a table, or as a text with a name or a path",
         _ => ", a table of a session",
     };
-    // A String takes everything.
+    // Errors are ignored, because writing to a `String` cannot fail.
     let blank = if text.is_empty() { "" } else { "\n" };
     let _ = writeln!(text, "{blank}{}{more}; in Rust {}", table.name, table.of);
 }
@@ -201,7 +204,7 @@ fn one(text: &mut String, table: &Table, key: &Key) {
     }
 }
 
-/// Characters of a line of the reference, without indent.
+/// The maximum length of a line in the reference, in characters without the indent.
 pub const LINE_CHARS: usize = 90;
 
 /// Splits the text between words into lines of less than `max` characters.
@@ -231,7 +234,7 @@ pub(crate) fn about(key: &Key) -> String {
     text.replace("[`", "`").replace("`]", "`")
 }
 
-/// Returns a description of a form.
+/// Returns a form in words, as the reference shows it.
 fn shown(form: &Form, key: &str) -> String {
     let quoted = |words: &[&str]| {
         words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(" | ")
@@ -254,12 +257,12 @@ fn shown(form: &Form, key: &str) -> String {
     }
 }
 
-/// Returns true if the key has a password, or a reference to a password.
+/// Returns true if the value of the key is a password or names the source of one.
 pub(crate) fn is_secret(key: &str) -> bool {
     ["password", "new_password", "expected_password", "expected_password_hash"].contains(&key)
 }
 
-/// Returns the default as written in a file; `None` if a file cannot express it.
+/// Returns the default as a settings file would contain it, or `None` if a file cannot express it.
 pub(crate) fn default_in_file(key: &Key) -> Option<String> {
     let code = key.default?;
     if let Some((n, bits)) = code.split_once(" << ") {
@@ -280,7 +283,7 @@ pub(crate) fn default_in_file(key: &Key) -> Option<String> {
         _ => {}
     }
     let (of, variant) = code.split_once("::")?;
-    // A constant has capitals and a constructor has brackets.
+    // Excludes constants and constructors, which look like variants of an enum.
     let is_variant = variant.chars().all(char::is_alphanumeric) && !variant.contains("()");
     let is_constant = variant.chars().all(|c| c.is_uppercase() || c == '_');
     if !is_variant || is_constant || of == "usize" {

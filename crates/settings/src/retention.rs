@@ -1,4 +1,4 @@
-//! The table `retention`: contents and location of a store.
+//! The table `retention`, which determines what a store keeps and where.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use transfix_session::settings_table;
 use crate::session::SessionSettings;
 use crate::store::Durability;
 
-/// The reaction to messages above `bytes_max`.
+/// The reaction of a store to messages beyond `bytes_max`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum BeyondLimit {
-    /// The store discards the oldest messages: a resend covers their numbers by a gap fill.
+    /// The store discards its oldest messages. A resend replaces them by a gap fill.
     Forget,
-    /// The next message is not sent and the session ends. The session resumes when the store has
-    /// room, such as after a reset of the numbers by the schedule.
+    /// The next message is not sent, and the session ends. The session resumes when the store has
+    /// room, for example after the schedule has reset the numbers.
     Refuse,
 }
 
@@ -48,10 +48,10 @@ settings_table! {
     }
 }
 
-/// Least `bytes_max` other than 0.
+/// The lowest value of `bytes_max` other than 0.
 const BYTES_MAX_MIN: u64 = 64 << 10;
 
-/// Checks across the keys.
+/// Checks keys that depend on each other.
 pub(crate) fn check(session: &SessionSettings) -> Result<(), String> {
     let retention = &session.retention;
     let bytes_max = retention.bytes_max;

@@ -1,6 +1,6 @@
-//! Faults and dangerous choices of settings on this machine.
+//! Finds errors and dangerous choices in settings, on the machine where they will be used.
 //!
-//! Invariant: no file or folder is created or changed.
+//! Invariant: a review creates or changes no file or directory.
 
 mod choices;
 mod cpus;
@@ -18,12 +18,13 @@ use crate::{ClientCertificate, DictionaryChoice, Mode, SessionSettings, Settings
 pub use choices::review as choices;
 pub use cpus::Cpus;
 
-/// Findings about sessions. Sessions with the same finding share one text.
+/// Findings about sessions, which are merged if only the session differs.
 #[derive(Default)]
 pub struct Findings {
-    /// In the order of their first sessions.
+    /// The findings, in the order of their first sessions.
     all: Vec<Finding>,
-    /// Indices in `all`, by the texts before and after the identity of the session.
+    /// For the texts before and after the identity of the session, the index of the finding in
+    /// `all`.
     by_text: HashMap<[String; 2], usize>,
 }
 
@@ -56,7 +57,7 @@ impl Findings {
         }
     }
 
-    /// Returns the texts.
+    /// Returns the texts of all findings.
     #[must_use]
     pub fn texts(self) -> Vec<String> {
         let text = |Finding { id, others, text: [before, after] }| match others {
@@ -68,22 +69,23 @@ impl Findings {
     }
 }
 
-/// Adds the dangers of a session that the table of choices does not cover: messages, passwords and
-/// keys that others can read, and ways to pass as the counterparty.
+/// Adds warnings about a session that the table of choices does not contain. They concern messages,
+/// passwords and keys that others can read, and ways in which others can impersonate the
+/// counterparty.
 pub fn dangers(session: &SessionSettings, warnings: &mut Findings) {
     unused_conditions(session, warnings);
     readable_data(session, warnings);
     open_logons(session, warnings);
 }
 
-/// Warns of `conditions = true` with a dictionary that has no conditions.
+/// Warns if `conditions = true` has no effect, because the dictionary contains no conditions.
 fn unused_conditions(session: &SessionSettings, warnings: &mut Findings) {
     if !session.validation.checks.conditions {
         return;
     }
     let version = session.protocol.default_appl_ver_id;
     let wanted = DictionaryChoice::of_session(session.begin_string, version, &session.validation);
-    // An unreadable dictionary is reported as an error elsewhere.
+    // A dictionary that cannot be read is reported as an error elsewhere.
     let Ok(dictionary) = wanted.dictionary() else { return };
     if dictionary.messages().iter().all(|message| message.conditions.is_empty()) {
         let what = format!(
@@ -115,7 +117,7 @@ fn readable_data(session: &SessionSettings, warnings: &mut Findings) {
     }
 }
 
-/// Warns of ways for others to pass as the counterparty.
+/// Warns of ways in which others can impersonate the counterparty.
 fn open_logons(session: &SessionSettings, warnings: &mut Findings) {
     let (tls, logon) = (tls_of(session), &session.logon);
     if session.role == Role::Initiator {
@@ -159,7 +161,8 @@ fn tls_of(session: &SessionSettings) -> Option<&TlsSettings> {
     session.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Returns true if the connection stays on this machine. A session without sockets has no address.
+/// Returns true if connections to the address stay on this machine. The address is empty for a
+/// session without sockets.
 fn is_this_machine(address: &str) -> bool {
     let host = address.rsplit_once(':').map_or("", |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
@@ -172,7 +175,7 @@ fn is_readable_by_all(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|found| found.permissions().mode() & 0o004 != 0)
 }
 
-/// Returns the fault of the users file, without which nobody can log in to the administration.
+/// Returns the error in the file of users, without which nobody can log in to the administration.
 #[must_use]
 pub fn users_file(path: &Path) -> Option<String> {
     let shown = path.display();
@@ -189,7 +192,7 @@ pub fn users_file(path: &Path) -> Option<String> {
     }
 }
 
-/// Returns the settings that no verb of `transfix` can serve, session by session.
+/// Returns the settings, session by session, that no command of `transfix` can run.
 #[must_use]
 pub fn needs_program(settings: &Settings) -> Vec<String> {
     let mut needs = Findings::default();
@@ -209,7 +212,7 @@ pub fn needs_program(settings: &Settings) -> Vec<String> {
     needs.texts()
 }
 
-/// Returns the reason why this process cannot write the file.
+/// Returns the reason why this process cannot write the file, if there is one.
 #[must_use]
 pub fn cannot_write_file(file: &Path) -> Option<String> {
     if file.as_os_str().is_empty() {
@@ -229,8 +232,8 @@ pub fn cannot_write_file(file: &Path) -> Option<String> {
     cannot_write(file.parent().unwrap_or(Path::new("")))
 }
 
-/// Returns the reason why this process cannot make a file in the folder, or in its nearest existing
-/// parent.
+/// Returns the reason why this process cannot create a file in the directory, if there is one. If
+/// the directory does not exist, checks the nearest existing parent.
 #[must_use]
 pub fn cannot_write(dir: &Path) -> Option<String> {
     let there = dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."));

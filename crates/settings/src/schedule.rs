@@ -3,10 +3,10 @@
 //! A window opens and closes at local times of one IANA time zone. An [`Interval`] in UTC is
 //! computed from the window, so that all other code compares moments without zones.
 //!
-//! When clocks change, a skipped local time means the moment of the change. A repeated local time
-//! means its first occurrence. A window that is entirely within skipped time does not open. Windows
-//! never overlap: if a change of clocks makes two windows overlap, the later window begins at the
-//! end of the earlier window.
+//! When clocks change, a skipped local time means the time of the change, and a repeated local time
+//! means its first occurrence. A window that lies entirely in a skipped time does not open. Windows
+//! never overlap: if a change of clocks would make two windows overlap, the later window begins
+//! when the earlier one ends.
 //!
 //! ```
 //! use transfix_codec::Timestamp;
@@ -48,14 +48,14 @@ use window::Window;
 
 use crate::check::Step;
 
-/// Upper bound of a window's length in days: a window that began earlier is over.
+/// More days than a window can be long: a window that opened earlier has closed.
 const LONGEST_DAYS: i64 = 8;
 /// Days ahead in which the next window is searched.
 const HORIZON_DAYS: i64 = 5 * 366;
 /// Days that are checked for overlapping windows, from [`TRIED_FROM`] on.
 const TRIED_DAYS: usize = 2 * 366;
 const TRIED_WINDOWS: usize = 20_000;
-/// Most windows of a day, since the thread of the session searches the windows.
+/// The maximum number of windows per day, because the session's thread searches them.
 const WINDOWS_A_DAY: usize = 500;
 const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
 
@@ -63,27 +63,27 @@ const TRIED_FROM: Date = jiff::civil::date(2024, 1, 1);
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Interval {
-    /// The first moment.
+    /// The time at which the window opens.
     pub open: Timestamp,
-    /// The first moment after the interval.
+    /// The time at which the window closes, which no longer belongs to the period.
     pub close: Timestamp,
 }
 
 impl Interval {
-    /// Returns true if the interval contains the moment.
+    /// Returns true if the time is in the period.
     #[must_use]
     pub fn contains(&self, moment: Timestamp) -> bool {
         self.open <= moment && moment < self.close
     }
 }
 
-/// The error about a rejected schedule.
+/// The reason why a schedule is not valid.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScheduleError {
     message: String,
-    /// The wrong key; empty for the whole schedule.
+    /// The name of the wrong key; empty if the error concerns the whole schedule.
     key: &'static str,
-    /// The index of the window, if there are several windows.
+    /// The index of the wrong window, if the schedule has a list of windows.
     window: Option<usize>,
 }
 
@@ -92,7 +92,7 @@ impl ScheduleError {
         Self { message: message.into(), key: "", window: None }
     }
 
-    /// Sets the key of the error, unless the error has one.
+    /// Sets the key of the error, unless it already has one.
     fn at(self, key: &'static str) -> Self {
         if self.key.is_empty() { Self { key, ..self } } else { self }
     }
@@ -123,7 +123,7 @@ impl fmt::Display for ScheduleError {
     }
 }
 
-/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -132,7 +132,7 @@ impl fmt::Debug for ScheduleError {
 
 impl std::error::Error for ScheduleError {}
 
-/// The windows of one session.
+/// The windows of one session, ready to be searched.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     zone: TimeZone,
@@ -145,7 +145,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Compiles settings, and reads their files of holidays.
+    /// Converts the settings to a schedule, and reads the files of holidays that they name.
     ///
     /// # Errors
     /// [`ScheduleError`]: an unknown zone, an invalid time or day, windows that overlap or never
@@ -176,7 +176,7 @@ impl Schedule {
         Ok(schedule)
     }
 
-    /// Returns the interval that contains `moment`.
+    /// Returns the period that contains `moment`, or `None` if no window is open then.
     #[must_use]
     pub fn at(&self, moment: Timestamp) -> Option<Interval> {
         self.intervals(moment).next().filter(|interval| interval.contains(moment))
@@ -204,13 +204,13 @@ impl Schedule {
         })
     }
 
-    /// Returns the treatment of the numbers when a window opens.
+    /// Returns what happens to the numbers when a window opens.
     #[must_use]
     pub const fn numbers(&self) -> NumbersAtOpening {
         self.numbers
     }
 
-    /// Returns the treatment of a session outside of its windows.
+    /// Returns what happens to the session outside of its windows.
     #[must_use]
     pub const fn outside(&self) -> &Outside {
         &self.outside
@@ -232,7 +232,7 @@ impl Schedule {
         &self.zone_name
     }
 
-    /// Returns the windows that open on `day`, in order, in local time.
+    /// Returns the windows that open on `day`, in order. Their times are local.
     fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
         if self.holidays.contains(&day) {
             return Vec::new();
@@ -246,7 +246,7 @@ impl Schedule {
         let ambiguous = self.zone.to_ambiguous_timestamp(local);
         let instant = match ambiguous.offset() {
             AmbiguousOffset::Gap { .. } => {
-                // A skipped time means the moment of the change.
+                // A time that a change of clocks skips means the time of the change.
                 let before = ambiguous.earlier().ok()?;
                 self.zone.following(before).next()?.timestamp()
             }
@@ -263,7 +263,7 @@ impl Schedule {
         for (open, close) in windows {
             if let Some((before, end)) = last.filter(|(_, end)| *end > open) {
                 return Err(ScheduleError::new(format!(
-                    "two two windows overlap: {before} to {end}, and {open} to {close}"
+                    "two windows overlap: {before} to {end}, and {open} to {close}"
                 )));
             }
             last = Some((open, close));
@@ -281,7 +281,8 @@ impl Schedule {
 
 fn instant(moment: Timestamp) -> jiff::Timestamp {
     let instant = jiff::Timestamp::from_nanosecond(i128::from(moment.0));
-    // Every nanosecond count of 64 bits is within jiff's range of years.
+    // The fallback is never used, because every 64-bit number of nanoseconds is in the range of
+    // jiff.
     instant.unwrap_or(jiff::Timestamp::UNIX_EPOCH)
 }
 
@@ -319,7 +320,7 @@ fn zone_of(name: &str) -> Result<TimeZone, ScheduleError> {
 /// Returns the offsets of a zone: a Unix time in seconds, and the seconds that the zone is ahead of
 /// UTC from then on. Empty for UTC and for unknown zones.
 pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
-    /// The years 2000 to 2100. Outside of these years the nearest offset applies.
+    /// The years 2000 to 2100. Outside of these years, the nearest of the offsets applies.
     const BETWEEN_S: std::ops::Range<i64> = 946_684_800..4_102_444_800;
     let Some(zone) = zone_of(zone).ok().filter(|_| !zone.is_empty()) else { return Vec::new() };
     let Ok(first) = jiff::Timestamp::from_second(BETWEEN_S.start) else { return Vec::new() };
@@ -329,7 +330,7 @@ pub(crate) fn offsets_of(zone: &str) -> Vec<(i64, i32)> {
     iter::once(begin).chain(changes.take_while(|(at, _)| *at < BETWEEN_S.end)).collect()
 }
 
-/// Checks the name of a zone.
+/// Checks that a zone with this name exists. The error suggests the nearest name.
 pub(crate) fn check_zone(name: &str) -> Result<(), String> {
     zone_of(name).map(drop).map_err(|error| error.message)
 }

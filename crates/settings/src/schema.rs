@@ -1,6 +1,6 @@
-//! A JSON Schema of settings files, generated from the tables of their reader.
+//! Generates a JSON Schema of settings files, from the tables that read these files.
 //!
-//! The reader accepts every file that fits the schema, except for contradictions between keys.
+//! A file that fits the schema is accepted by the reader, unless its keys contradict each other.
 
 use serde_json::{Map, Value, json};
 use transfix_session::Key;
@@ -50,7 +50,7 @@ pub(super) fn text() -> String {
     format!("{schema:#}\n")
 }
 
-/// Returns a reference to a shared definition of the schema.
+/// Returns a reference to a definition that several places of the schema share.
 fn defined(name: &str) -> Value {
     json!({ "$ref": format!("#/$defs/{name}") })
 }
@@ -66,7 +66,7 @@ fn table<'t>(tables: impl Iterator<Item = &'t Table>) -> Value {
     json!({ "type": "object", "additionalProperties": false, "properties": properties })
 }
 
-/// Returns the schema of one key, with its text in the reference.
+/// Returns the schema of a key, with the text of the reference as its description.
 fn of_key(table: &Table, key: &Key) -> Value {
     let form = (table.form)(key.name);
     let mut value = match (key.name, &form) {
@@ -138,7 +138,7 @@ fn or_variable(value: Value) -> Value {
     json!({ "anyOf": [value, { "type": "string", "pattern": VARIABLE }] })
 }
 
-/// Returns the schema of a password, or of its location.
+/// Returns the schema of a password, which may be given by its source.
 fn secret() -> Value {
     let text = || json!({ "type": "string" });
     json!({ "anyOf": [

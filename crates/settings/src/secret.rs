@@ -1,7 +1,7 @@
 //! Passwords of a settings file, and their hashes: a text, an environment variable, the first line
 //! of a file, or the first line that a program writes.
 //!
-//! Invariant: a program has a time limit and an output limit.
+//! Invariant: the running time and the output of a program are limited.
 
 use crate::text_file;
 use std::io::{self, Read};
@@ -19,14 +19,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Time limit of a program that writes a password.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Bytes of a program's output that are read.
+/// The maximum number of bytes that are read from a program's output.
 const OUTPUT_BYTES_MAX: u64 = 64 << 10;
 
-/// The keys of `logon` that accept a password in these forms.
+/// The keys of `logon` whose values may be given in these forms.
 const KEYS: [&str; 4] = ["expected_password", "expected_password_hash", "password", "new_password"];
 
-/// Replaces references to passwords by the passwords. The error has the offset of the value.
-/// Returns the files that contain a password: this file, or referenced files.
+/// Replaces the sources of passwords by the passwords. Returns the files that contain a password:
+/// this file, or those that it names. An error contains the offset of the value.
 pub(crate) fn read(logon: &mut DeTable<'_>, path: &Path) -> Result<Vec<PathBuf>, (usize, String)> {
     let mut files = Vec::new();
     for key in KEYS {
@@ -81,7 +81,7 @@ fn text(value: &DeValue<'_>) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the program and its arguments.
+/// Returns the program and its arguments, or `None` if the table does not name a program.
 fn words<'a>(table: &'a DeTable<'_>) -> Option<Vec<&'a str>> {
     let words = table.get("command")?.get_ref().as_array()?;
     let words: Option<Vec<_>> = words.iter().map(|word| word.get_ref().as_str()).collect();
@@ -101,7 +101,8 @@ fn wait(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>>
     child.wait().map(Some)
 }
 
-/// Waits by polling, for old kernels and containers without process descriptors.
+/// Waits by checking at intervals, for kernels and containers that do not support process file
+/// descriptors.
 fn wait_in_steps(child: &mut Child, patience: Duration) -> io::Result<Option<ExitStatus>> {
     const STEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
     for _ in 0..patience.as_millis() / 50 {
@@ -126,7 +127,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
         let read = move || {
             let mut bytes = Vec::new();
             let read = output.take(OUTPUT_BYTES_MAX).read_to_end(&mut bytes);
-            // The receiver is gone after the time limit.
+            // The send fails only after the time limit.
             let _ = written.send(read.map(|_| bytes));
         };
         let reader = thread::Builder::new().name("tfx-secret".to_owned()).spawn(read);
@@ -137,7 +138,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
         }
     }
     let Some(status) = wait(&mut child, PATIENCE).map_err(|error| failed(&error))? else {
-        // The program may have just ended.
+        // `kill` fails only if the program has just ended.
         let _ = child.kill();
         let _ = child.wait();
         return Err(failed(&format!(
@@ -148,7 +149,7 @@ fn of_command(words: Vec<&str>) -> Result<String, String> {
     if !status.success() {
         return Err(failed(&status));
     }
-    // A child of the program may still hold the output open.
+    // A time limit applies here too, because a child of the program may keep the output open.
     let bytes = reading.recv_timeout(PATIENCE).map_err(|error| failed(&error))?;
     let bytes = bytes.map_err(|error| failed(&error))?;
     let text = String::from_utf8(bytes).map_err(|_| {
@@ -176,11 +177,11 @@ mod tests {
         let error = of_command(vec!["no-such-program"]).unwrap_err();
         assert!(error.starts_with("the program no-such-program: "), "{error}");
         assert!(shell("printf '\\377'").unwrap_err().contains("not valid UTF-8"));
-        // It writes for ever, and is not read for ever.
+        // The program never stops writing, but only a limited number of bytes is read.
         assert!(shell("yes").is_err());
     }
 
-    /// Covers kernels without process file descriptors.
+    /// A program is also waited for on kernels without process file descriptors.
     #[test]
     fn a_program_is_waited_for_in_steps() {
         let waited = |script, patience| {

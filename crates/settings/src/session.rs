@@ -1,4 +1,4 @@
-//! `[[session]]`: one session, with its tables and groups of keys.
+//! `[[session]]`: the settings of one session, with its tables and groups of keys.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -25,9 +25,8 @@ use crate::validation::ValidationSettings;
 settings_table! {
     /// `[[session]]`: one session. Keys in `[defaults]` apply to all sessions.
     ///
-    /// Each table of the file is a field of the same name. The other keys form groups, such as
-    /// [`StoreSettings`] in the field `store`. In the file these keys are direct keys of the
-    /// session.
+    /// Each table of the file is a field of the same name. All other keys belong to groups, such as
+    /// [`StoreSettings`] in the field `store`; in the file, these keys are directly in the session.
     pub struct SessionSettings {
         /// `acceptor` listens at `address`; `initiator` connects to `address`.
         pub role: Role,
@@ -91,8 +90,8 @@ settings_table! {
         /// Limits on messages that wait for an application in separate threads, as a table. See
         /// [`ApplicationSettings`].
         pub application: ApplicationSettings = ApplicationSettings::default(),
-        /// If true, the session measures the latency of messages on their way through it (see
-        /// [`crate::SessionHandle::latency`]).
+        /// If true, the session measures the latency of its messages in each stage of processing
+        /// (see [`crate::SessionHandle::latency`]).
         pub latency_points: bool = true,
         /// Times at which the session may be connected, such as `{ zone = "Europe/London", days =
         /// "mon-fri", from = "08:00", to = "16:30" }`. `transfix schedule` prints the times. By
@@ -131,13 +130,13 @@ settings_table! {
     }
 }
 
-/// The settings files, and the lines of the keys in the concatenated text of all files.
+/// The settings files, and the line of each key in the joined text of all files.
 #[derive(Debug)]
 pub(crate) struct Places {
     pub(crate) files: Arc<Files>,
-    /// The line of the session.
+    /// The number of the line with the session's heading.
     pub(crate) line: usize,
-    /// The session's own keys.
+    /// The lines of the session's own keys.
     pub(crate) session: Arc<KeyLines>,
     /// The keys of `[defaults]`.
     pub(crate) defaults: Arc<KeyLines>,
@@ -150,7 +149,7 @@ pub(crate) struct Places {
 /// Keys with their lines, counted from 1.
 pub(crate) type KeyLines = Vec<(&'static str, usize)>;
 
-/// Files whose texts are concatenated, each with the number of lines before it.
+/// The files whose texts were joined, each with the number of lines before it.
 #[derive(Debug, Default)]
 pub(crate) struct Files(Vec<(PathBuf, usize)>);
 
@@ -159,7 +158,8 @@ impl Files {
         self.0.push((path.to_owned(), lines_before));
     }
 
-    /// Returns the file of a line of the concatenated text, and the line in that file.
+    /// Returns the file to which a line of the joined text belongs, and the number of the line in
+    /// that file.
     pub(crate) fn place(&self, line: usize) -> (&Path, usize) {
         let n = self.0.partition_point(|(_, before)| *before < line).max(1);
         self.0.get(n - 1).map_or((Path::new(""), line), |(path, before)| (path, line - before))
@@ -195,7 +195,8 @@ impl SessionSettings {
         self.tls.as_ref().filter(|tls| tls.enabled).map_or(&[], |tls| &tls.peer)
     }
 
-    /// Returns a session with defaults for all keys except identity, role and address.
+    /// Returns the settings of a session with this role, identity and address. All other keys have
+    /// their defaults.
     #[must_use]
     pub fn new(role: Role, id: &SessionId, address: &str) -> Self {
         Self {
@@ -213,8 +214,8 @@ impl SessionSettings {
         }
     }
 
-    /// Returns the prefix of an error about this key: `venue.toml:7: ` if the settings are from a
-    /// file.
+    /// Returns the beginning of an error about this key, such as `venue.toml:7: `. Returns an empty
+    /// text if the settings were made by code.
     #[must_use]
     pub fn place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.session, &places.defaults], key);
@@ -229,7 +230,7 @@ impl SessionSettings {
         own.is_some_and(|own| own.iter().any(|(name, _)| *name == key))
     }
 
-    /// Returns the prefix of an error as [`place`](Self::place) does, for a key of `[engine]`.
+    /// Returns the beginning of an error about a key of `[engine]`, like [`place`](Self::place).
     #[must_use]
     pub fn engine_place(&self, key: &str) -> String {
         let place = |places: &Arc<Places>| places.place(&[&places.engine], key);
@@ -251,14 +252,14 @@ impl SessionSettings {
         }
     }
 
-    /// Returns the path of this session's store: a folder of [`StoreSettings::store_dir`] named
-    /// after the identity, such as `FIX.4.4-VENUE-CLIENT`.
+    /// Returns the path of the session's store. It is a directory in [`StoreSettings::store_dir`]
+    /// whose name is made from the identity, such as `FIX.4.4-VENUE-CLIENT`.
     #[must_use]
     pub fn store_path(&self) -> PathBuf {
         self.store.store_dir.join(self.folder())
     }
 
-    /// Returns the session's name in file names.
+    /// Returns the name of the session in the names of files and directories.
     #[must_use]
     pub fn folder(&self) -> String {
         let sender = [&self.sender_comp_id, &self.sender_sub_id, &self.sender_location_id];
@@ -270,8 +271,9 @@ impl SessionSettings {
         name
     }
 
-    /// Returns the identity whose store has this name, such as `FIX.4.4:VENUE->CLIENT` for
-    /// `FIX.4.4-VENUE-CLIENT`; `None` if there is none.
+    /// Returns the identity of the session whose store has this name, such as
+    /// `FIX.4.4:VENUE->CLIENT` for `FIX.4.4-VENUE-CLIENT`. Returns `None` if no identity gives this
+    /// name.
     #[must_use]
     pub fn id_of_store(name: &str) -> Option<SessionId> {
         let mut parts = name.split('-');
@@ -319,7 +321,7 @@ impl SessionSettings {
     }
 }
 
-/// Joins CompID, SubID and LocationID, without empty ids.
+/// Joins a CompID, SubID and LocationID to one name, without those that are empty.
 fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     let mut name = file_name(comp_id);
     for (mark, id) in [("+", sub_id), ("@", location_id)] {
@@ -331,14 +333,14 @@ fn ids_name([comp_id, sub_id, location_id]: [&String; 3]) -> String {
     name
 }
 
-/// Splits the result of [`ids_name`]. A missing SubID or LocationID is empty.
+/// Splits a name made by [`ids_name`]. A missing SubID or LocationID is returned as an empty text.
 fn ids_of(name: &str) -> Option<[String; 3]> {
     let (name, location_id) = name.split_once('@').unwrap_or((name, ""));
     let (comp_id, sub_id) = name.split_once('+').unwrap_or((name, ""));
     Some([text_of(comp_id)?, text_of(sub_id)?, text_of(location_id)?])
 }
 
-/// Decodes the result of [`file_name`].
+/// Decodes a name made by [`file_name`].
 fn text_of(name: &str) -> Option<String> {
     let mut parts = name.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -351,8 +353,8 @@ fn text_of(name: &str) -> Option<String> {
     (file_name(&text) == name).then_some(text)
 }
 
-/// Encodes `text` for a file name: bytes that a file name should not contain become `%XX`. Two
-/// identities never share a folder.
+/// Encodes `text` for a file name: bytes that are unsuitable become `%XX`. Different identities
+/// always have different names.
 fn file_name(text: &str) -> String {
     let mut name = String::new();
     for b in text.bytes() {
@@ -387,7 +389,7 @@ mod tests {
         let mut names = std::collections::HashSet::new();
         for n in 0..words.len() {
             let word = |more: usize| words[(n + more) % words.len()];
-            // CompIDs are never empty.
+            // A CompID is never empty, so at least one letter is generated.
             let comp_id = |more: usize| format!("C{}", word(more));
             for (sub_id, location_id, qualifier) in [
                 ("", "", ""),

@@ -1,6 +1,7 @@
-//! The dictionaries that name the messages, fields and values of one session.
+//! The dictionaries in which the messages, fields and values of one session have names.
 //!
-//! Invariant: a message has the dictionary by which the session validates it.
+//! Invariant: the names of a message are from the same dictionary by which the session validates
+//! it.
 
 use std::sync::Arc;
 
@@ -29,13 +30,14 @@ pub struct SessionDictionaries {
     session: Arc<Dictionary>,
     application: Arc<Dictionary>,
     is_fixt: bool,
-    /// The application version of the settings, or of the last Logon(A) if the settings have none.
+    /// The application version from the settings, or else from the last Logon(A).
     version: Option<ApplVerId>,
-    /// True if the settings leave the dictionary of the application to the version.
+    /// True if the settings name no dictionary for the application, so that its version determines
+    /// the dictionary.
     follows_logon: bool,
-    /// Dictionaries of `appl_versions`, each with the value that names it.
+    /// The dictionaries of `appl_versions`, each with the value by which a message names it.
     listed: Vec<(String, Arc<Dictionary>)>,
-    /// Standard dictionaries named by earlier messages.
+    /// The standard dictionaries that messages have named so far.
     standard: Vec<(ApplVerId, Arc<Dictionary>)>,
 }
 
@@ -82,17 +84,17 @@ impl SessionDictionaries {
         &self.application
     }
 
-    /// Returns the dictionaries of the session layer and of the application for this message.
+    /// Returns the dictionaries for this message: the session layer's, and the application's.
     ///
-    /// On a FIXT session the message may name another version. A Logon(A) sets the version of the
-    /// following messages, if the settings name neither version nor dictionary.
+    /// On a FIXT session, the message may name another version. A Logon(A) determines the version
+    /// of later messages, if the settings name neither a version nor a dictionary.
     pub fn of_message(&mut self, message: &Message<'_>) -> [Arc<Dictionary>; 2] {
         let application = if self.is_fixt { self.named_by(message) } else { None };
         let application = application.unwrap_or_else(|| Arc::clone(&self.application));
         [Arc::clone(&self.session), application]
     }
 
-    /// Returns an index with the data fields of these dictionaries.
+    /// Returns a field index that knows the data fields of these dictionaries.
     #[must_use]
     pub fn index(&self) -> FieldIndex {
         let all = [&self.session, &self.application].into_iter();
@@ -172,7 +174,7 @@ mod tests {
         session
     }
 
-    /// Returns the names of the dictionaries for the last of these messages.
+    /// Returns the names of the two dictionaries for the last of these messages.
     fn names(session: &SessionSettings, bodies: &[&str]) -> [String; 2] {
         let mut dictionaries = session.dictionaries().unwrap();
         let (mut index, version) = (dictionaries.index(), session.begin_string);

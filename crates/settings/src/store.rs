@@ -37,14 +37,15 @@ settings_table! {
     }
 }
 
-/// The failures that a store survives.
+/// The kind of failure that a store survives without losing messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Durability {
-    /// None. The store is in memory; each start begins at 1.
+    /// The store survives no failure: it is in memory, and the numbers begin at 1 with each start.
     Memory,
     /// The end of the process, such as by `kill -9`. The store is in files.
     Process,
-    /// A power cut. The store is in files and syncs before each write to the socket.
+    /// The store survives a power failure. It is in files, and syncs before each write to the
+    /// socket.
     Power,
 }

@@ -1,10 +1,10 @@
-//! Templates of sessions: acceptors for any counterparty.
+//! Templates: acceptors from which sessions are made for unknown counterparties.
 
 use transfix_session::Role;
 
 use crate::{Mode, SessionSettings};
 
-/// The TargetCompID of a template, which accepts any counterparty.
+/// The TargetCompID(56) of a template, which stands for any counterparty.
 const ANY: &str = "*";
 
 impl SessionSettings {
@@ -15,7 +15,7 @@ impl SessionSettings {
     }
 }
 
-/// Checks a template, in addition to the checks of all settings.
+/// Checks what applies only to templates.
 pub(crate) fn check(settings: &SessionSettings) -> Result<(), String> {
     if settings.is_template() && settings.threads.mode != Mode::Pool {
         return Err("a template (target_comp_id = \"*\") requires mode = \"pool\"".to_owned());

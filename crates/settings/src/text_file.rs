@@ -1,6 +1,7 @@
 //! Reads files that the settings name.
 //!
-//! Invariant: the memory is bounded. An endless device or an overlong file is an error.
+//! Invariant: memory use is limited, because an endless device or a file that is too long causes an
+//! error.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -45,17 +45,17 @@ settings_table! {
     }
 }
 
-/// The thread that drives a session, and how it waits.
+/// The thread that drives a session, and how this thread waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
-    /// A thread of the pool, which waits in epoll and serves many sessions.
+    /// A thread of the pool drives the session. It waits in epoll and drives many sessions.
     Pool,
-    /// A thread of its own, which waits in epoll.
+    /// A thread of its own drives the session, and waits in epoll.
     Dedicated,
-    /// A thread of its own, which never sleeps while the session is connected.
+    /// A thread of its own drives the session, and never sleeps while the session is connected.
     Spin,
-    /// No thread: the application calls `Engine::poll`.
+    /// No thread of the engine drives the session; the program calls `Engine::poll`.
     Polled,
 }
 
@@ -65,11 +65,11 @@ pub enum Mode {
 pub enum SendMode {
     /// The caller's thread, if the session is free at that moment.
     Direct,
-    /// The session's own thread.
+    /// The session's thread writes the message.
     Queued,
 }
 
-/// The reaction to a panic of a session's application or of the session's own code.
+/// The reaction to a panic of a session's application, or of the session's own code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum AfterPanic {

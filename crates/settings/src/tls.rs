@@ -7,19 +7,20 @@ use transfix_session::{Role, settings_table};
 
 use crate::entries::all_of;
 
-/// An acceptor's demand for a certificate of its counterparties.
+/// The demand of an acceptor for a certificate of its counterparties.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ClientCertificate {
-    /// No certificate is requested.
+    /// The acceptor requests no certificate.
     Ignored,
-    /// A presented certificate must be trusted.
+    /// The acceptor requests a certificate, but the counterparty need not present one. A presented
+    /// certificate must be trusted.
     Optional,
-    /// A trusted certificate is required.
+    /// The counterparty must present a trusted certificate.
     Required,
 }
 
-/// The oldest version of TLS that is accepted.
+/// The oldest version of TLS that a session accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum TlsVersion {
     /// TLS 1.2 (RFC 5246).
@@ -86,14 +87,14 @@ settings_table! {
 }
 
 impl TlsSettings {
-    /// Returns true if both settings lead to the same listener: sessions at one address share a
-    /// listener.
+    /// Returns true if both settings can be served by one listener, because sessions at one address
+    /// share a listener.
     #[must_use]
     pub fn is_same_listener(&self, other: &Self) -> bool {
         Self { peer: Vec::new(), ..self.clone() } == Self { peer: Vec::new(), ..other.clone() }
     }
 
-    /// Checks across the keys.
+    /// Checks keys that depend on each other.
     pub(crate) fn check(&self, role: Role) -> Result<(), String> {
         if !self.enabled {
             return Ok(());
@@ -168,7 +169,7 @@ impl TlsSettings {
     }
 }
 
-/// Returns true if `peer` is a name or a fingerprint.
+/// Returns true if the text can be a name in a certificate or a fingerprint.
 fn may_be_certificate(peer: &str) -> bool {
     match peer.strip_prefix("sha256:") {
         Some(digits) => {

@@ -1,4 +1,4 @@
-//! Keys about the checks of each message.
+//! The keys about the checks of received and sent messages.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub enum ValidateOut {
     /// The message is not checked.
     #[default]
     Off,
-    /// The message is sent, and the log reports the fault.
+    /// The message is sent, and the log reports the error in it.
     Warn,
     /// The message is not sent: the sender receives `SendError::Invalid`.
     Refuse,

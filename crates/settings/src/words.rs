@@ -1,4 +1,4 @@
-//! Error texts about a settings file, with keys and values as written in the file, not as Rust
+//! Texts of errors in a settings file, in which keys and values appear as in the file, not as Rust
 //! types.
 
 use std::collections::HashSet;
@@ -8,7 +8,8 @@ use transfix_session::{Key, LogonConfig, NumbersConfig, ResendConfig, TimingConf
 
 /// Returns the text for a value that does not fit its key.
 ///
-/// The texts matched here are those of serde's trait `de::Error`, but for the last one.
+/// The texts that are recognized here are those of serde's trait `de::Error`, except for the last
+/// one.
 pub(crate) fn explain_value(text: &str, error: &toml::de::Error) -> String {
     let message = error.message();
     let span = error.span().unwrap_or(0..0);
@@ -31,7 +32,7 @@ pub(crate) fn explain_value(text: &str, error: &toml::de::Error) -> String {
         let expected = found.rsplit_once(", expected ").map_or("", |(_, expected)| expected);
         return Value::at(text, span).is_not(&form(expected));
     }
-    // The toml crate says so of an enum.
+    // The toml crate uses this text for an enum.
     if message == "wanted string or table" {
         return Value::at(text, span).is_not(WORD);
     }
@@ -41,18 +42,19 @@ pub(crate) fn explain_value(text: &str, error: &toml::de::Error) -> String {
 /// Returns the text for an unknown key.
 pub(crate) fn unknown_key<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     if wrong == "include" {
-        return "`include` must be at the top of the file, before the first heading".to_owned();
+        return "`include` must be at the top of the file, before the first section".to_owned();
     }
     format!("unknown key `{wrong}`{}", nearest(wrong, right))
 }
 
-/// Returns the text for a file that is not TOML. The line of the error says more than the error.
+/// Returns the error text for a file that is not valid TOML. The contents of the line often show
+/// more than the parser's error.
 pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
     let span = error.span().unwrap_or(0..0);
     let start = text.get(..span.start).unwrap_or_default().rfind('\n').map_or(0, |at| at + 1);
     let line = text.get(start..).unwrap_or_default().lines().next().unwrap_or_default().trim();
     let is_key = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
-    // The parser accepts a valid key at a valid place, unless the key is there already.
+    // The parser rejects a valid key in a valid place only if the key occurs twice.
     let found = text.get(span.clone()).unwrap_or_default().trim();
     if !found.is_empty() && is_key(found) {
         match text.get(span.end..).unwrap_or_default().trim_start().chars().next() {
@@ -64,7 +66,8 @@ pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
         }
     }
     if line.starts_with('[') && !is_heading(line) {
-        return "a heading must have as many closing as opening brackets: [[session]], [defaults]"
+        return "the name of a section needs as many closing as opening brackets: [[session]], \
+                [defaults]"
             .to_owned();
     }
     let of_toml = || error.message().to_owned();
@@ -72,7 +75,8 @@ pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
         return of_toml();
     }
     let Some((key, value)) = line.split_once('=').filter(|_| !line.starts_with(['[', '{'])) else {
-        return "this line is neither `key = value` nor a heading such as [[session]]".to_owned();
+        return "this line is neither `key = value` nor the name of a section such as [[session]]"
+            .to_owned();
     };
     match value.trim_start().chars().next() {
         None | Some('#') => format!("the key `{}` has no value", key.trim()),
@@ -85,7 +89,7 @@ pub(crate) fn explain_syntax(text: &str, error: &toml::de::Error) -> String {
     }
 }
 
-/// Returns true for `[name]` and `[[name]]`, before an optional comment.
+/// Returns true if the line is a heading, `[name]` or `[[name]]`, perhaps with a comment.
 fn is_heading(line: &str) -> bool {
     let line = line.split('#').next().unwrap_or_default().trim();
     let before = line.len() - line.trim_start_matches('[').len();
@@ -95,7 +99,7 @@ fn is_heading(line: &str) -> bool {
 
 /// A value of the file that is rejected.
 struct Value<'t> {
-    /// The key of the value; empty if it has none.
+    /// The key of the value; empty if the value has no key.
     key: &'t str,
     /// The value as written in the file.
     source: &'t str,
@@ -104,7 +108,7 @@ struct Value<'t> {
 impl<'t> Value<'t> {
     fn at(text: &'t str, span: Range<usize>) -> Self {
         let before = text.get(..span.start).unwrap_or_default();
-        // An entry of a list belongs to the key of the list, if it is the first one.
+        // For the first entry of a list, the key of the list is found.
         let before = before.trim_end_matches([' ', '\t', '[']);
         let key = before.strip_suffix('=').unwrap_or_default().trim_end();
         let is_key = |c: char| c.is_ascii_alphanumeric() || "_-.".contains(c);
@@ -112,15 +116,15 @@ impl<'t> Value<'t> {
         Self { key, source: text.get(span).unwrap_or_default().trim() }
     }
 
-    /// Returns a text such as `heart_bt_int_s is a whole number, not "30"; write it without
-    /// quotes`.
+    /// Returns an error text such as
+    /// `heart_bt_int_s is a whole number, not "30"; write it without quotes`.
     fn is_not(&self, form: &str) -> String {
         let key = if self.key.is_empty() { "this".to_owned() } else { format!("`{}`", self.key) };
         let is_secret = SECRET.iter().any(|key| self.key.rsplit('.').next() == Some(key));
         let found = match self.source.chars().next() {
             Some('[') => "a list",
             Some('{') => "a table",
-            // A secret, or a whole section, which could not be shown in a line.
+            // Does not quote a secret, or a whole section that does not fit in a line.
             _ if is_secret => "what stands here",
             _ if self.source.is_empty() || self.source.contains('\n') => "what stands here",
             _ => self.source,
@@ -146,7 +150,7 @@ impl<'t> Value<'t> {
     }
 }
 
-/// Keys whose values may contain a password, and the tables of these keys.
+/// The keys whose values may contain a password, and the tables with such keys.
 const SECRET: [&str; 7] = [
     "fields",
     "password",
@@ -160,7 +164,7 @@ const SECRET: [&str; 7] = [
 /// Keys that accept certain words, although serde reads a text.
 const WORDS: [&str; 2] = ["begin_string", "precision"];
 
-/// Tables whose keys the error lists if the value is not a table.
+/// The tables whose keys the error lists if the value is no table.
 const TABLES: [(&str, &[Key]); 4] = [
     ("struct LogonConfig", LogonConfig::KEYS),
     ("struct NumbersConfig", NumbersConfig::KEYS),
@@ -173,7 +177,7 @@ const TRUE_OR_FALSE: &str = "true or false";
 const TEXT: &str = "a text in quotes";
 const LIST: &str = "a list";
 
-/// Returns the settings term for serde's name of a form.
+/// Returns the term of the settings for a form that serde names.
 fn form(expected: &str) -> String {
     if let Some((_, keys)) = TABLES.iter().find(|(name, _)| expected == *name) {
         let keys: Vec<_> = keys.iter().map(|key| key.name).collect();
@@ -208,7 +212,7 @@ fn form(expected: &str) -> String {
     form.to_owned()
 }
 
-/// Returns the nearest correct word, or all words.
+/// Returns a text that suggests the nearest correct word, or else lists all words.
 pub(crate) fn nearest<'a>(wrong: &str, right: impl Iterator<Item = &'a str>) -> String {
     let similar = |word: &&str| (strsim::jaro_winkler(wrong, word) * 1000.0) as u32;
     let mut right: Vec<&str> = right.collect();
@@ -227,7 +231,7 @@ mod tests {
     const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
         sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:1\"\n";
 
-    /// Checks the error for `line`, which is the seventh line of the file.
+    /// Checks that `line` causes the expected error in line 7 of a file.
     fn check(line: &str, expected: &str) {
         let text = format!("{SESSION}{line}\n");
         let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
@@ -333,10 +337,10 @@ mod tests {
         for (text, expected) in [
             (
                 "[[engine]]\nworkers = 2",
-                "1: write all keys of the engine below one heading \
+                "1: write all keys of the engine in one section \
                                          [engine]",
             ),
-            ("engine = 5", "1: write all keys of the engine below one heading [engine]"),
+            ("engine = 5", "1: write all keys of the engine in one section [engine]"),
             (
                 "dictionaries = 5",
                 "1: `dictionaries` must be a table, such as { key = value }, \
@@ -354,7 +358,7 @@ mod tests {
             ),
             (
                 "role = \"initiator\"",
-                "1: `role` is above the first heading; move this key below [[session]] or \
+                "1: `role` is above the first section; move this key into [[session]] or \
                  [defaults]",
             ),
             (
@@ -363,12 +367,13 @@ mod tests {
             ),
             (
                 "[[session]\nrole = \"initiator\"",
-                "1: a heading must have as many closing as opening brackets: [[session]], \
+                "1: the name of a section needs as many closing as opening brackets: [[session]], \
                  [defaults]",
             ),
             (
                 "{\"session\": []}",
-                "1: this line is neither `key = value` nor a heading such as [[session]]",
+                "1: this line is neither `key = value` nor the name of a section such as \
+                 [[session]]",
             ),
         ] {
             let error = Settings::parse("my.toml", text).unwrap_err().to_string();

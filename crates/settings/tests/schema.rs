@@ -10,7 +10,7 @@ use serde_json::Value;
 use transfix_quickfix::{Dialect, Migration};
 use transfix_settings::Settings;
 
-/// The compiled schema; the validator checks the schema against the standard's meta-schema.
+/// The compiled schema. Compiling it also checks it against the meta-schema of the standard.
 struct Validator(Schemas, SchemaIndex);
 
 fn validator() -> Validator {
@@ -21,7 +21,7 @@ fn validator() -> Validator {
     Validator(schemas, index)
 }
 
-/// Returns the errors of a file under the schema, or an empty string.
+/// Returns the errors that the schema finds in a file, or an empty text if there are none.
 fn wrong(Validator(schemas, index): &Validator, text: &str) -> String {
     let root: toml::Value = toml::from_str(text).unwrap();
     let root = serde_json::to_value(root).unwrap();
@@ -57,7 +57,7 @@ fn each_settings_file_of_the_project_is_valid() {
         samples.extend(of_dir.filter(|path| path.extension().is_some_and(|end| end == "cfg")));
     }
     for path in samples {
-        // Some samples contain nothing to migrate.
+        // Skips samples in which no session can be migrated.
         let migration = Migration::read(&path, None::<Dialect>).unwrap();
         if migration.is_empty() {
             continue;

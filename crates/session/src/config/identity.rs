@@ -1,4 +1,5 @@
-//! The identity of a session: versions of session layer and application, CompIDs and other ids.
+//! The identity of a session: the versions of session layer and application, and the CompIDs,
+//! SubIDs, LocationIDs and qualifier.
 
 use std::fmt;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ impl BeginString {
     pub const ALL: [Self; 6] =
         [Self::Fix40, Self::Fix41, Self::Fix42, Self::Fix43, Self::Fix44, Self::Fixt11];
 
-    /// Returns the value on the wire.
+    /// Returns the value of BeginString(8).
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -43,57 +44,59 @@ impl BeginString {
         }
     }
 
-    /// Returns the version with this value on the wire.
+    /// Returns the version with this value of BeginString(8); `None` if no version has the value.
     #[must_use]
     pub fn parse(value: &[u8]) -> Option<Self> {
         Self::ALL.into_iter().find(|v| v.as_str().as_bytes() == value)
     }
 
-    /// Returns the default precision of times: seconds up to FIX 4.1, then milliseconds.
+    /// Returns the default precision of times: seconds up to FIX 4.1, milliseconds from FIX 4.2 on.
     #[must_use]
     pub fn precision(self) -> Precision {
         if self < Self::Fix42 { Precision::Seconds } else { Precision::Millis }
     }
 
-    /// Returns the EndSeqNo(16) that means "all following messages".
+    /// Returns the value of EndSeqNo(16) that means "all following messages": 0, or 999999 up to
+    /// FIX 4.1.
     pub(crate) fn open_end(self) -> u64 {
         if self < Self::Fix42 { 999_999 } else { 0 }
     }
 
-    /// Returns true if messages have SenderLocationID(142) and TargetLocationID(143).
+    /// Returns true if the version has SenderLocationID(142) and TargetLocationID(143).
     pub(crate) fn has_location_ids(self) -> bool {
         self >= Self::Fix41
     }
 
-    /// Returns true if Logon(A) has ResetSeqNumFlag(141).
+    /// Returns true if Logon(A) has ResetSeqNumFlag(141) in this version.
     pub(crate) fn has_reset_flag(self) -> bool {
         self >= Self::Fix41
     }
 
-    /// Returns true if messages have LastMsgSeqNumProcessed(369), and Logon(A) has
-    /// MaxMessageSize(383).
+    /// Returns true if the version has LastMsgSeqNumProcessed(369), and MaxMessageSize(383) in
+    /// Logon(A).
     pub(crate) fn has_last_processed(self) -> bool {
         self >= Self::Fix42
     }
 
-    /// Returns true if Logon(A) has Username(553), Password(554) and TestMessageIndicator(464).
+    /// Returns true if Logon(A) has Username(553), Password(554) and TestMessageIndicator(464) in
+    /// this version.
     pub(crate) fn has_credentials(self) -> bool {
         self >= Self::Fix43
     }
 
-    /// Returns true if Logon(A) has NextExpectedMsgSeqNum(789).
+    /// Returns true if Logon(A) has NextExpectedMsgSeqNum(789) in this version.
     pub(crate) fn has_next_expected(self) -> bool {
         self >= Self::Fix44
     }
 
-    /// Returns true if Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373).
+    /// Returns true if Reject(3) has RefTagID(371), RefMsgType(372) and SessionRejectReason(373) in
+    /// this version.
     pub(crate) fn has_reject_reason(self) -> bool {
         self >= Self::Fix42
     }
 
-    /// Returns true if the version's code set of SessionRejectReason(373) has `reason`. The set of
-    /// FIX 4.2 ends at 11, the set of FIX 4.3 at 17. FIX 4.4 has all codes except
-    /// UnsupportedApplVersion.
+    /// Returns true if this version defines `reason` for SessionRejectReason(373). FIX 4.2 defines
+    /// codes up to 11, FIX 4.3 up to 17. FIX 4.4 defines all codes except UnsupportedApplVersion.
     pub(crate) const fn knows(self, reason: RejectReason) -> bool {
         match self {
             Self::Fix40 | Self::Fix41 => false,
@@ -132,7 +135,8 @@ impl<'de> Deserialize<'de> for BeginString {
 pub struct ApplVerId(pub u8);
 
 impl ApplVerId {
-    /// Returns the name of the version's dictionary, such as `FIX50SP2` for 9.
+    /// Returns the name of the version's dictionary, such as `FIX50SP2` for 9; `None` for an
+    /// unknown version.
     #[must_use]
     pub const fn dictionary(self) -> Option<&'static str> {
         Some(match self.0 {
@@ -150,7 +154,8 @@ impl ApplVerId {
     }
 }
 
-/// SubIDs and LocationIDs of an identity; empty = none.
+/// The SubIDs and LocationIDs of a session identity. An empty text means that the field is not
+/// used.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SubIds {
     /// SenderSubID(50) of outbound messages.
@@ -207,7 +212,7 @@ impl fmt::Display for SessionId {
     }
 }
 
-/// Writes `(sub,location)`, if either is set.
+/// Writes `(sub,location)` if at least one of the two is set.
 fn write_ids(f: &mut fmt::Formatter<'_>, sub_id: &str, location_id: &str) -> fmt::Result {
     match (sub_id, location_id) {
         ("", "") => Ok(()),

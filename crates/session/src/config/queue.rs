@@ -1,4 +1,4 @@
-//! Keys about messages that wait to be sent.
+//! Keys of the settings for messages that wait to be sent.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::settings_table;
 
 settings_table! {
-    /// Messages that wait to be sent.
+    /// Settings for messages that wait to be sent.
     #[derive(Copy, PartialEq, Eq)]
     pub struct QueueSettings {
         /// Treatment of messages sent while not logged on. `refuse`: `send` fails. `store`: the
@@ -15,41 +15,43 @@ settings_table! {
         /// without a number. The page "Sending without a logon" of the book has the outcome in each
         /// state of the session.
         pub offline: Offline = Offline::Refuse,
-        /// Time between a logon and the first message that was queued before the logon.
+        /// Pause between a logon and sending the first message that was queued before the logon.
         #[millis("queue_pause_ms")]
         pub queue_pause: Duration = 0,
-        /// Time after which a message that waits for a logon (`offline = "queue"`) is returned to
-        /// the application unsent. 0 = never.
+        /// Time after which a message that waits for a logon (`offline = "queue"`) is returned
+        /// unsent to the application. 0 = never.
         #[secs("queue_expires_s")]
         pub queue_expires: Duration = 0,
-        /// Treatment of messages that wait to be sent when the connection ends: `keep` or `return`
-        /// to the application. When the engine stops, messages outside of the store are returned in
-        /// any case; only `offline = "queue"` stores them.
+        /// Treatment of messages that still wait to be sent when the connection ends. `keep`: they
+        /// are sent after the next logon. `return`: they are returned to the application. When the
+        /// engine stops, messages that are not in the store are returned in any case; only
+        /// `offline = "queue"` stores them.
         pub unsent: Unsent = Unsent::Keep,
-        /// Bytes that may wait for the counterparty before `send` returns "would block".
+        /// Maximum number of bytes that may wait for the counterparty; above this limit, `send`
+        /// returns "would block".
         #[least(1)]
         pub queued_bytes_max: usize = 16 << 20,
-        /// Reaction to `send` while `queued_bytes_max` wait. `refuse`: `send` returns "would
-        /// block". `wait`: `send` waits for room. `disconnect`: `send` returns "would block" and
+        /// Reaction to `send` when `queued_bytes_max` is reached. `refuse`: `send` returns "would
+        /// block". `wait`: `send` waits for room. `disconnect`: `send` returns "would block", and
         /// the connection ends.
         pub queue_when_full: QueueWhenFull = QueueWhenFull::Refuse,
-        /// Longest time that `send` waits for room with `queue_when_full = "wait"`.
+        /// Maximum time that `send` waits for room with `queue_when_full = "wait"`.
         #[millis("queue_wait_ms")]
         pub queue_wait: Duration = 1_000,
-        /// Unwritten bytes above which the counterparty is a slow consumer, if they persist for
-        /// `slow_consumer_ms`. Must be less than `queued_bytes_max`. 0 = never.
+        /// Number of unwritten bytes above which the counterparty is a slow consumer, if they
+        /// persist for `slow_consumer_ms`. Must be less than `queued_bytes_max`. 0 = never.
         pub slow_consumer_bytes: usize = 0,
-        /// Time for which more than `slow_consumer_bytes` must wait before the counterparty is a
-        /// slow consumer.
+        /// Time for which more than `slow_consumer_bytes` must remain unwritten before the
+        /// counterparty is a slow consumer.
         #[millis("slow_consumer_ms")]
         pub slow_consumer_after: Duration = 1_000,
-        /// Reaction to a slow consumer: `tell` reports it to the log and the application,
-        /// `disconnect` also ends the connection.
+        /// Reaction to a slow consumer. `tell`: the session reports it to the log and to the
+        /// application. `disconnect`: the session also ends the connection.
         pub slow_consumer: SlowConsumer = SlowConsumer::Tell,
     }
 }
 
-/// The reaction to `send` while `queued_bytes_max` wait for the counterparty.
+/// The reaction to `send` when `queued_bytes_max` is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -57,9 +59,10 @@ pub enum QueueWhenFull {
     /// `send` returns "would block".
     Refuse,
     /// `SessionHandle::send` waits for room, at most `queue_wait`. A thread that drives sessions
-    /// never waits: in a callback there, `send` returns "would block".
+    /// never waits: in a callback on such a thread, `send` returns "would block".
     Wait,
-    /// `send` returns "would block", and the connection ends, since the counterparty does not read.
+    /// `send` returns "would block", and the connection ends, because the counterparty does not
+    /// read.
     Disconnect,
 }
 
@@ -68,9 +71,10 @@ pub enum QueueWhenFull {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum SlowConsumer {
-    /// Reports the slow consumer to the log and to the application: `SessionEvent::SlowConsumer`.
+    /// The session reports the slow consumer to the log and, as `SessionEvent::SlowConsumer`, to
+    /// the application.
     Tell,
-    /// Reports the slow consumer and ends the connection.
+    /// The session reports the slow consumer and ends the connection.
     Disconnect,
 }
 
@@ -84,8 +88,8 @@ pub enum Offline {
     /// The message receives its number and is stored. The counterparty requests it after the next
     /// logon.
     Store,
-    /// The message waits in the store without a number. It is sent once after the next logon, also
-    /// of a later process.
+    /// The message waits in the store without a number. The session sends it once after the next
+    /// logon, even if another process then runs the session.
     Queue,
 }
 

@@ -17,11 +17,11 @@ macro_rules! events {
             /// No event resets the numbers.
             pub const NEVER: Self = Self { $($event: false),* };
 
-            /// The events, as the words of a list in the settings.
+            /// The names of the events, as written in a list in the settings.
             pub const KEYS: &[Key] = &[$(Key {
                 name: stringify!($event),
                 about: concat!($($about),*),
-                // By default the list does not have the word.
+                // By default the list does not contain the event.
                 default: Some(""),
                 range: (None, None),
             }),*];
@@ -40,22 +40,22 @@ macro_rules! events {
 
 events! {
     /// Each logon. The initiator sends ResetSeqNumFlag(141)=Y with each Logon(A), since FIX 4.1.
-    /// The acceptor resets at each Logon(A), whose MsgSeqNum(34) must still be 1.
+    /// The acceptor resets at each Logon(A), whose MsgSeqNum(34) must be 1.
     logon,
     /// Each exchange of Logout(5).
     logout,
     /// Each end of a connection, for any reason.
     disconnect,
-    /// Each end of a logged-on connection by a fault of either side: a bad header, a number too
-    /// low, silence (see [`crate::Disconnect::is_error`]). A rejected Logon(A) does not reset,
-    /// because it may come from a stranger.
+    /// Each end of a logged-on connection by a fault of either side, such as a bad header, a number
+    /// too low or silence (see [`crate::Disconnect::is_error`]). A rejected Logon(A) does not reset
+    /// the numbers, because any client can send one.
     error,
 }
 
 impl ResetPolicy {
-    /// Reset at each Logon(A).
+    /// The numbers are reset at each Logon(A).
     pub const LOGON: Self = Self { logon: true, ..Self::NEVER };
-    /// Reset after each connection.
+    /// The numbers are reset after each connection.
     pub const DISCONNECT: Self = Self { disconnect: true, ..Self::NEVER };
 }
 

@@ -5,27 +5,28 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// A key of a table, as described on the book's page of settings.
+/// A key of a table, for the generated page of settings in the book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Name in the file. The struct field of a time has no unit in its name.
+    /// Name of the key in the file. For a duration, the name ends with the unit, unlike the name of
+    /// the struct field.
     pub name: &'static str,
-    /// Meaning: the doc comment of the field.
+    /// Description of the key: the doc comment of the struct field.
     pub about: &'static str,
     /// Default as Rust source; `None` if the key is required.
     pub default: Option<&'static str>,
-    /// Least and greatest value, if bounded.
+    /// Minimum and maximum value, where the range is bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
-/// The error for a value out of the range of its key.
+/// The error for a value outside the range of its key.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct OutOfRange {
     /// Name of the key in its table.
     pub key: &'static str,
     /// Value of the key.
     pub value: u64,
-    /// Least and greatest value, if bounded.
+    /// Minimum and maximum value, where the range is bounded.
     pub range: (Option<u64>, Option<u64>),
 }
 
@@ -54,7 +55,7 @@ impl fmt::Display for OutOfRange {
     }
 }
 
-/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
+/// Formats as `Display` does, so that an error returned by `main` prints as text.
 impl fmt::Debug for OutOfRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -63,25 +64,25 @@ impl fmt::Debug for OutOfRange {
 
 impl std::error::Error for OutOfRange {}
 
-/// A unit of `NS` nanoseconds, in which the file has a time.
+/// The unit of `NS` nanoseconds in which the file gives a duration.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct Unit<const NS: u64>;
 
 impl<const NS: u64> Unit<NS> {
-    /// Returns the time of `count` units.
+    /// Returns the duration of `count` units.
     #[must_use]
     pub const fn time(count: u32) -> Duration {
         Duration::from_nanos(NS).saturating_mul(count)
     }
 
-    /// Returns the time in units, rounded up: only a time of zero is 0.
+    /// Returns the duration in units, rounded up, so that only a duration of zero gives 0.
     #[must_use]
     pub fn count(time: Duration) -> u64 {
         u64::try_from(time.as_nanos().div_ceil(u128::from(NS))).unwrap_or(u64::MAX)
     }
 
-    /// Reads a number of units.
+    /// Deserializes a number of units as a duration.
     ///
     /// # Errors
     /// Returns errors of the deserializer.
@@ -89,7 +90,7 @@ impl<const NS: u64> Unit<NS> {
         u32::deserialize(reader).map(Self::time)
     }
 
-    /// Writes the number of units.
+    /// Serializes a duration as a number of units.
     ///
     /// # Errors
     /// Returns errors of the serializer.
@@ -111,18 +112,18 @@ pub type Hours = Unit<3_600_000_000_000>;
 #[doc(hidden)]
 pub type Days = Unit<86_400_000_000_000>;
 
-/// Declares a table of the settings file: a struct with a field for each key, `Default`, `Debug`,
-/// and a `Deserialize` that rejects unknown keys.
+/// Declares a table of the settings file: a struct with a field for each key. The struct implements
+/// `Default`, `Debug`, and a `Deserialize` that rejects unknown keys.
 ///
 /// A key without a default is required: `KEYS` records this, and the reader of the file checks it.
-/// `least` and `most` are the bounds of a number. `check_ranges` checks the bounds, because
-/// settings may also be made in code. `debug` names a function that returns the `Debug` form of a
-/// key that may contain a password. Fields after `and` are not keys of the file.
+/// `least` and `most` are the bounds of a number. `check_ranges` checks the bounds again, because
+/// settings can also be created in code. `debug` names a function that returns the `Debug` form of
+/// a key that may contain a password. Fields after `and` are not keys of the file.
 ///
-/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` is a time. The file has the time
-/// under this key as a whole number of this unit, and so are the default and the bounds. A time
-/// made in code may be more precise: it applies exactly, and is rounded up where its key is shown
-/// or checked. A time is at most 4,294,967,295 units.
+/// `#[millis("queue_pause_ms")] pub queue_pause: Duration = 1_000` declares a duration. In the
+/// file, this key contains a whole number of the unit; the default and the bounds use the unit too.
+/// A duration set in code may be more precise: it applies exactly, and is rounded up where its key
+/// is shown or checked. A duration is at most 4,294,967,295 units.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! settings_table {
@@ -199,7 +200,7 @@ macro_rules! settings_table {
         }
 
         impl $table {
-            /// The keys, in the order of the page that describes them.
+            /// The keys, in the order in which the book's page of settings describes them.
             pub const KEYS: &[$crate::Key] = &[$($crate::Key {
                 name: $crate::settings_table!(@name $key $($name)?),
                 about: concat!($($about),* $(, " In ", $units, ".")?),
@@ -210,7 +211,7 @@ macro_rules! settings_table {
                 ),
             }),*];
 
-            /// Returns the keys whose values differ from `other`.
+            /// Returns the names of the keys whose values differ between `self` and `other`.
             #[must_use]
             pub fn differing(&self, other: &Self) -> Vec<&'static str> {
                 let mut keys = Vec::new();

@@ -1,4 +1,4 @@
-//! Limits on the rate of messages of a type.
+//! Limits on the rate of inbound messages of a type.
 
 use std::time::Duration;
 
@@ -6,32 +6,36 @@ use serde::Deserialize;
 
 use crate::settings_table;
 
-/// The reaction to messages above the limit.
+/// The reaction to a message above the limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ThrottleAction {
-    /// BusinessMessageReject(j), or Reject(3) up to FIX 4.1; the message counts.
+    /// The session answers with BusinessMessageReject(j), or with Reject(3) up to FIX 4.1. The
+    /// message consumes its sequence number.
     #[default]
     Reject,
-    /// Logout(5) with the reason, then disconnection.
+    /// The session sends a Logout(5) with the reason and disconnects.
     Disconnect,
 }
 
 settings_table! {
-    /// A limit on application messages of one type. Messages with PossDupFlag(43)=Y do not count.
+    /// A limit on inbound application messages of one type. Messages with PossDupFlag(43)=Y do not
+    /// count.
     #[derive(PartialEq, Eq)]
     pub struct Throttle {
-        /// MsgType(35), such as `D`.
+        /// MsgType(35) of the limited messages, such as `D`.
         pub msg_type: String,
-        /// Messages that the session accepts within the interval.
+        /// Maximum number of messages that the session accepts within the interval.
         pub messages_max: u32,
-        /// Length of the interval. An interval begins with the first message after the previous
-        /// interval.
+        /// Length of the interval. An interval begins with the first message after the end of the
+        /// previous interval.
         #[millis("interval_ms")]
         pub interval: Duration,
-        /// Reaction to messages above the limit. `reject`: BusinessMessageReject(j), or Reject(3)
-        /// up to FIX 4.1; the message counts. `disconnect`: Logout(5) with the reason.
+        /// Reaction to a message above the limit. `reject`: the session answers with
+        /// BusinessMessageReject(j), or with Reject(3) up to FIX 4.1; the message consumes its
+        /// sequence number. `disconnect`: the session sends a Logout(5) with the reason and
+        /// disconnects.
         pub action: ThrottleAction,
     }
 }

@@ -1,4 +1,4 @@
-//! The table `unavailable`: messages for which the application is not available.
+//! The table `unavailable`: the treatment of messages while the application is not available.
 
 use std::time::Duration;
 
@@ -11,29 +11,30 @@ settings_table! {
     /// `BusinessReject::not_available`.
     #[derive(Copy, Serialize, PartialEq, Eq)]
     pub struct Unavailable {
-        /// Number of further deliveries of the message to the application. Later messages wait
-        /// meanwhile.
+        /// Number of times that the session delivers the message again to the application. Later
+        /// messages wait meanwhile.
         pub retries: u32 = 0,
-        /// Time before each further delivery.
+        /// Time before each repeated delivery.
         #[millis("delay_ms")]
         pub delay: Duration = 1_000,
-        /// Reaction after the last delivery. `reject`: BusinessMessageReject(j) with reason 4.
-        /// `silence`: no answer; the message counts as received. `disconnect`: logout; the message
-        /// is requested again after the next logon.
+        /// Reaction after the last delivery. `reject`: the session sends BusinessMessageReject(j)
+        /// with reason 4. `silence`: the session sends no answer, and the message counts as
+        /// received. `disconnect`: the session logs out, and requests the message again after the
+        /// next logon.
         pub then: UnavailableAction = UnavailableAction::Reject,
     }
 }
 
-/// The final reaction to a message for which the application is not available.
+/// The reaction to a message when the application is still not available after the last delivery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum UnavailableAction {
-    /// BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
+    /// The session sends BusinessMessageReject(j) with reason 4, or Reject(3) up to FIX 4.1.
     Reject,
-    /// No answer: the message counts as received.
+    /// The session sends no answer, and the message counts as received.
     Silence,
-    /// Logout(5) and disconnection. The message does not count, and is requested again after the
-    /// next logon.
+    /// The session sends a Logout(5) and disconnects. The message does not count as received, and
+    /// is requested again after the next logon.
     Disconnect,
 }

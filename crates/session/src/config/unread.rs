@@ -1,15 +1,16 @@
-//! The treatment of bytes that cannot be read as a message.
+//! The treatment of received bytes that are not a valid message.
 
 use serde::{Deserialize, Serialize};
 
-/// The treatment of a garbled message whose frame is intact.
+/// The treatment of a garbled message whose BodyLength(9) is nevertheless correct.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum GarbledPolicy {
-    /// The message is ignored and does not count.
+    /// The session ignores the message, which does not count as received.
     Skip,
-    /// The message is answered with Reject(3), and counts if its MsgSeqNum(34) is readable.
+    /// The session answers with Reject(3). The message counts as received if its MsgSeqNum(34) is
+    /// readable.
     Reject,
 }
 
@@ -18,8 +19,9 @@ pub enum GarbledPolicy {
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum TooLongPolicy {
-    /// Reject(3), and its MsgSeqNum(34) counts.
+    /// The session sends a Reject(3), and the message counts as received: its MsgSeqNum(34) is
+    /// consumed.
     Reject,
-    /// Logout(5), and the session ends.
+    /// The session sends a Logout(5) and ends.
     Logout,
 }

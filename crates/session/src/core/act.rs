@@ -10,9 +10,9 @@ use crate::core::call::{Call, PlainEvent};
 use crate::{Disconnect, Now, Verdict};
 
 impl Core {
-    /// Carries out a verdict that does not deliver the message to the application. The executor
+    /// Carries out a verdict that does not deliver a message to the application. The executor
     /// updates the journal and starts a resend. The function is not inlined, so that the common
-    /// path of delivered messages does not include this code.
+    /// path of delivered messages stays free of this code.
     #[inline(never)]
     pub fn carry_out(
         &mut self,
@@ -21,11 +21,12 @@ impl Core {
         verdict: &Verdict,
     ) -> Result<(), Disconnect> {
         match *verdict {
-            // The turn continues with the Logon(A) when the application has answered.
+            // The session continues with this Logon(A) when the application has answered.
             Verdict::LogonOffered => {}
-            // Other code delivers, rejects or keeps these messages.
+            // Other code delivers, rejects or holds messages with these verdicts.
             Verdict::Deliver | Verdict::Throttled | Verdict::Held => {}
-            // The application does not receive duplicates and rejected messages.
+            // The application does not receive an application message that is a duplicate or was
+            // rejected.
             Verdict::Handled if message.msg_type().is_application() => {}
             Verdict::Handled => self.call_later(Call::AdminMessage),
             Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } => self.logged_on(now),
@@ -45,7 +46,7 @@ impl Core {
         Ok(())
     }
 
-    /// Starts a resend of our messages `begin` to `end`.
+    /// Starts a resend of our messages from number `begin` to `end`.
     pub fn start_replay(&mut self, now: Now, begin: u64, end: u64) {
         self.queue_event(now, CoreEvent::Resending { begin, end });
         let last = self.session.next_num_out() - 1;
@@ -61,7 +62,7 @@ impl Core {
         }
     }
 
-    /// Reports a repeated ResendRequest(2) to the application.
+    /// Reports a ResendRequest(2) that the counterparty repeats to the application.
     fn note_request(&mut self, now: Now) {
         let times = self.session.same_resend_requests();
         if times > 1 {

@@ -1,12 +1,13 @@
-//! A call of the application as a value, queued until the application can be called.
+//! The value type for a call of the application, which is queued until the application can be
+//! called.
 
 use crate::answers::Direction;
 use crate::rolled_back::RolledBack;
 use crate::{Disconnect, SendError, State};
 
-/// One call of the application. The bytes of a message or frame are kept separately.
+/// A call of the application. The bytes of its message or frame are stored separately.
 pub enum Call {
-    /// A message of the counterparty that the application answers.
+    /// A message of the counterparty that the application must handle.
     Message,
     /// An administrative message of the counterparty.
     AdminMessage,
@@ -16,12 +17,13 @@ pub enum Call {
     Rejected(Vec<u8>),
     Event(PlainEvent),
     StateChanged(State, State),
-    /// The connection has ended, with this Text(58) of the counterparty's Logout(5).
+    /// The connection has ended for this reason; the text is Text(58) of the counterparty's
+    /// Logout(5).
     Disconnected(Disconnect, Option<Vec<u8>>),
-    /// Our message with this MsgType(35) and body was not sent, for this reason.
+    /// A message of the application was not sent: its MsgType(35), its body and the reason.
     Unsent(Vec<u8>, Vec<u8>, SendError),
     RolledBack(Box<RolledBack>),
-    /// A frame that was received or sent.
+    /// A frame that was received or sent, for the application's view of raw frames.
     Wire(Direction),
 }
 
@@ -31,7 +33,7 @@ impl Call {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_) | Self::Wire(_))
     }
 
-    /// Returns true if the call needs the current message.
+    /// Returns true if the call refers to the current message.
     pub const fn has_message(&self) -> bool {
         matches!(self, Self::Message | Self::AdminMessage | Self::Rejected(_))
     }
@@ -42,7 +44,7 @@ impl Call {
     }
 }
 
-/// A `SessionEvent` without a message.
+/// A `SessionEvent` that refers to no message.
 #[derive(Clone, Copy, Debug)]
 pub enum PlainEvent {
     LoggedOn,

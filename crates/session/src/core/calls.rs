@@ -1,7 +1,6 @@
-//! Queues of application calls and events, which the executor carries out.
+//! The queues of application calls and of events, which the executor carries out.
 //!
-//! Invariant: a new state is reported to the application before the events that follow from the
-//! state.
+//! Invariant: the application learns of a new state before the events that follow from this state.
 
 use std::hint::cold_path;
 
@@ -10,18 +9,18 @@ use super::event::CoreEvent;
 use crate::Now;
 use crate::core::call::Call;
 
-/// Capacity of both queues after a burst, in entries.
+/// Capacity that each of the two queues keeps after a burst, in entries.
 const CALLS_KEPT: usize = 16;
 
 impl Core {
-    /// Queues a call.
+    /// Queues a call of the application.
     pub fn call_later(&mut self, call: Call) {
-        // A new state is reported before the call that follows from the state.
+        // If the state has changed, the call for the new state is queued first.
         self.note_state();
         self.calls.push_back(call);
     }
 
-    /// Returns true if calls are queued.
+    /// Returns true if calls of the application are queued.
     #[inline]
     pub(super) fn has_calls(&self) -> bool {
         !self.calls.is_empty()
@@ -33,13 +32,14 @@ impl Core {
         self.events.push_back((now, event));
     }
 
-    /// Returns the queued events that are not counted yet, and marks them as counted.
+    /// Returns the queued events that are not yet counted by the counters, and marks them as
+    /// counted.
     pub fn count_events(&mut self) -> impl Iterator<Item = &(Now, CoreEvent)> {
         let counted = std::mem::replace(&mut self.counted_events, self.events.len());
         self.events.range(counted..)
     }
 
-    /// Removes and returns the next queued event, which must be counted.
+    /// Removes and returns the next queued event, which must have been counted.
     pub fn next_event(&mut self) -> Option<(Now, CoreEvent)> {
         let next = self.events.pop_front();
         match next {
@@ -55,30 +55,30 @@ impl Core {
         self.has_calls() || !self.events.is_empty()
     }
 
-    /// Returns the amount of work left when the engine stops. The value decreases with each call of
-    /// the application.
+    /// Returns the amount of work that is left when the engine stops. The value decreases with each
+    /// call of the application.
     pub fn unsettled(&self) -> usize {
         self.outgoing.unsettled() + self.calls.len()
     }
 
-    /// Removes and returns the next queued call.
+    /// Removes and returns the next queued call of the application.
     pub fn next_call(&mut self) -> Option<Call> {
         if self.calls.is_empty() {
-            // After a burst of returned messages the queue is empty and large.
+            // The queue is empty now, but may be large after a burst of returned messages.
             self.calls.shrink_to(CALLS_KEPT);
         }
         self.calls.pop_front()
     }
 
-    /// Drops the queued `SessionEvent` calls after a panic of the application, because the actions
-    /// of the session before the panic are undone. Notices remain queued.
+    /// Drops the queued `SessionEvent` calls after a panic of the application, because the
+    /// session's actions before the panic are rolled back. Calls for notices remain queued.
     #[cold]
     pub fn forget_event_calls(&mut self) {
         self.calls.retain(|call| !call.is_event());
     }
 
-    /// Notes that the application has returned from a call. The outbox held `begin` bytes at the
-    /// start of the call. Messages sent without a connection must be stored at once.
+    /// Records that the application has returned from a call. `begin` is the end of the outbox at
+    /// the start of the call. Messages sent without a connection must be stored at once.
     #[inline]
     pub fn end_call(&mut self, begin: usize) {
         self.note_burst(begin);
@@ -88,9 +88,9 @@ impl Core {
         }
     }
 
-    /// Notes that a callback has returned or sent a message. The outbox held `begin` bytes at the
-    /// start of the callback. If a single callback has filled the outbox, the counterparty is not
-    /// at fault.
+    /// Records that a callback has returned or sent a message. `begin` is the end of the outbox at
+    /// the start of the callback. If a single callback has filled the outbox, the counterparty is
+    /// not blamed for it.
     #[inline]
     pub fn note_burst(&mut self, begin: usize) {
         let max = self.options.queue.queued_bytes_max;
@@ -102,7 +102,7 @@ impl Core {
         }
     }
 
-    /// Queues the report of a new state to the application.
+    /// Queues the call that reports a new state to the application, if the state has changed.
     #[inline]
     pub fn note_state(&mut self) {
         let to = self.session.state();

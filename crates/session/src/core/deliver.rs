@@ -1,7 +1,7 @@
 //! Delivery of received messages to the application, or to another session.
 //!
-//! Invariant: the journal does not count a message that waits for the application. After a crash or
-//! a disconnection the message is requested again.
+//! Invariant: the journal does not count a message as received while the message waits for the
+//! application. After a crash or a disconnect, the message is requested again.
 
 use std::hint::cold_path;
 
@@ -13,32 +13,32 @@ use crate::answers::BusinessReject;
 use crate::core::delivery::{Handling, Made, Offered};
 use crate::{BeginString, Disconnect, LogonFault, Now, State, Verdict};
 
-/// Longest Text(58) of a Logout(5) that is kept for the application, in bytes.
+/// Maximum length of a Logout(5)'s Text(58) that is kept for the application, in bytes.
 const TEXT_BYTES_MAX: usize = 4 << 10;
 
 /// The result of a delivery.
 pub enum Delivered {
-    /// The application has handled the message, or will never receive the message.
+    /// The application has handled the message, or will never receive it.
     Done,
-    /// The message is offered again later.
+    /// The message will be delivered again later.
     Later,
-    /// The message must wait, because the application still handles earlier messages.
+    /// The message must wait, because the application is still handling earlier messages.
     Behind,
-    /// The message is for another session that a thread is using now, and is offered again soon.
+    /// The message is for another session, which is in use by another thread; its delivery is tried
+    /// again soon.
     Busy,
 }
 
-/// The validity of a message's number since the message was received.
+/// Tells whether the sequence number of a message is still valid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Numbers {
     Hold,
-    /// The numbers were reset, or a reset is under way: the number of the message is no longer
-    /// valid.
+    /// The number is no longer valid: the numbers were reset, or a reset is in progress.
     Reset,
 }
 
 impl Numbers {
-    /// Returns the meaning of the stored number of a waiting message.
+    /// Returns the meaning of the number `seq` that is stored with a waiting message.
     pub const fn of(seq: u64) -> Self {
         if seq == 0 { Self::Reset } else { Self::Hold }
     }
@@ -46,16 +46,16 @@ impl Numbers {
 
 /// The next step for a message at the head of the queue.
 pub enum Step<'m> {
-    /// Call the application.
+    /// Call the application with the message.
     Call,
-    /// Pass the message to the session with this counterparty.
+    /// Pass the message to the session whose counterparty has this CompID.
     Route(&'m [u8]),
-    /// Nothing more: the message is complete or must wait.
+    /// Do nothing more: the message is complete or must wait.
     Over(Delivered),
 }
 
 impl Core {
-    /// Applies the result of a delivery: keeps the message if it must wait.
+    /// Applies the result of a delivery; queues the message if it must wait.
     #[inline(always)]
     pub fn delivered(
         &mut self,
@@ -72,15 +72,16 @@ impl Core {
         self.postpone(message, handling)
     }
 
-    /// Notes the panic of an application in its own threads.
+    /// Records the panic of an application that runs in its own threads. Returns the reason for the
+    /// disconnect.
     pub fn panicked(&mut self) -> Disconnect {
         self.answering.close();
         self.expected = self.delivery.has_panicked();
         Disconnect::Panicked
     }
 
-    /// Handles the first passed message, for which an application in its own threads was not
-    /// available. Returns the result if the message is skipped.
+    /// Handles a message that was passed to an application in its own threads, which answered that
+    /// it is not available. Returns the result if the message is skipped.
     pub fn not_available(
         &mut self,
         now: Now,
@@ -93,7 +94,7 @@ impl Core {
                 return Ok(None);
             }
             Offered::GivenUp => {
-                // A message from before a reset is offered again in the next connection.
+                // A message from before a reset is delivered again in the next connection.
                 self.delivery.halt(now);
                 return Err(self.give_up(now));
             }
@@ -104,9 +105,9 @@ impl Core {
         Ok(Some(passed_over))
     }
 
-    /// Removes the first call of an application in its own threads, which has ended. Returns the
-    /// number of the message if the message counts as delivered. A rejected message does not count
-    /// without a connection: the message is then requested again after the next logon.
+    /// Removes the first call that was passed to an application in its own threads, after the call
+    /// has ended. Returns the number of the message if the message counts as delivered. Without a
+    /// connection, a rejected message does not count: it is requested again after the next logon.
     pub fn take_had(&mut self, made: &Made) -> Option<u64> {
         let had = self.delivery.take_had(made).filter(|had| had.is_message && !had.is_void)?;
         self.delivery.was_taken();
@@ -116,16 +117,17 @@ impl Core {
         counts.then_some(if had.is_counted { 0 } else { had.seq })
     }
 
-    /// Counts the message with this number as delivered; 0 = the number is no longer valid.
+    /// Counts the message with this number as delivered; 0 means that the number is no longer
+    /// valid.
     pub fn note_had(&mut self, seq: u64) {
-        // The numbers are equal if the connection ended before, and the message would be requested
-        // again.
+        // If the connection has ended, the expected number is again that of this message, which
+        // would be requested again.
         if seq > 0 && seq == self.session.next_num_in() {
             self.session.set_next_num_in(seq + 1);
         }
     }
 
-    /// Ends the session after the last attempt to deliver a message.
+    /// Ends the session, because the last attempt to deliver a message has failed.
     #[cold]
     pub fn give_up(&mut self, now: Now) -> Disconnect {
         let why = Disconnect::ApplicationNotAvailable;
@@ -133,7 +135,7 @@ impl Core {
         why
     }
 
-    /// Returns the next step for a message at the head of the queue.
+    /// Returns the next step for the message at the head of the queue.
     #[inline(always)]
     pub fn step<'m>(
         &mut self,
@@ -154,7 +156,7 @@ impl Core {
             return Ok(Step::Over(Delivered::Done));
         }
         let closed = self.schedule.refusal();
-        // A BusinessMessageReject(j) must not be rejected: the application must learn of the
+        // A BusinessMessageReject(j) must not be rejected: the application must learn of a
         // rejection at any time.
         if let Some(text) = closed.filter(|_| message.msg_type() != b"j") {
             cold_path();
@@ -213,7 +215,8 @@ impl Core {
             return;
         }
         let why = (reject.reason, reject.text.as_ref());
-        // While a reset is only awaited, the number is still valid for the counterparty.
+        // While this side still waits for the counterparty's answer to a reset, the old number
+        // remains valid for the counterparty.
         let holds = numbers == Numbers::Hold || self.session.awaits_reset();
         let seq = message.msg_seq_num().ok().filter(|_| holds);
         match reject.fault {
@@ -259,8 +262,8 @@ impl Core {
         }
     }
 
-    /// Returns the number of a waiting message; 0 = a reset is under way, which will invalidate the
-    /// number.
+    /// Returns the number to be stored with a waiting message; 0 means that a reset in progress
+    /// will invalidate the number.
     pub fn number_of(&self, message: &Message<'_>) -> u64 {
         match self.session.awaits_reset() {
             true => 0,
@@ -268,7 +271,7 @@ impl Core {
         }
     }
 
-    /// Keeps Text(58) of a Logout(5), or of a rejection of our Logon(A). Returns true if the
+    /// Stores Text(58) of a Logout(5), or of a rejection of our Logon(A). Returns true if the
     /// message is a rejection that must be reported to the application.
     pub fn apply(&mut self, message: &Message<'_>, verdict: &Verdict) -> bool {
         let refuses_logon =
@@ -280,7 +283,7 @@ impl Core {
                 return false;
             }
         }
-        // A duplicate was reported before.
+        // A duplicate of a rejection was already reported.
         let next = self.session.next_num_in();
         let seq = message.msg_seq_num();
         let is_new = seq.is_ok_and(|seq| self.expected <= seq && seq < next);
@@ -288,7 +291,7 @@ impl Core {
         counts || refuses_logon
     }
 
-    /// Rejects a message that could not be passed to the session with another counterparty.
+    /// Rejects a message that is addressed to another session but could not be passed on.
     pub fn not_routed(&mut self, now: Now, message: &Message<'_>, why: &str) {
         self.queue_event(now, CoreEvent::NotRouted { why: why.to_owned() });
         // BusinessRejectReason(380): 7 is "DeliverTo firm not available", from FIX 4.3 on; 4 is

@@ -1,7 +1,7 @@
-//! Messages that wait for the application of a session.
+//! The messages and calls that wait for the application of a session.
 //!
-//! Invariant: messages are delivered in order. While a message waits for its application, all later
-//! messages wait too.
+//! Invariant: messages are delivered in order. While the application is not available for a
+//! message, all later messages wait too.
 
 mod handed;
 
@@ -15,21 +15,22 @@ use handed::Handed;
 pub use handed::HandedCall;
 
 const MS: u64 = 1_000_000;
-/// Time until a message is offered again to a busy session, in nanoseconds.
+/// Time after which the delivery to another session that was in use is tried again, in nanoseconds.
 const SOON_NS: u64 = MS / 5;
 
-/// How a message at the head of the queue is handled.
+/// The treatment of a message at the head of the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Handling {
     /// The application receives the message.
     Offer,
-    /// The message is rejected, because a limit (`throttle`) was exceeded. The rejection waits for
-    /// all earlier messages. If a new logon precedes the rejection, the counterparty resends all
-    /// these messages, and the session accepts them.
+    /// The session rejects the message, because a limit (`throttle`) was exceeded. The rejection is
+    /// sent after all earlier messages are handled. If a new logon comes first, the counterparty
+    /// resends all these messages, and the session accepts them.
     Reject,
 }
 
-/// A message that waits for its application, with its number; 0 = the number is no longer valid.
+/// A message that waits for its application. `seq` is its sequence number; 0 means that the number
+/// is no longer valid.
 #[derive(Debug)]
 struct Postponed {
     seq: u64,
@@ -37,15 +38,15 @@ struct Postponed {
     handling: Handling,
 }
 
-/// The effect of the application's answer to a message.
+/// The consequence of the application's answer to a message.
 pub enum Offered {
     /// The message counts as delivered, or is skipped.
     Taken,
     /// The application refuses the message, and the counterparty receives a rejection.
     Rejected(BusinessReject),
-    /// The message is offered again later.
+    /// The message will be delivered again later.
     Later,
-    /// The message was offered as often as allowed: the connection ends.
+    /// The message was delivered as often as allowed, and the connection ends.
     GivenUp,
 }
 
@@ -54,14 +55,14 @@ pub enum Made {
     /// The application has handled the call.
     Had,
     Rejected(BusinessReject),
-    /// The application is not available for the message.
+    /// The application answered that it is not available for the message.
     NotAvailable(BusinessReject),
     /// The application has panicked.
     Panicked,
 }
 
 impl Made {
-    /// Returns the outcome for an answer of the application.
+    /// Returns the outcome that follows from an answer of the application.
     pub fn of(answer: Result<(), BusinessReject>) -> Self {
         match answer {
             Ok(()) => Self::Had,
@@ -71,28 +72,30 @@ impl Made {
     }
 }
 
-/// Messages and calls that the application has not handled yet.
+/// The messages and calls that the application has not handled yet.
 pub struct Delivery {
-    /// Calls passed to an application in its own threads.
+    /// The calls passed to an application in its own threads; `None` if the application runs in the
+    /// thread that drives the session.
     handed: Option<Handed>,
     policy: Unavailable,
     postponed: VecDeque<Postponed>,
-    /// Bytes of the postponed messages.
+    /// Total length of the postponed messages, in bytes.
     bytes: usize,
-    /// How often the first message was offered.
+    /// Number of unsuccessful deliveries of the first message.
     offers: u32,
-    /// Time of the next offer, on the monotonic clock.
+    /// Time of the next delivery of the first message, on the monotonic clock.
     at_ns: u64,
 }
 
 impl Delivery {
-    /// Creates an empty delivery. `limits` belong to an application that runs in its own threads.
+    /// Creates an empty queue. `limits` apply to an application in its own threads; `None` means
+    /// that the application runs in the thread that drives the session.
     pub fn new(limits: Option<ApplicationSettings>, policy: Unavailable) -> Self {
         let handed = limits.map(Handed::new);
         Self { handed, policy, postponed: VecDeque::new(), bytes: 0, offers: 0, at_ns: 0 }
     }
 
-    /// Returns the effect of the application's answer.
+    /// Returns the consequence of the application's answer.
     pub fn judge(&self, answer: Result<(), BusinessReject>) -> Offered {
         match answer {
             Ok(()) => Offered::Taken,
@@ -106,14 +109,14 @@ impl Delivery {
         }
     }
 
-    /// Notes that a call was passed to the application.
+    /// Records that a call was passed to the application.
     pub fn hand_over(&mut self, call: HandedCall) {
         if let Some(handed) = &mut self.handed {
             handed.put(call);
         }
     }
 
-    /// Removes and returns the first passed call, which has ended.
+    /// Removes and returns the first passed call, after the call has ended.
     pub fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
         let handed = self.handed.as_mut()?;
         let had = handed.take_first()?;
@@ -121,14 +124,14 @@ impl Delivery {
             handed.panicked(had.seq);
         }
         if !self.postponed.is_empty() && handed.is_idle() {
-            // Postponed messages have their turn now.
+            // The application is idle, so a turn is requested for the postponed messages.
             handed.owe_turn();
         }
         Some(had)
     }
 
-    /// Notes that an application in its own thread has panicked, and receives no more messages.
-    /// Returns the number of the message that the application was handling; 0 = none.
+    /// Records that an application in its own thread has panicked, and receives no more messages.
+    /// Returns the number of the message that the application was handling; 0 means no message.
     pub fn has_panicked(&mut self) -> u64 {
         self.handed.as_mut().map_or(0, |handed| handed.panicked(0))
     }
@@ -145,20 +148,21 @@ impl Delivery {
         self.handed.as_mut().is_none_or(Handed::ask_for_idle)
     }
 
-    /// Requests a turn for the end of the application's current call.
+    /// Requests a turn of the session for the time when the application's current call ends.
     pub fn await_return(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.await_return();
         }
     }
 
-    /// Returns true if an awaited condition has occurred, and the session needs a turn.
+    /// Returns true if an awaited condition has occurred, so that the session needs a turn.
     #[inline]
     pub fn owes_turn(&mut self) -> bool {
         self.handed.as_mut().is_some_and(Handed::owes_turn)
     }
 
-    /// Returns true if no more bytes may be read until the application has handled more.
+    /// Returns true if the session must not read more bytes until the application has handled more
+    /// messages.
     pub fn is_behind(&self) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.waits_when_full() && handed.is_full())
     }
@@ -168,7 +172,7 @@ impl Delivery {
         self.handed.as_ref().is_some_and(|handed| !handed.waits_when_full() && handed.is_over())
     }
 
-    /// Returns true if one more call can be passed to the application; `None` = the application
+    /// Returns true if one more call can be passed to the application; `None` if the application
     /// runs in the thread that drives the session.
     pub fn has_room(&self) -> Option<bool> {
         self.handed.as_ref().map(|handed| !handed.is_full())
@@ -179,13 +183,13 @@ impl Delivery {
         self.handed.as_ref().is_some_and(Handed::waits_when_full)
     }
 
-    /// Returns true if a burst has left unused memory.
+    /// Returns true if the queue has far more memory than its content needs.
     #[inline]
     pub fn is_bulky(&self) -> bool {
         self.handed.as_ref().is_some_and(Handed::is_bulky)
     }
 
-    /// Releases the unused memory of a burst.
+    /// Releases memory that a burst has left unused.
     pub fn trim(&mut self) {
         if let Some(handed) = &mut self.handed {
             handed.trim();
@@ -197,20 +201,20 @@ impl Delivery {
         !self.postponed.is_empty()
     }
 
-    /// Returns the number and bytes of messages and frames that wait for an application in its own
-    /// threads.
+    /// Returns the number and total bytes of the messages and frames that wait for an application
+    /// in its own threads.
     pub fn waiting(&self) -> (usize, usize) {
         self.handed.as_ref().map_or((0, 0), Handed::waiting)
     }
 
-    /// Returns the bytes of all waiting messages.
+    /// Returns the total bytes of all waiting messages.
     pub fn bytes(&self) -> usize {
         self.bytes + self.handed.as_ref().map_or(0, Handed::bytes)
     }
 
-    /// Postpones a message behind the waiting messages. Returns false if the limits leave no room;
-    /// one message always has room. `seq` is the number of the message; 0 = a reset is under way,
-    /// which will invalidate the number.
+    /// Queues a message behind the waiting messages. Returns false if the limits leave no room; a
+    /// single message always has room. `seq` is the number of the message; 0 means that a reset in
+    /// progress will invalidate the number.
     pub fn postpone(
         &mut self,
         (seq, message): (u64, &Message<'_>),
@@ -228,20 +232,19 @@ impl Delivery {
         true
     }
 
-    /// Returns the postponed message to be offered now, with its number; 0 = the number is no
-    /// longer valid.
+    /// Returns the postponed message to be delivered now, with its number; 0 means that the number
+    /// is no longer valid.
     pub fn next(&self, now: Now) -> Option<(u64, Vec<u8>, Handling)> {
         let first = self.postponed.front().filter(|_| self.offers_more(now))?;
         Some((first.seq, first.bytes.clone(), first.handling))
     }
 
-    /// Returns true if postponed messages must be offered now.
+    /// Returns true if a postponed message must be delivered now.
     pub fn offers_more(&self, now: Now) -> bool {
         self.deadline().is_some_and(|at| now.monotonic_ns >= at)
     }
 
-    /// Returns the time at which the first waiting message is offered again, on the monotonic
-    /// clock.
+    /// Returns the time of the next delivery of the first waiting message, on the monotonic clock.
     pub fn deadline(&self) -> Option<u64> {
         let (is_halted, is_idle) =
             self.handed.as_ref().map_or((false, true), |all| (all.is_halted(), all.is_idle()));
@@ -249,7 +252,7 @@ impl Delivery {
         waits_for_time.then_some(self.at_ns)
     }
 
-    /// Notes that an application in its own threads was not available for the first waiting
+    /// Records that an application in its own threads was not available for the first waiting
     /// message.
     pub(super) fn halt(&mut self, now: Now) {
         self.offer_later(now);
@@ -258,8 +261,8 @@ impl Delivery {
         }
     }
 
-    /// Returns true if a call that was halted is due now: the application was not available for its
-    /// message. Ends the halt.
+    /// Returns true if the call for a message for which the application was not available must be
+    /// repeated now. The queue is then no longer halted.
     pub fn has_more_work(&mut self, now: Now) -> bool {
         let Some(handed) = self.handed.as_mut().filter(|_| now.monotonic_ns >= self.at_ns) else {
             return false;
@@ -274,13 +277,13 @@ impl Delivery {
         }
     }
 
-    /// Notes that the application has handled a passed message.
+    /// Records that the application has handled a message that was passed to it.
     pub(super) const fn was_taken(&mut self) {
         self.offers = 0;
     }
 
-    /// Removes the first postponed message, which was delivered. The next message is offered at
-    /// once.
+    /// Removes the first postponed message, which was delivered. The next message can be delivered
+    /// at once.
     pub fn first_is_taken(&mut self) {
         if let Some(first) = self.postponed.pop_front() {
             self.bytes -= first.bytes.len();
@@ -288,33 +291,33 @@ impl Delivery {
         self.offers = 0;
     }
 
-    /// Schedules another offer of the current message, and counts the offer.
+    /// Schedules another delivery of the current message, and counts the unsuccessful one.
     pub fn offer_later(&mut self, now: Now) {
         self.offers += 1;
         self.at_ns = now.monotonic_ns + nanos(self.policy.delay);
     }
 
-    /// Schedules an early offer of the current message, because another session was busy.
+    /// Schedules an early repetition of the delivery, because the target session was in use.
     pub const fn offer_soon(&mut self, now: Now) {
         self.at_ns = now.monotonic_ns + SOON_NS;
     }
 
-    /// Returns the lowest number of an undelivered message. Messages from before a reset have no
-    /// number.
+    /// Returns the lowest number of a message that is not yet delivered. Messages from before a
+    /// reset have no number.
     pub(super) fn first_seq(&self) -> Option<u64> {
         let handed_over = self.handed.as_ref().and_then(Handed::first_seq);
         handed_over.or_else(|| if self.has_postponed() { self.first_postponed() } else { None })
     }
 
-    /// Returns the number of the message that an application in its own thread is handling, if the
-    /// message does not count as delivered. The session must have processed the results of all
-    /// earlier calls.
+    /// Returns the number of the message that an application in its own thread is handling; `None`
+    /// if the message already counts as delivered. The session must have processed the results of
+    /// all earlier calls.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.handed.as_ref().and_then(Handed::running_seq)
     }
 
-    /// Counts the message with this number as delivered, even while the application is handling the
-    /// message. Returns false if the number is no longer valid.
+    /// Counts the message with this number as delivered, even while the application is still
+    /// handling it. Returns false if the number is no longer valid.
     pub fn count(&mut self, seq: u64) -> bool {
         self.handed.as_mut().is_some_and(|handed| handed.count(seq))
     }
@@ -324,8 +327,8 @@ impl Delivery {
         self.handed.as_ref()?.last_seq(begun)
     }
 
-    /// Discards the first `begun` calls. Handled calls are removed, and the result of a call that
-    /// still runs (`runs`) is ignored.
+    /// Discards the first `begun` calls. Calls that have ended are removed. If the last of them
+    /// still runs (`runs`), its result will be ignored.
     pub fn undo(&mut self, begun: usize, runs: bool) {
         if let Some(handed) = &mut self.handed {
             handed.undo(begun, runs);
@@ -345,15 +348,15 @@ impl Delivery {
         }
     }
 
-    /// Returns true if the passed call at this index is for a message that will be requested again
-    /// after the next logon.
+    /// Returns true if the passed call at index `place` is for a message that will be requested
+    /// again after the next logon.
     pub fn is_asked_again(&self, place: usize) -> bool {
         self.handed.as_ref().is_some_and(|handed| handed.is_numbered(place))
     }
 
     /// Drops the messages after the first `begun` calls that will be requested again after the next
-    /// logon. Returns the lowest dropped number. Messages from before a reset exist nowhere else,
-    /// and continue to wait.
+    /// logon. Returns the lowest dropped number. Messages from before a reset cannot be requested
+    /// again, and continue to wait.
     pub(super) fn forget_numbered(&mut self, begun: usize) -> Option<u64> {
         let seq = self.first_seq()?;
         if let Some(handed) = &mut self.handed {
@@ -365,8 +368,8 @@ impl Delivery {
         Some(seq)
     }
 
-    /// Drops all waiting messages after a panic, because they will be requested again. No passed
-    /// message counts. See [`Delivery::undo`].
+    /// Drops all waiting messages after a panic, because they will be requested again. No message
+    /// that was passed to the application counts as delivered. See [`Delivery::undo`].
     pub fn clear(&mut self, begun: usize, runs: bool) {
         self.postponed.clear();
         if let Some(handed) = &mut self.handed {
@@ -382,7 +385,8 @@ mod tests {
 
     use super::*;
 
-    /// Each postponed message has its turn after the application has handled the previous message.
+    /// For each postponed message, a turn is requested after the application has handled the
+    /// previous message.
     #[test]
     fn a_turn_is_owed_for_each_message_that_is_postponed() {
         let policy = Unavailable::default();

@@ -1,42 +1,43 @@
-//! The application's decision on a Logon(A), which may be made later.
+//! The application's decision whether to accept a Logon(A); the answer may come later.
 
 use crate::answers::LogonRefusal;
 
-/// The application's decision on a Logon(A).
+/// The application's decision whether to accept a Logon(A).
 pub type Answer = Result<(), LogonRefusal>;
 
-/// Returns the refusal that replaces a missing answer of the application.
+/// Returns the refusal that is used if the application gives no answer.
 pub fn not_available() -> LogonRefusal {
     LogonRefusal::new("not available")
 }
 
-/// When the application was asked about a Logon(A).
+/// The time at which the application was asked about a Logon(A).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Asked {
     /// Before the session was created.
     Before,
-    /// In the turn that receives the answer.
+    /// In the turn of the session in which the answer arrives.
     Now,
-    /// In an earlier turn.
+    /// In an earlier turn of the session.
     Earlier,
 }
 
-/// The state of the decision on a Logon(A).
+/// The progress of the decision whether to accept a Logon(A).
 #[derive(Default)]
 pub enum Judging {
-    /// No Logon(A) was received, or the application was not asked.
+    /// No Logon(A) has been received, or the application has not been asked about it.
     #[default]
     Open,
-    /// The application has not answered yet. The value is the deadline on the monotonic clock.
+    /// The application was asked and has not answered. The value is the deadline for its answer, on
+    /// the monotonic clock.
     Asked(u64),
     Answered(Answer, Asked),
-    /// The application has accepted the Logon(A), and the store reads what another process has
-    /// written. The value is the deadline on the monotonic clock.
+    /// The application has accepted the Logon(A), and the store is reading what another process has
+    /// written. The value is the deadline for the refresh, on the monotonic clock.
     Refreshing(u64),
 }
 
 impl Judging {
-    /// Returns true if the application was asked.
+    /// Returns true if the application was asked about the Logon(A).
     pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::Open)
     }
@@ -46,7 +47,7 @@ impl Judging {
         matches!(self, Self::Asked(_) | Self::Answered(_, Asked::Earlier) | Self::Refreshing(_))
     }
 
-    /// Returns true if the application has still to answer.
+    /// Returns true if the application was asked and has not answered.
     pub const fn awaits_answer(&self) -> bool {
         matches!(self, Self::Asked(_))
     }
@@ -56,7 +57,7 @@ impl Judging {
         matches!(self, Self::Answered(..))
     }
 
-    /// Sets the awaited answer.
+    /// Records the application's answer, for which the session was waiting.
     pub fn answer(&mut self, answer: Answer) {
         *self = Self::Answered(answer, Asked::Earlier);
     }
@@ -69,7 +70,8 @@ impl Judging {
         }
     }
 
-    /// Returns the deadline for a refresh of the store, if the refresh has begun.
+    /// Returns the deadline for the refresh of the store on the monotonic clock, if the refresh has
+    /// begun.
     pub const fn refreshes_until_ns(&self) -> Option<u64> {
         match self {
             Self::Refreshing(until_ns) => Some(*until_ns),
@@ -77,8 +79,7 @@ impl Judging {
         }
     }
 
-    /// Refuses the Logon(A) if the application has not answered in time. Returns true if the
-    /// Logon(A) was refused.
+    /// Records a refusal if the application has not answered in time. Returns true in this case.
     pub fn give_up(&mut self, now_ns: u64) -> bool {
         let is_late = matches!(self, Self::Asked(until_ns) if now_ns >= *until_ns);
         if is_late {

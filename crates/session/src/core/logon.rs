@@ -1,4 +1,5 @@
-//! The Logon(A) of a connection: the application's decision, further fields, and the acceptance.
+//! The handling of a Logon(A): the application's decision, its additional fields, and the
+//! acceptance.
 
 use transfix_codec::{Message, Misuse};
 
@@ -16,7 +17,7 @@ impl Core {
         self.session.receive(now, message, &mut self.out)
     }
 
-    /// Passes a message that was kept above a gap to the session layer.
+    /// Passes a held message, received before a gap was closed, to the session layer.
     pub fn receive_held(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.expected = self.session.next_num_in();
         let verdict = self.session.receive_held(now, message, &mut self.out);
@@ -35,8 +36,8 @@ impl Core {
         (verdict != Verdict::LogonOffered).then_some(verdict)
     }
 
-    /// Returns the application's decision on a Logon(A). An accepted Logon(A) returns the deadline
-    /// for a refresh of the store, if the refresh has begun.
+    /// Takes the application's decision on a Logon(A). For an accepted Logon(A), returns the
+    /// deadline for a refresh of the store if the refresh has begun.
     pub fn judged_logon(&mut self, now: Now) -> Result<Option<u64>, Verdict> {
         let refreshes_until_ns = self.judging.refreshes_until_ns();
         match self.judging.take() {
@@ -49,8 +50,8 @@ impl Core {
         }
     }
 
-    /// Notes the application's decision on a Logon(A). `None`: the application has panicked;
-    /// `Some(None)`: the application will answer later.
+    /// Records the application's decision on a Logon(A). `None` means that the application has
+    /// panicked; `Some(None)` means that the application will answer later.
     pub fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
         self.judging = match judged {
             Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
@@ -75,13 +76,13 @@ impl Core {
         self.judging.has_asked()
     }
 
-    /// Accepts the Logon(A) after the application has accepted.
+    /// Accepts the Logon(A), after the application has accepted it.
     pub fn accept_logon(&mut self, now: Now) -> Verdict {
         self.expected = self.session.next_num_in();
         self.session.accept_logon(now, &mut self.out)
     }
 
-    /// Adds these encoded fields of the application to our Logon(A).
+    /// Adds encoded fields of the application to our Logon(A).
     pub fn set_logon_fields(&mut self, now: Now, filled: Result<Vec<u8>, Misuse>) {
         let set = filled.and_then(|fields| {
             self.session.set_logon_fields(|body| _ = body.fields_unchecked(&fields))
@@ -91,24 +92,25 @@ impl Core {
         }
     }
 
-    /// Reports the logon, which is already journalled.
+    /// Reports the logon, after the journal has recorded it.
     pub fn logged_on(&mut self, now: Now) {
-        // The counterparty can request the stored messages from now on.
+        // From now on, the counterparty can request the messages that were stored without a logon.
         self.stored = None;
         self.outgoing.begin_pause(now);
         self.note_state();
         let heart_bt_int = self.session.agreed_heart_bt_int();
         self.queue_event(now, CoreEvent::LoggedOn { heart_bt_int });
         if std::mem::take(&mut self.stored_at_logon) {
-            // The Heartbeat(0) shows the counterparty the gap after our Logon(A), which the
-            // counterparty requests at once.
+            // The counterparty sees from the number of this Heartbeat(0) that stored messages are
+            // missing after our Logon(A), and requests them at once.
             let _ = self.session.heartbeat(now, &mut self.out);
         }
         self.call_later(Call::AdminMessage);
         self.call_later(Call::Event(PlainEvent::LoggedOn));
     }
 
-    /// Reports a reset of the numbers while logged on, which is already journalled.
+    /// Reports that the numbers were reset while logged on, after the journal has recorded the
+    /// reset.
     pub fn reset(&mut self, now: Now) {
         self.queue_event(now, CoreEvent::NumbersBeginAgain);
         self.call_later(Call::AdminMessage);

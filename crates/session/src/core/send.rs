@@ -1,4 +1,4 @@
-//! Messages of the application: sent, stored for later, queued, or returned.
+//! Sends, stores, queues or returns messages of the application.
 
 use std::hint::cold_path;
 
@@ -11,8 +11,8 @@ use crate::core::outgoing::{GivenBack, IfLost};
 use crate::sent::Sent;
 use crate::{Disconnect, HeaderChange, Now, QueueWhenFull, SendError, State};
 
-/// Bytes that callbacks may send beyond `queued_bytes_max`. The limit bounds memory and the batch
-/// of the store if a callback never stops sending.
+/// Number of bytes that callbacks may send beyond `queued_bytes_max`. The limit bounds memory and
+/// the size of a store batch if a callback never stops sending.
 const CALLBACK_BYTES_MAX: usize = 64 << 20;
 
 /// The treatment of waiting messages: they are sent, or only stored for a later resend.
@@ -39,7 +39,8 @@ impl Core {
         self.session.send(now, msg_type, &mut self.out, fill).map(Sent::Direct)
     }
 
-    /// Sends or stores a message for the application, as a callback does.
+    /// Sends or stores a message of the application, as if the application sent the message in a
+    /// callback.
     pub fn send_now(
         &mut self,
         now: Now,
@@ -53,7 +54,7 @@ impl Core {
         self.send_in_callback(now, msg_type, change, fill)
     }
 
-    /// Sends a message for the application in a callback.
+    /// Sends a message that the application sends in a callback.
     #[inline]
     pub fn send_in_callback(
         &mut self,
@@ -76,8 +77,8 @@ impl Core {
         self.session.send(now, msg_type, &mut self.out, fill)
     }
 
-    /// Handles a full outbox in a callback. The settings may end the connection, and answers to
-    /// received messages are still stored.
+    /// Handles a full outbox in a callback. The settings may end the connection; answers to
+    /// received messages are still accepted, up to [`CALLBACK_BYTES_MAX`] bytes beyond the limit.
     #[cold]
     fn refuse_if_too_full(&mut self, queued_bytes: usize) -> Result<(), SendError> {
         let options = self.outgoing.options();
@@ -90,15 +91,16 @@ impl Core {
         }
     }
 
-    /// Logs out for the application, or ends the connection if the session is not logged on.
+    /// Sends a Logout(5) for the application, or requests a disconnect if the session is not logged
+    /// on.
     pub fn log_out_or_cut(&mut self, now: Now, text: &str) {
         if !self.session.logout(now, text, &mut self.out) {
             self.cut = Some(Disconnect::Application);
         }
     }
 
-    /// Numbers a message that cannot be written now. The message is stored, and the counterparty
-    /// requests the message later.
+    /// Gives a number to a message that cannot be written now. The message is stored, and the
+    /// counterparty requests it later.
     #[cold]
     fn store_late(
         &mut self,
@@ -111,36 +113,36 @@ impl Core {
         sent
     }
 
-    /// Notes that a numbered message is not written. After our Logon(A), the counterparty would
-    /// notice the gap only at the next message.
+    /// Records that a numbered message was not written. After our Logon(A), the counterparty would
+    /// notice the missing number only at the next message.
     pub(super) fn note_late(&mut self) {
         self.stored_at_logon |= self.session.state() == State::LogonSent;
     }
 
-    /// Returns true if a message must be queued: the message waits for the next logon, or earlier
-    /// waiting messages are sent first.
+    /// Returns true if a new message must be queued, because it must wait for the next logon or
+    /// earlier messages still wait.
     pub fn must_queue(&self) -> bool {
         self.outgoing.must_queue(self.session.state())
     }
 
-    /// Returns true if messages that are held back must be sent before a message that could be
-    /// stored at once.
+    /// Returns true if earlier messages are held back by an operator or a pause, so that a new
+    /// message must wait behind them.
     pub fn waits_behind(&self) -> bool {
         self.outgoing.waits_behind(self.session.state())
     }
 
-    /// Returns true if queued messages waited for room in the outbox, and can be sent now.
+    /// Returns true if queued messages can be sent now, because the outbox has room for them.
     pub fn sends_more(&self) -> bool {
         self.outgoing.sends_more(self.session.state(), self.out.len())
     }
 
-    /// Begins to send or store the waiting messages; `None` if they must continue to wait.
+    /// Begins to send or store the waiting messages; returns `None` if they must continue to wait.
     pub fn begin_sending(&mut self, now: Now, left: &mut u32) -> Option<SendOrStore> {
         let state = self.session.state();
         if !self.outgoing.begin(now, state) {
             return None;
         }
-        // The requested reset would invalidate the numbers.
+        // A reset is requested, which would invalidate the numbers of messages sent now.
         if state == State::LogonSent && self.session.awaits_reset() {
             return None;
         }
@@ -148,9 +150,9 @@ impl Core {
         Some(if self.outgoing.stores(state) { SendOrStore::Store } else { SendOrStore::Send })
     }
 
-    /// Encodes the first waiting message, if `left` and the outbox allow one more. The message
-    /// stays first until [`Core::settle_first`]. Returns the result with the number, and the time
-    /// at which the message was queued.
+    /// Encodes the first waiting message, if `left`, the number of messages still allowed, and the
+    /// outbox permit it. The message stays first until [`Core::settle_first`]. Returns the result
+    /// with the number, and the time at which the message was queued.
     pub fn send_first(
         &mut self,
         now: Now,
@@ -172,9 +174,9 @@ impl Core {
         Some((sent, put))
     }
 
-    /// Removes the first waiting message after sending, or returns the message to the application.
-    /// The message may exceed the counterparty's limit, which was unknown when the message was
-    /// queued.
+    /// Removes the first waiting message after an attempt to send it; if the attempt failed, the
+    /// message is returned to the application. For example, the message may exceed the
+    /// counterparty's limit, which was unknown when the message was queued.
     pub fn settle_first(&mut self, sent: Result<u64, SendError>) {
         match sent {
             Ok(seq) => self.outgoing.sent(seq),
@@ -185,16 +187,16 @@ impl Core {
         }
     }
 
-    /// Returns messages that have waited for a logon too long to the application: at most `left`
-    /// messages, which is counted down.
+    /// Returns messages that have waited too long for a logon to the application, at most `left`
+    /// messages, and subtracts their number from `left`.
     pub fn expire_queued(&mut self, now: Now, left: &mut u32) {
         let expired = self.outgoing.take_expired(now, left);
         self.give_back(expired, IfLost::Waits);
     }
 
-    /// Returns unsent messages to the application as soon as the store has committed their removal,
-    /// because a later process must not send them. If the store fails, messages that the store may
-    /// contain continue to wait. A commit must follow.
+    /// Returns unsent messages to the application after the store has committed their removal;
+    /// otherwise a later process could send them. If the store fails, messages that the store may
+    /// contain continue to wait. The caller must commit afterwards.
     pub fn give_back(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         if !messages.is_empty() {
             self.count_answer();
@@ -202,7 +204,7 @@ impl Core {
         }
     }
 
-    /// Handles a batch that the store has not accepted.
+    /// Handles a batch that the store did not accept.
     #[cold]
     pub fn not_committed(&mut self, now: Now) {
         let Some(count) = self.outgoing.keep_waiting() else { return };
@@ -213,7 +215,8 @@ impl Core {
         self.tell_unsent(now, u64::MAX);
     }
 
-    /// Queues the calls that return unsent messages, if their removal is safe with this ticket.
+    /// Queues the calls that return unsent messages, for messages whose removal is durable with
+    /// this ticket.
     #[cold]
     pub fn tell_unsent(&mut self, now: Now, ticket: u64) {
         while let Some((left, why)) = self.outgoing.take_untold(ticket) {
@@ -222,8 +225,8 @@ impl Core {
         }
     }
 
-    /// Puts returned messages back into the queue, if the store failed before their removal was
-    /// safe and may still contain them.
+    /// Puts returned messages back into the queue after the store has failed: their removal was not
+    /// durable, so the store may still contain them.
     pub fn put_back_untold(&mut self, now: Now) {
         let count = self.outgoing.put_back_untold();
         if count > 0 {

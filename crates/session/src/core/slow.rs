@@ -1,6 +1,6 @@
 //! Detects counterparties that read too slowly.
 //!
-//! Invariant: slowness is reported in a tick, where the application may act.
+//! Invariant: a slow counterparty is reported only in a tick, when the application may be called.
 
 use crate::{Now, QueueSettings, SlowConsumer, nanos};
 
@@ -8,18 +8,19 @@ use crate::{Now, QueueSettings, SlowConsumer, nanos};
 enum Stage {
     /// The number of waiting bytes is within the limit.
     InTime,
-    /// The number of waiting bytes has exceeded the limit since this moment of the monotonic clock.
+    /// The number of waiting bytes has exceeded the limit since this time on the monotonic clock.
     Behind(u64),
-    /// The limit was exceeded for long enough, and the slowness was reported.
+    /// The limit was exceeded for the configured time, and the slow counterparty was reported.
     Slow,
-    /// Half of the limit is reached again, which has not been reported yet.
+    /// The number of waiting bytes has fallen to half of the limit; this is not reported yet.
     CaughtUp,
 }
 
-/// The number of waiting bytes and the time since the limit was exceeded.
+/// Detects a slow counterparty from the number of waiting bytes and the time since the limit was
+/// exceeded.
 #[derive(Debug)]
 pub struct Slow {
-    /// Limit of waiting bytes; 0 = unlimited.
+    /// Limit of waiting bytes; 0 means unlimited.
     bytes_max: usize,
     after_ns: u64,
     then: SlowConsumer,
@@ -38,7 +39,7 @@ impl Slow {
         }
     }
 
-    /// Notes the number of bytes that wait to be written.
+    /// Records the number of bytes that wait to be written.
     #[inline]
     pub fn note(&mut self, now: Now, bytes: usize) {
         if self.bytes_max > 0 {
@@ -60,14 +61,13 @@ impl Slow {
         self.stage = next;
     }
 
-    /// Returns true if the deadline has changed, so that the worker must read [`Slow::deadline`]
-    /// again.
+    /// Returns true if [`Slow::deadline`] has changed, so that the worker must read it again.
     #[inline]
     pub fn calls_worker(&mut self) -> bool {
         std::mem::take(&mut self.has_new_deadline)
     }
 
-    /// Returns the time at which [`Slow::due`] has a report, on the monotonic clock.
+    /// Returns the time on the monotonic clock at which [`Slow::due`] will return a report.
     pub const fn deadline(&self) -> Option<u64> {
         match self.stage {
             Stage::Behind(since_ns) => Some(since_ns.saturating_add(self.after_ns)),
@@ -76,8 +76,8 @@ impl Slow {
         }
     }
 
-    /// Returns a due report: true if the counterparty has become slow, false if the counterparty
-    /// has caught up.
+    /// Returns a report that is due: true if the counterparty has become slow, false if it has
+    /// caught up.
     pub fn due(&mut self, now: Now) -> Option<bool> {
         let is_due = self.deadline().is_some_and(|at| now.monotonic_ns >= at);
         is_due.then(|| {
@@ -87,12 +87,12 @@ impl Slow {
         })
     }
 
-    /// Returns true if the settings disconnect a slow counterparty.
+    /// Returns true if the settings require a disconnect from a slow counterparty.
     pub fn disconnects(&self) -> bool {
         self.then == SlowConsumer::Disconnect
     }
 
-    /// Resets the state after the end of the connection.
+    /// Resets the detection after the end of the connection.
     pub const fn reset(&mut self) {
         self.stage = Stage::InTime;
     }

@@ -1,5 +1,5 @@
-//! The journal from the core's view: what is safe, and how the session continues after a reopened
-//! store.
+//! The core's view of the journal: which data is durable, and how the session continues after the
+//! store was reopened.
 
 use super::Core;
 use super::event::CoreEvent;
@@ -7,13 +7,14 @@ use crate::core::call::Call;
 use crate::rolled_back::RolledBack;
 use crate::{Awaited, Config, Entry, Now, Replay, Session};
 
-/// Creates a session layer that continues from these next numbers, inbound and outbound.
+/// Creates a session layer whose next sequence numbers, inbound and outbound, are `next_in` and
+/// `next_out`.
 pub(super) fn session_of(config: Config, (next_in, next_out): (u64, u64)) -> Session {
     Session::new(config, next_in, next_out)
 }
 
 impl Core {
-    /// Notes that all stored entries are committed and safe.
+    /// Records that everything put into the journal is committed and durable.
     pub fn committed(&mut self, now: Now) {
         let was_pending = self.watermarks.all_is_safe(self.out.end());
         let has_untold = self.outgoing.committed();
@@ -22,13 +23,14 @@ impl Core {
         }
     }
 
-    /// Notes that all stored entries are committed, and will be safe with this ticket.
+    /// Records that everything put into the journal is committed, and becomes durable with this
+    /// ticket.
     pub fn will_be_committed(&mut self, ticket: u64) {
         self.watermarks.add(ticket, self.out.end());
         self.outgoing.will_be_committed(ticket);
     }
 
-    /// Notes that all batches up to this ticket are safe.
+    /// Records that all batches up to this ticket are durable.
     #[inline]
     pub fn note_safe_up_to(&mut self, now: Now, ticket: u64) {
         if self.watermarks.safe(ticket) {
@@ -37,7 +39,7 @@ impl Core {
         }
     }
 
-    /// Returns the last committed batch, for a caller that waits for its safety.
+    /// Returns the last committed batch, for a caller that waits until the batch is durable.
     pub fn awaited(&self) -> Awaited {
         self.watermarks.awaited()
     }
@@ -47,7 +49,7 @@ impl Core {
         self.watermarks.waits(&self.out)
     }
 
-    /// Returns true if numbered messages that are not written must be stored.
+    /// Returns true if there are numbered messages that were not written and must be stored.
     #[inline]
     pub fn has_late(&self) -> bool {
         !self.late.entries().is_empty()
@@ -62,16 +64,17 @@ impl Core {
         }
     }
 
-    /// Returns the next numbers with which a new process continues.
+    /// Returns the next sequence numbers, inbound and outbound, with which a new process must
+    /// continue.
     pub fn kept_numbers(&self) -> (u64, u64) {
-        // After a crash, undelivered messages are requested again. While a reset is awaited this is
-        // impossible: their numbers are no longer valid.
+        // After a crash, undelivered messages are requested again. This is not possible during a
+        // reset, because their numbers are no longer valid.
         let postponed = self.delivery.first_seq().filter(|_| !self.session.awaits_reset());
         let next_in = postponed.unwrap_or_else(|| self.session.stored_num_in());
         (next_in, self.session.next_num_out())
     }
 
-    /// Reports requested numbers that the store does not have. They are covered by gap fills.
+    /// Reports requested messages that the store does not contain. Gap fills cover their numbers.
     pub fn note_missing(&mut self, now: Now) {
         let missing = std::mem::take(&mut self.replay.missing);
         if missing > 0 && self.options.keeps.outbound {
@@ -79,7 +82,8 @@ impl Core {
         }
     }
 
-    /// Drops unsent bytes after the store was reopened: they were never written to the socket.
+    /// Drops the outgoing bytes that were never written to the socket, after the store was
+    /// reopened.
     pub fn forget_unsent(&mut self) {
         self.out.clear();
         self.late.clear();
@@ -87,7 +91,7 @@ impl Core {
         self.watermarks.clear(self.out.end());
     }
 
-    /// Adopts the numbers of the store.
+    /// Continues with the sequence numbers of the store.
     pub fn take_numbers(
         &mut self,
         now: Now,
@@ -102,23 +106,24 @@ impl Core {
         }
     }
 
-    /// Notes that the application has returned from `SessionNotice::RolledBack`.
+    /// Records that the application has returned from `SessionNotice::RolledBack`, so that the
+    /// effects of the panic are over.
     pub fn is_whole(&mut self) {
         self.panicked = false;
     }
 
-    /// Notes that a turn has panicked.
+    /// Records that a turn of the session has panicked.
     pub fn abandon(&mut self) {
         self.panicked = true;
     }
 
-    /// Returns true if a turn has panicked, and its memory may be inconsistent.
+    /// Returns true if a turn of the session has panicked and may have left inconsistent memory.
     pub const fn has_panicked(&self) -> bool {
         self.panicked
     }
 
-    /// Replaces the parts that a panic may have left inconsistent. `numbers` are the next numbers
-    /// of the store.
+    /// Replaces the parts that a panic may have left inconsistent. `numbers` are the next sequence
+    /// numbers according to the store.
     pub fn renew(&mut self, numbers: (u64, u64)) {
         self.session = session_of(self.session.config().clone(), numbers);
         self.held_index = self.options.index();
@@ -127,10 +132,11 @@ impl Core {
         self.cut = None;
     }
 
-    /// Reports to the application that the session continues from its store. `had` are the next
-    /// numbers before, inbound and outbound.
+    /// Reports to the application that the session continues from the state of its store. `had` are
+    /// the previous next numbers, inbound and outbound.
     pub fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
-        // The report of an earlier attempt may still be queued behind a call that has panicked.
+        // A report of an earlier attempt may still be queued behind a call that has panicked; the
+        // new report replaces it.
         self.calls.retain(|call| {
             let Call::RolledBack(earlier) = call else { return true };
             had = (had.0.max(earlier.received.end), had.1.max(earlier.sent.end));

@@ -1,4 +1,5 @@
-//! Bytes that are not parsed as a message: garbled messages, and messages above the length limit.
+//! Received bytes that are not parsed as a message: garbled messages, and messages above the length
+//! limit.
 //!
 //! Invariant: no byte within the body that BodyLength(9) declares is parsed as a message, unless
 //! the settings enable a search (`search_garbled`).
@@ -11,13 +12,14 @@ use crate::core::event::CoreEvent;
 use crate::core::judging::Judging;
 use crate::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
-/// Longest message that is skipped, in bytes. A longer message ends the session, because the
-/// session could not read other messages for too long.
+/// Maximum length of a message that is skipped, in bytes. A longer message ends the session,
+/// because skipping it would prevent the session from reading other messages for too long.
 const SKIPPED_BYTES_MAX: usize = 64 << 20;
 
 impl Core {
-    /// Returns how many of the `covered` bytes of `unread` are skipped with the garbled message at
-    /// their beginning. `received` is the number of bytes received since the last call.
+    /// Returns how many bytes are skipped together with the garbled message at the beginning of
+    /// `unread`, of which BodyLength(9) covers `covered` bytes. `received` is the number of bytes
+    /// received since the last call.
     pub fn lost_with(&mut self, unread: &[u8], covered: usize, received: usize) -> usize {
         if !self.options.search_garbled {
             return covered;
@@ -28,7 +30,8 @@ impl Core {
     }
 
     pub fn garbled(&mut self, now: Now, reason: Garbled, bytes: usize) {
-        // Skipped bytes cancel an offer that was accepted before this session was created.
+        // A Logon(A) that was accepted before this session was created is no longer valid if bytes
+        // are skipped.
         if self.judging.has_begun() {
             self.judging = Judging::default();
             self.session.take_offer();
@@ -36,8 +39,8 @@ impl Core {
         self.queue_event(now, CoreEvent::Skipped { reason, bytes });
     }
 
-    /// Handles a garbled frame: skips the frame, or passes the frame to the session if the settings
-    /// reject garbled messages.
+    /// Handles a garbled frame: skips it, or passes it to the session layer if the settings require
+    /// a Reject(3).
     pub fn garbled_frame(
         &mut self,
         now: Now,
@@ -52,19 +55,19 @@ impl Core {
         self.act_on_unread(now, &verdict)
     }
 
-    /// Carries out the verdict on a message that was not parsed.
+    /// Carries out the verdict on bytes that were not parsed as a message.
     fn act_on_unread(&mut self, now: Now, verdict: &Verdict) -> Result<(), Disconnect> {
         self.note_remarks(now);
         if let Verdict::Disconnect(reason) = verdict {
             return Err(*reason);
         }
-        // The number may have closed a gap: the next turn continues with the messages kept above
-        // the gap.
+        // The consumed number may have closed a gap; the next turn of the session then handles the
+        // messages held above the gap.
         Ok(())
     }
 
-    /// Begins a message that exceeds the length limit, with `bytes` declared bytes. Returns `Ok` if
-    /// the message is to be skipped.
+    /// Handles the beginning of a message that exceeds the length limit; `bytes` is its declared
+    /// length. Returns `Ok` if the message is to be skipped.
     ///
     /// # Errors
     /// The reason for which the message ends the session.
@@ -83,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Ends a message that exceeded the length limit, after its bytes were skipped.
+    /// Handles the end of a message that exceeds the length limit, after its bytes were skipped.
     #[cold]
     pub fn end_too_long(
         &mut self,
@@ -93,7 +96,7 @@ impl Core {
     ) -> Result<(), Disconnect> {
         let reason = match outcome {
             Ok(()) => Garbled::TooLong,
-            // The settings do not verify CheckSum(10).
+            // The settings disable the verification of CheckSum(10).
             Err(Garbled::CheckSum) if self.options.check_sum == CheckSumPolicy::Ignore => {
                 Garbled::TooLong
             }

@@ -1,4 +1,4 @@
-//! The hook for administrative messages that the session writes.
+//! Tests of the hook for administrative messages that the session writes.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::cases::counterparty::World;
 
 const VETOED: Verdict = Verdict::Disconnect(Disconnect::Vetoed);
 
-/// Adds a field to each message, and vetoes messages of one type.
+/// A hook that adds a field to each message, and vetoes messages of one type.
 #[derive(Debug)]
 struct Look {
     vetoed: &'static [u8],
@@ -110,7 +110,8 @@ fn a_vetoed_logon_is_none() {
     }
 }
 
-/// A vetoed Logon(A) hides the reset from the counterparty; the next logon repeats the reset.
+/// If the hook vetoes a Logon(A) that requests a reset, the counterparty does not learn of the
+/// reset, so the next logon requests it again.
 #[test]
 fn a_vetoed_reset_comes_with_the_next_logon() {
     for role in [Role::Acceptor, Role::Initiator] {

@@ -1,4 +1,4 @@
-//! The world of a case: one session, with the test as its counterparty.
+//! The fixture of the test cases: one session, with the test as its counterparty.
 
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter, Message, Timestamp, tag};
 use transfix_session::{
@@ -7,7 +7,7 @@ use transfix_session::{
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// One session under test; the test is its counterparty.
+/// A session under test. The methods act as its counterparty, its application and its clock.
 pub(crate) struct World {
     pub(crate) session: Session,
     pub(crate) out: Outbox,
@@ -40,12 +40,12 @@ impl World {
         self.out.clear_entries();
     }
 
-    /// Returns a logged-on acceptor with an empty outbox.
+    /// Returns a logged-on acceptor with default settings and an empty outbox.
     pub(crate) fn active(begin_string: BeginString) -> Self {
         Self::active_with(begin_string, |_| ())
     }
 
-    /// Returns a logged-on acceptor with changed settings.
+    /// Returns a logged-on acceptor with settings that `change` has modified.
     pub(crate) fn active_with(begin_string: BeginString, change: impl FnOnce(&mut Config)) -> Self {
         let mut world = Self::new(Role::Acceptor, begin_string, change);
         let logon = world.logon(1);
@@ -54,19 +54,19 @@ impl World {
         world
     }
 
-    /// Returns a Logon(A) of this version.
+    /// Returns a Logon(A) of the session's version, with MsgSeqNum(34) `seq`.
     pub(crate) fn logon(&self, seq: u64) -> String {
         let fixt = self.session.config().id.begin_string == BeginString::Fixt11;
         format!("35=A|34={seq}|98=0|108=30{}", if fixt { "|1137=9" } else { "" })
     }
 
-    /// Sends an order of the application.
+    /// Sends an order as the application, with this ClOrdID(11).
     pub(crate) fn send(&mut self, cl_ord_id: &str) -> Result<u64, SendError> {
         let fill = |body: &mut transfix_codec::Body<'_>| _ = body.str(tag::CL_ORD_ID, cl_ord_id);
         self.session.send(self.now, b"D", &mut self.out, fill)
     }
 
-    /// Receives the next kept message.
+    /// Takes the next held message, if there is one, and passes it to the session.
     pub(crate) fn receive_held(&mut self) -> Option<Verdict> {
         let held = self.session.take_held()?;
         let mut index = FieldIndex::default();
@@ -80,13 +80,14 @@ impl World {
         self.session.tick(self.now, &mut self.out)
     }
 
-    /// Receives `35=..|34=..|rest`; missing header fields are added.
+    /// Passes a message of the form `35=..|34=..|rest` to the session, with missing header fields
+    /// added.
     pub(crate) fn receive(&mut self, line: &str) -> Verdict {
         let bytes = self.frame(line);
         self.receive_bytes(&bytes)
     }
 
-    /// Refuses the message as exceeding the throttle.
+    /// Rejects the message for exceeding the configured rate.
     pub(crate) fn refuse_throttled(&mut self, line: &str) {
         let bytes = self.frame(line);
         let mut index = FieldIndex::default();
@@ -94,18 +95,18 @@ impl World {
         self.session.refuse_throttled(self.now, &message, &mut self.out);
     }
 
-    /// Receives a Logon(A) that the application refuses.
+    /// Passes a Logon(A) to the session, which the application refuses.
     pub(crate) fn deny(&mut self, logon: &str, text: &str) -> Verdict {
         assert_eq!(self.offer(logon), Verdict::LogonOffered);
         self.session.deny_logon(self.now, text, &mut self.out)
     }
 
-    /// Receives a message and ignores the verdict.
+    /// Passes a message to the session and ignores the verdict.
     pub(crate) fn takes(&mut self, line: &str) {
         let _ = self.receive(line);
     }
 
-    /// Receives a message; the application accepts a Logon(A).
+    /// Passes a message to the session; if it is a Logon(A), the application accepts it.
     pub(crate) fn receive_bytes(&mut self, bytes: &[u8]) -> Verdict {
         match self.offer_bytes(bytes) {
             Verdict::LogonOffered => self.session.accept_logon(self.now, &mut self.out),
@@ -113,7 +114,7 @@ impl World {
         }
     }
 
-    /// Receives a message; the test decides about a Logon(A).
+    /// Passes a message to the session; if it is a Logon(A), the test decides whether to accept it.
     pub(crate) fn offer(&mut self, line: &str) -> Verdict {
         let bytes = self.frame(line);
         self.offer_bytes(&bytes)

@@ -1,4 +1,4 @@
-//! Garbled messages in a session that rejects them.
+//! Tests of garbled messages in a session that rejects them.
 
 use transfix_codec::Garbled;
 use transfix_session::{BeginString, Config, Disconnect, State, Verdict};

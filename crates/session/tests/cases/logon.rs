@@ -1,4 +1,4 @@
-//! The settings about Logon(A), and the identity in every message.
+//! Tests of the settings for Logon(A), and of the identity in every message.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ const fn refused(why: LogonFault) -> Verdict {
     Verdict::Disconnect(Disconnect::LogonRefused(why))
 }
 
-/// A setting whose field the version lacks is not sent.
+/// If the version lacks the field of a setting, the session does not send the field.
 #[test]
 fn fields_of_our_logon() {
     let all = |config: &mut Config| {
@@ -111,7 +111,7 @@ fn messages_longer_than_the_counterparty_takes() {
     assert_eq!(w.send(&long), Err(SendError::TooLong { bytes_max: 90 }));
     assert_eq!(w.send("short"), Ok(3));
     assert_eq!(w.sent(), ["35=D|34=2|11=short", "35=D|34=3|11=short"]);
-    // The application does not choose the fields of a reject.
+    // The session layer chooses the fields of a Reject(3), so the limit does not apply.
     w.takes("35=1|34=2");
     assert_eq!(w.sent().len(), 1);
 }
@@ -147,7 +147,7 @@ fn sub_and_location_ids_stand_in_every_message() {
     assert_eq!(w.sent(), ["35=D|34=2|11=a"]);
 }
 
-/// Returns an acceptor that may require a password.
+/// Returns an acceptor that requires this password, if one is given.
 fn gate(password: Option<&str>) -> World {
     World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.logon.expected_username = password.map(|_| "desk".to_owned());
@@ -170,12 +170,13 @@ fn an_acceptor_wants_the_credentials_that_it_expects() {
         (Some("sesame"), "|553=desk|554=sesam", wrong),
         (Some("sesame"), "|553=Desk|554=sesame", wrong),
         (Some(""), "|553=desk|554=x", wrong),
-        // The settings contain the password, so it cannot change.
+        // The password in the settings cannot change, so NewPassword(925) is accepted only if no
+        // password is required.
         (None, "|553=any|554=thing|925=new", Verdict::LoggedOn),
         (Some("sesame"), "|553=desk|554=sesame|925=sesame", Verdict::LoggedOn),
         (Some("sesame"), "|553=desk|554=sesame|925=new", refused(LogonFault::NewPassword)),
         (Some("sesame"), "|553=desk|554=x|925=new", wrong),
-        // A counterparty without the password learns of no other fault.
+        // A counterparty with a wrong password does not learn of any other fault in its Logon(A).
         (Some("sesame"), "|553=desk|554=x|98=2", wrong),
     ] {
         let mut w = gate(password);
@@ -197,7 +198,7 @@ fn a_password_of_which_there_is_a_hash_is_right_when_the_driver_says_so() {
         if let Some(proof) = proof {
             w.session.set_password_proof(proof);
         }
-        // The hash itself is not accepted as the password.
+        // The hash itself is not accepted as a password.
         let logon = "35=A|34=1|98=0|108=30|554=a hash";
         assert_eq!(w.receive(logon), verdict, "{proof:?}");
     }
@@ -210,8 +211,8 @@ fn a_refused_logon_takes_no_number_unless_its_password_is_right() {
         (None, low(1), 0),
         (Some("other"), low(2), 0),
         (None, "35=A|34=2|98=0|108=-1".to_owned(), 0),
-        // A counterparty with the right password is no stranger: the Logout(5) uses a number of the
-        // session.
+        // A counterparty with the correct password is authenticated, so the Logout(5) consumes a
+        // number of the session.
         (Some("sesame"), low(1), 1),
     ] {
         let mut w = gate(password);
@@ -239,7 +240,7 @@ fn a_logout_that_refuses_our_logon_does_not_count() {
     w.connect();
     w.sent();
     assert_eq!(w.session.next_num_in(), 1);
-    // The session continues, whether the number counts or not.
+    // The session continues whether the counterparty's Logout(5) consumed a number or not.
     for seq in [1, 2] {
         let mut w = World::new(Role::Initiator, BeginString::Fix44, |_| ());
         w.takes("35=5|34=1|58=who are you?");
@@ -251,7 +252,7 @@ fn a_logout_that_refuses_our_logon_does_not_count() {
     }
 }
 
-/// An invalid number is never taken over, under any settings.
+/// A Logon(A) with MsgSeqNum(34) 0 is refused under all settings.
 #[test]
 fn a_logon_with_number_0_is_refused() {
     for switches in 0..8 {
@@ -279,7 +280,7 @@ fn a_reset_in_the_answer_that_was_not_asked_for_is_told() {
         assert_eq!(w.session.take_remark(), told);
         assert_eq!((w.session.next_num_in(), w.session.next_num_out()), (2, 2));
     }
-    // An initiator may ask for a reset.
+    // A Logon(A) of an initiator may request a reset.
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(w.session.take_remark(), None);

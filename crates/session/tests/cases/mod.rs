@@ -1,4 +1,4 @@
-//! Cases of the FIX session layer, one exchange each: inbound and outbound messages.
+//! Test cases of the FIX session layer, one exchange of inbound and outbound messages each.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod admin;

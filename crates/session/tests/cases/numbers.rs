@@ -1,4 +1,4 @@
-//! The settings about numbers: resets, low numbers, LastMsgSeqNumProcessed(369) and
+//! Tests of the settings for sequence numbers: resets, low numbers, LastMsgSeqNumProcessed(369) and
 //! NextExpectedMsgSeqNum(789).
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ fn numbers(w: &World) -> (u64, u64) {
     (w.session.next_num_in(), w.session.next_num_out())
 }
 
-/// Returns the next numbers after a connection that ended with `end`.
+/// Returns the next numbers, inbound and outbound, after a connection that ended with `end`.
 fn after(reset: ResetPolicy, end: impl FnOnce(&mut World)) -> (u64, u64) {
     let mut w = World::active_with(BeginString::Fix44, |config| config.protocol.reset_on = reset);
     end(&mut w);
@@ -43,7 +43,7 @@ fn resets_by_the_end_of_a_connection() {
     assert_eq!(on(|p| p.disconnect = true), [true; 3]);
 }
 
-/// A counterparty that is refused at the logon may be a stranger.
+/// A refused Logon(A) resets no numbers, because its sender may be unauthorized.
 #[test]
 fn a_logon_that_is_refused_resets_nothing() {
     let on_error = ResetPolicy { error: true, ..ResetPolicy::NEVER };
@@ -72,7 +72,7 @@ fn an_acceptor_resets_when_a_connection_begins() {
     assert_eq!(numbers(&w), (2, 2));
     w.connect();
     assert_eq!(numbers(&w), (1, 1));
-    // Numbers set by an operator before the Logon(A) stay.
+    // Numbers that an operator has set before the Logon(A) are kept.
     w.session.set_next_num_out(2_000);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=2000|98=0|108=30"]);
@@ -89,7 +89,7 @@ fn numbers_set_between_two_connections_stand() {
     assert_eq!(numbers(&w), (70, 1));
 }
 
-/// FIX 4.0 has no ResetSeqNumFlag(141): both sides reset by agreement.
+/// FIX 4.0 does not have ResetSeqNumFlag(141), so both sides reset by agreement.
 #[test]
 fn the_reset_flag_is_sent_from_4_1_on() {
     for begin_string in BeginString::ALL {
@@ -101,7 +101,7 @@ fn the_reset_flag_is_sent_from_4_1_on() {
     }
 }
 
-/// Returns the seconds from a logon at 12:00:00 to the reset during the session.
+/// Returns the seconds from a logon at 12:00:00 to the configured reset while logged on.
 fn resets_after(change: impl FnOnce(&mut transfix_session::Config)) -> Option<u64> {
     let mut w = World::active_with(BeginString::Fix44, |config| {
         config.timing.watch_silence = false;
@@ -124,7 +124,8 @@ fn resets_by_the_clock() {
     );
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(17 * 3_600)), Some(5 * 3_600));
     assert_eq!(resets_after(|c| c.protocol.reset_at = Some(11 * 3_600)), Some(23 * 3_600));
-    // Two hours ahead of UTC, then five hours behind from half an hour after the logon.
+    // The zone is two hours ahead of UTC, and from half an hour after the logon five hours behind
+    // UTC.
     let at = |hour: u32, offsets: &[(i64, i32)]| {
         resets_after(|c| {
             (c.protocol.reset_at, c.reset_at_offsets) = (Some(hour * 3_600), offsets.to_vec());
@@ -155,14 +156,16 @@ fn a_reset_of_ours_in_mid_session() {
         }
         assert_eq!(w.session.reset_in_session(w.now, &mut w.out), Err(OperateError::ResetUnderWay));
         assert!(w.sent()[0].starts_with("35=A|34=1|98=0|108=30|141=Y"));
-        // Messages in transit have the old numbers, later ones the new numbers.
+        // Messages on the way to us still have old numbers; messages sent after the answer have new
+        // numbers.
         assert_eq!(w.receive("35=D|34=3|11=a"), Verdict::Deliver);
         assert_eq!(w.send("b"), Ok(2));
         let answer = w.logon(1) + "|141=Y";
         assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 3));
         assert_eq!(w.sent(), ["35=D|34=2|11=b"], "an answer is not answered");
-        // The next Logon(A) with a reset is the counterparty's own.
+        // After our reset is complete, a further Logon(A) with ResetSeqNumFlag(141)=Y is a reset by
+        // the counterparty.
         assert_eq!(w.receive(&answer), Verdict::Reset);
         assert_eq!(numbers(&w), (2, 2));
         assert_eq!(w.sent().len(), 1);
@@ -171,7 +174,7 @@ fn a_reset_of_ours_in_mid_session() {
 
 #[test]
 fn a_request_that_crosses_a_reset_is_passed_over() {
-    // Our last number before the reset is 3, and the next number would have been 4.
+    // The last number that we used before the reset is 3; the next would have been 4.
     for (asked, passed_over) in [
         ("7=3|16=3", true),
         ("7=3|16=0", true),
@@ -198,7 +201,8 @@ fn a_reset_that_is_not_answered() {
     assert_eq!(w.later(1), Verdict::Disconnect(Disconnect::LogonTimeout));
 }
 
-/// Returns a session with the next numbers 20 and 12 whose link is cut right after its reset.
+/// Returns a session with the next numbers 20 and 12 whose connection breaks right after it has
+/// requested a reset.
 fn cut_in_a_reset(role: Role) -> World {
     let mut w = World::new(role, BeginString::Fix44, |_| ());
     let logon = w.logon(1);
@@ -214,7 +218,7 @@ fn cut_in_a_reset(role: Role) -> World {
     w.sent();
     w.disconnect();
     assert_eq!(numbers(&w), (1, 3), "a reset restarts both");
-    // A connection without a logon does not change the reset.
+    // A connection without a logon does not change the state of the reset.
     w.connect();
     w.disconnect();
     w.sent();
@@ -233,14 +237,15 @@ fn an_initiator_asks_for_a_reset_that_was_cut_until_it_is_answered() {
     assert_eq!(w.sent(), ["35=A|34=2|98=0|108=30"]);
 }
 
-/// The number of the counterparty's Logon(A) shows if it has received the reset.
+/// An acceptor requests the reset again if the number of the counterparty's Logon(A) shows that it
+/// did not receive the reset.
 #[test]
 fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_reset() {
     for (seq, answer, expected) in [
-        // The counterparty answered with number 1, and the answer was lost.
+        // The counterparty applied the reset and answered with number 1, but the answer was lost.
         (2, "35=A|34=3|98=0|108=30", (1, 5)),
         (4, "35=A|34=3|98=0|108=30", (1, 5)),
-        // The counterparty has not received the reset.
+        // The counterparty did not receive the request for the reset.
         (20, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
         (22, "35=A|34=1|98=0|108=30|141=Y", (2, 2)),
     ] {
@@ -248,7 +253,8 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
         assert_eq!(w.receive(&format!("35=A|34={seq}|98=0|108=30")), Verdict::LoggedOn, "{seq}");
         assert_eq!(w.sent()[0], answer, "{seq}");
         assert_eq!(numbers(&w), expected, "{seq}");
-        // Some counterparties answer even an unrequested reset; that answer is not a new reset.
+        // Our answer requests a reset. Some counterparties answer it with another Logon(A), which
+        // is not a new reset.
         if seq >= 20 {
             assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::Reset);
             assert_eq!((w.sent().len(), numbers(&w)), (0, (2, 2)));
@@ -257,14 +263,15 @@ fn an_acceptor_asks_again_in_its_answer_if_the_counterparty_has_not_seen_its_res
     let mut w = cut_in_a_reset(Role::Acceptor);
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (2, 2));
-    // Numbers set by an operator are kept.
+    // Numbers that an operator has set are kept.
     let mut w = cut_in_a_reset(Role::Acceptor);
     w.session.set_next_num_in(20);
     assert_eq!(w.receive("35=A|34=20|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(numbers(&w), (21, 4));
 }
 
-/// The reset's answer still counts after our Logout(5): both sides continue with the new numbers.
+/// The answer to our reset is applied even after our Logout(5), and both sides continue with the
+/// new numbers.
 #[test]
 fn a_reset_is_answered_while_we_log_out() {
     let mut w = World::active(BeginString::Fix44);
@@ -346,7 +353,8 @@ fn a_gap_at_logon_so_large_that_a_reset_was_missed() {
     }
 }
 
-/// A Logon(A) above a gap counts once, whether the gap fill ends before or after it.
+/// A Logon(A) with a number that is too high consumes its number once, whether the gap fill ends
+/// before or after it.
 #[test]
 fn a_logon_above_a_gap_counts_once() {
     for new_seq_no in [5, 6] {
@@ -427,21 +435,22 @@ fn next_expected_of_an_initiator_is_honoured() {
     let high = Disconnect::NextExpectedTooHigh { next: 7, received: 8 };
     assert_eq!(logon(&mut w, 1, 8), Verdict::Disconnect(high));
     assert!(w.sent()[0].starts_with("35=5|34=7|58=NextExpectedMsgSeqNum(789) too high"));
-    // Our Logon(A) asks for the missing messages, without a ResendRequest(2).
+    // The NextExpectedMsgSeqNum(789) in our Logon(A) requests the missing messages, so no
+    // ResendRequest(2) is sent.
     let mut w = acceptor();
     assert_eq!(logon(&mut w, 5, 7), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=7|98=0|108=30|789=1"]);
     assert_eq!(w.receive("35=0|34=6"), Verdict::Held);
     assert_eq!(w.sent(), [""; 0]);
-    // A counterparty that omits the field gets a ResendRequest(2).
+    // If the counterparty omits NextExpectedMsgSeqNum(789), it receives a ResendRequest(2).
     let mut w = acceptor();
     assert_eq!(w.receive("35=A|34=5|98=0|108=30"), Verdict::LoggedOn);
     assert_eq!(w.sent().len(), 2);
-    // A reset makes the field meaningless.
+    // With a reset, NextExpectedMsgSeqNum(789) has no meaning and is ignored.
     let mut w = acceptor();
     assert_eq!(w.receive("35=A|34=1|98=0|108=30|141=Y|789=900"), Verdict::LoggedOn);
     assert_eq!(w.sent(), ["35=A|34=1|98=0|108=30|141=Y|789=2"]);
-    // With the setting off, the field is ignored.
+    // If the setting is off, NextExpectedMsgSeqNum(789) is ignored.
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());
     assert_eq!(logon(&mut w, 1, 900), Verdict::LoggedOn);
 }
@@ -459,7 +468,8 @@ fn next_expected_of_an_acceptor_is_honoured() {
     }
 }
 
-/// A failed logon does not change numbers set by an operator, and a refusal uses no number.
+/// A failed logon does not reset numbers that an operator has set, and the refusal consumes no
+/// number.
 #[test]
 fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
     for (set, expected) in [(None, (1, 1)), (Some(7), (1, 7))] {
@@ -470,7 +480,7 @@ fn a_stranger_brings_no_reset_at_the_end_of_its_connection() {
         w.disconnect();
         assert_eq!(numbers(&w), (1, 1));
         w.connect();
-        // The operator may also set the number while a connection is up.
+        // An operator may also set the number during a connection.
         if let Some(next) = set {
             w.session.set_next_num_out(next);
         }

@@ -1,4 +1,5 @@
-//! Every cause of a refused Logon(A): its number, its text, and its recipients.
+//! For each cause of a refused Logon(A): its code, its text, and whether the counterparty receives
+//! a Logout(5).
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::cases::counterparty::World;
 const FIX44: BeginString = BeginString::Fix44;
 const FIXT11: BeginString = BeginString::Fixt11;
 
-/// Checks that the Logon(A) is refused for this cause, with a Logout(5) or without any message.
+/// Checks that the Logon(A) is refused for this cause, with a Logout(5) or without an answer.
 fn check(
     (role, version): (Role, BeginString),
     change: impl FnOnce(&mut Config),

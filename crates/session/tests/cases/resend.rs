@@ -1,4 +1,4 @@
-//! The settings about requesting lost messages, and about answering requests.
+//! Tests of the settings for requesting lost messages, and for answering requests.
 
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ fn defaults() {
     assert_eq!(ResendConfig::default(), DEFAULT);
 }
 
-/// The ResendRequest(2) for the missing messages 2 to 8, and during their arrival.
+/// Messages 2 to 8 are missing; the test checks each ResendRequest(2) at the beginning and while
+/// they arrive.
 #[test]
 fn requests_in_parts_with_open_or_closed_end() {
     let part = ResendConfig { request_max: 3, ..DEFAULT };
@@ -75,7 +76,7 @@ fn each_early_message_asks_again_where_that_is_wanted() {
     }
 }
 
-/// The request has its own timer: no message arrives, and heartbeats are off.
+/// A request is repeated by its own timer, even if no message arrives and heartbeats are off.
 #[test]
 fn an_unanswered_request_is_repeated() {
     for (repeat_after, expected) in [(0, 0), (7, 3)] {
@@ -164,26 +165,28 @@ fn a_duplicate_without_its_original_time() {
         let mut w = active(ResendConfig { orig_sending_time_required, ..DEFAULT });
         assert_eq!(w.receive("35=D|34=2|43=Y|11=a"), verdict);
         assert_eq!(w.sent().len(), rejects);
-        // A present OrigSendingTime(122) is still checked.
+        // If OrigSendingTime(122) is present, it is checked nevertheless.
         w.takes("35=D|34=3|43=Y|122=20261121-12:00:09|11=a");
         assert!(w.sent()[0].contains("|371=122|372=D|373=10|"));
     }
 }
 
-/// The gap fill of a counterparty that has no message to resend.
+/// The form of the gap fill of a counterparty that has no message to resend.
 #[derive(Clone, Copy, Debug)]
 enum Fill {
-    /// NewSeqNo(36) is the number after the last covered one.
+    /// NewSeqNo(36) is the number after the last number covered.
     Behind,
-    /// At the end of a part, NewSeqNo(36) is EndSeqNo(16) itself, which is then not covered. Some
-    /// engines do this.
+    /// At the end of a requested part, NewSeqNo(36) is EndSeqNo(16) itself, which is then not
+    /// covered. Some engines send this.
     AtEnd,
 }
 
-/// A counterparty has sent `last` messages: some arrived early, the others were lost. The
-/// counterparty answers each ResendRequest(2) at once, and the session never waits for a timer.
+/// Checks that the session recovers all messages without waiting for a timer. A counterparty has
+/// sent messages up to `last`; some have arrived, the others were lost. It answers each
+/// ResendRequest(2) at once.
 ///
-/// Bits of `applications` mark application messages, and bits of `early` mark arrived messages.
+/// Each bit of `applications` marks an application message, and each bit of `early` marks a message
+/// that arrived.
 fn recovers_at_once(resend: ResendConfig, last: u64, applications: u64, early: u64, fill: Fill) {
     let what = format!("{resend:?} {applications:b} {early:b} {fill:?}");
     let mut w = active(resend);

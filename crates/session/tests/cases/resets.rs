@@ -1,4 +1,4 @@
-//! The book's page about resets, generated from [`Reset::on`].
+//! The book's page about resets, which is generated from [`Reset::on`].
 
 use std::fmt::Write;
 
@@ -6,7 +6,7 @@ use transfix_session::{Reset, ResetEvent};
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// Returns the meaning of a state and its position in the picture.
+/// Returns the description of a state for the page, and its position in the diagram.
 const fn told(reset: Reset) -> (&'static str, (i32, i32)) {
     match reset {
         Reset::Settled => ("Both sides agree on the numbers, as far as we know.", (480, 60)),
@@ -114,13 +114,13 @@ fn picture() -> String {
     svg
 }
 
-/// Draws an arc between two boxes, left of the straight line, so that the two directions do not
-/// overlap.
+/// Draws an arrow as an arc between two boxes. The arc runs to the left of the straight line, so
+/// that the arrows of both directions do not overlap.
 fn arrow(svg: &mut String, (x0, y0): (i32, i32), (x1, y1): (i32, i32), names: &[String]) {
     let (dx, dy) = (f64::from(x1 - x0), f64::from(y1 - y0));
     let length = dx.hypot(dy);
     let (side_x, side_y) = (dy / length * 36.0, -dx / length * 36.0);
-    // The arc goes from edge to edge of the boxes.
+    // The arc begins and ends at the edges of the boxes.
     let cut = (60.0 / dx.abs().max(1.0)).min(24.0 / dy.abs().max(1.0)).min(0.45);
     let along = |part: f64, side: f64| {
         let (x, y) = (f64::from(x0) + dx * part, f64::from(y0) + dy * part);

@@ -1,4 +1,5 @@
-//! Settings about sent and received messages beyond the standard exchange.
+//! Tests of settings that change the sending or receiving of messages in ways that the standard
+//! does not define.
 
 use std::time::Duration;
 
@@ -47,7 +48,7 @@ fn too_many_messages_of_a_type_end_the_session() {
     w.takes("35=D|34=2|11=a");
     w.takes("35=D|34=3|11=b");
     assert_eq!(w.receive("35=D|34=4|11=c"), Verdict::Disconnect(Disconnect::Throttling));
-    assert_eq!(w.sent(), ["35=5|34=2|58=too many messages of one type in a time"]);
+    assert_eq!(w.sent(), ["35=5|34=2|58=too many messages of one type in the time allowed"]);
     assert_eq!(w.session.next_num_in(), 5);
 }
 
@@ -78,7 +79,7 @@ fn a_silent_end() {
         let bad = Verdict::Disconnect(Disconnect::CompId);
         assert_eq!(w.receive("35=0|34=2|49=WHO") == bad, silent);
         assert_eq!(w.sent().len(), 1 + answers);
-        // The counterparty's Logout(5) is still answered.
+        // The Logout(5) of the counterparty is answered nevertheless.
         let mut w = active();
         assert_eq!(w.receive("35=5|34=2"), Verdict::Disconnect(Disconnect::LoggedOut));
         assert_eq!(w.sent(), ["35=5|34=2"]);
@@ -107,7 +108,7 @@ fn a_header_of_the_applications_choice() {
 }
 
 /// The counterparty's MaxMessageSize(383) limits all application messages. A refused message has no
-/// effect: the next heartbeat is sent.
+/// effect on the session: the next heartbeat is sent.
 #[test]
 fn what_is_too_long_is_not_sent() {
     let mut w = World::active_with(BeginString::Fix44, |_| ());

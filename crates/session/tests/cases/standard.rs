@@ -1,4 +1,4 @@
-//! Test cases of the standard, with default settings.
+//! The test cases of the standard, with default settings.
 
 use std::sync::{Arc, Mutex};
 
@@ -203,7 +203,8 @@ fn resend_requests() {
     let ask = |w: &mut World, n: u64, range: &str| w.receive(&format!("35=2|34={n}|{range}"));
     assert_eq!(ask(&mut w, 2, "7=1|16=0"), Verdict::Resend { begin: 1, end: 3 });
     assert_eq!(ask(&mut w, 3, "7=2|16=2"), Verdict::Resend { begin: 2, end: 2 });
-    // Above a gap the request is answered at once, and our own request is sent too.
+    // A request with a number that is too high is answered at once; our request for the missing
+    // messages is sent too.
     assert_eq!(ask(&mut w, 8, "7=1|16=0"), Verdict::Resend { begin: 1, end: 4 });
     assert_eq!(w.sent(), ["35=2|34=4|7=4|16=0"]);
     w.session.gap_fill(w.now, 1, 2, &mut w.out);
@@ -226,7 +227,7 @@ fn resend_requests() {
     assert_eq!(w.session.next_num_out(), 5);
 }
 
-/// The counterparty waits for numbers that were never used: it gets a reject, and the operator is
+/// A counterparty that requests numbers never used receives a Reject(3), and the operator is
 /// informed.
 #[test]
 fn resend_requests_for_numbers_never_sent() {
@@ -244,7 +245,7 @@ fn resend_requests_for_numbers_never_sent() {
             assert_eq!(w.session.next_num_in(), 3, "its number counts");
         });
     }
-    // Above a gap, the request is judged later in its turn.
+    // If its number is too high, such a request is held and rejected after the gap is closed.
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=2|34=3|7=9|16=0"), Verdict::Held);
     assert_eq!(w.sent(), ["35=2|34=2|7=2|16=0"]);
@@ -254,7 +255,8 @@ fn resend_requests_for_numbers_never_sent() {
     assert!(w.sent()[0].starts_with("35=3|34=3|45=3|371=7|372=2|373=5"));
 }
 
-/// SessionStatus(1409) is a field of FIX 5.0, and FIX 4.4 does not define the tag.
+/// An invalid Logout(5) ends the session: FIX 4.4 does not define SessionStatus(1409), a field of
+/// FIX 5.0.
 #[test]
 fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
     let dictionary = transfix_dictionary::standard("FIX44").unwrap();
@@ -276,7 +278,7 @@ fn a_logout_ends_the_session_whatever_the_dictionary_has_against_it() {
         assert!(matches!(remark, Some(Remark::FaultyLogout(_))), "{remark:?}");
         assert_eq!(w.session.next_num_in(), 3, "its number counts");
     }
-    // The sender is still checked.
+    // The CompIDs of a Logout(5) are checked nevertheless.
     let mut w = World::active(BeginString::Fix44);
     assert_eq!(w.receive("35=5|34=2|49=WHO"), Verdict::Handled);
     assert!(w.sent()[0].starts_with("35=3|34=2|45=2|371=49|372=5|373=9"));
@@ -371,7 +373,7 @@ fn validation_rejects_count_and_say_why() {
         "35=3|34=2|45=2|371=55|372=D|373=13|58=Tag appears more than once, tag 55 \
          [MsgSeqNum 2, MsgType D]"
     );
-    // FIX 4.2 has no reason 13.
+    // FIX 4.2 does not define SessionRejectReason(373) 13.
     assert_eq!(
         reject(BeginString::Fix42, &format!("{order}|55=EU")),
         "35=3|34=2|45=2|371=55|372=D|58=Tag appears more than once, tag 55 \
@@ -383,7 +385,8 @@ fn validation_rejects_count_and_say_why() {
     );
 }
 
-/// FIXT: ApplVerID(1128) names the version of a message that differs from the session's version.
+/// FIXT: a message whose ApplVerID(1128) differs from the session's version is validated by the
+/// rules of its own version.
 #[test]
 fn messages_of_several_versions_are_validated_by_their_own() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
@@ -409,13 +412,13 @@ fn messages_of_several_versions_are_validated_by_their_own() {
     }
 }
 
-/// FIXT: a message is judged only by the version that it names.
+/// FIXT: a message that names a version without rules in this session is rejected.
 #[test]
 fn a_version_that_the_session_does_not_have_is_rejected() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
     let rules = |name| Arc::new(Rules::new(&standard("FIXT11"), &standard(name)));
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
-    // The version of the message, and the field in the reject.
+    // Each case gives the version fields of a message, and the tag in the expected Reject(3).
     let cases = [
         ("1128=3|", Some(1128)),
         ("1128=10|", Some(1128)),
@@ -447,7 +450,7 @@ fn a_version_that_the_session_does_not_have_is_rejected() {
                 None => assert_eq!((verdict, sent), (Verdict::Deliver, vec![]), "{version}"),
             }
         }
-        // The session layer has its own version.
+        // Messages of the session layer are validated by FIXT 1.1, whatever version they name.
         assert_eq!(w.receive("35=0|34=12|1128=3"), Verdict::Handled);
         assert_eq!(w.sent(), Vec::<String>::new());
     }
@@ -520,7 +523,7 @@ fn rejects_carry_the_route_back() {
     );
 }
 
-/// Echoed values may be empty: our answers are valid under all switches.
+/// An answer may echo an empty value, and is valid whatever checks are enabled.
 #[test]
 fn values_that_are_echoed_may_be_empty() {
     all_versions(|mut w| {
@@ -555,7 +558,7 @@ fn values_that_are_echoed_may_be_empty() {
     });
 }
 
-/// Returns a frame that our writers never produce.
+/// Returns a frame that the engine's encoder would not produce.
 fn raw_frame(w: &World, msg_type: &str, rest: &str) -> Vec<u8> {
     let sound = w.frame(&format!("35=0|{rest}"));
     String::from_utf8(sound).unwrap().replace("\x0135=0\x01", &format!("\x01{msg_type}\x01")).into()
@@ -586,8 +589,8 @@ fn each_reject_names_the_tag() {
     });
 }
 
-/// FIXT: a session may use every version of the standard. A version is compiled at its first
-/// message.
+/// FIXT: a session may use every version of the standard. The rules of a version are compiled when
+/// a message first names it.
 #[test]
 fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     let standard = |name| transfix_dictionary::standard(name).unwrap();
@@ -601,12 +604,12 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     let of_session = Arc::clone(&asked);
     w.session.set_standard_rules(Some(StandardRules::new(move |version| {
         of_session.lock().unwrap().push(version.0);
-        // The dictionary of FIX 4.3 is unavailable.
+        // In this test, FIX 4.3 has no rules.
         version.dictionary().filter(|name| *name != "FIX43").map(rules)
     })));
     let order = "11=a|21=1|55=EU|54=1|60=20261121-12:00:00|38=5|40=2|44=30";
-    // FIX 4.4 removed MaturityDay(205). SelfMatchPreventionInstruction(2964) came long after FIX
-    // 5.0.
+    // FIX 4.4 removed MaturityDay(205). SelfMatchPreventionInstruction(2964) was added long after
+    // FIX 5.0.
     let cases = [
         ("", "205=4", false),
         ("1128=4|", "205=4", true),
@@ -631,7 +634,7 @@ fn rules_of_a_standard_version_are_asked_for_when_a_message_names_it() {
     assert_eq!(*asked.lock().unwrap(), [4, 5], "once each, and none that is listed or no version");
 }
 
-/// Our numbers were reset, and the counterparty did not know about the reset yet.
+/// A ResendRequest(2) sent before the counterparty learned of our reset is not rejected.
 #[test]
 fn a_resend_request_of_before_a_reset_is_no_fault() {
     let mut w = World::active(BeginString::Fix44);

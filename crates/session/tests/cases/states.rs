@@ -1,7 +1,7 @@
-//! Every state with every event, as the session behaves: the book's page of states.
+//! The book's page of session states: the behaviour of the session in each state for each event.
 //!
-//! Each cell is played: the test brings the session into the state and triggers the event. The cell
-//! records the sent messages, the verdict and the new state. `cargo xtask docs` writes the page.
+//! For each cell of the table, the test brings a session into the state and triggers the event. The
+//! cell shows the sent messages, the verdict and the new state. `cargo xtask docs` writes the page.
 
 use std::fmt::Write;
 
@@ -11,17 +11,18 @@ use crate::cases::counterparty::World;
 
 const BOOK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../book/src");
 
-/// A way to bring a new session into a state.
+/// The steps that bring a new session into a state.
 struct Start {
     name: &'static str,
     what: &'static str,
     make: fn() -> World,
 }
 
-/// An event caused by the counterparty, the clock, or our side.
+/// An event that the counterparty, the clock or this side causes.
 struct Happening {
     what: &'static str,
-    /// Reference to the standard: section of FIX Session Layer, and number of the test case.
+    /// Reference to the standard: the section of FIX Session Layer, and the number of the test
+    /// case.
     rule: &'static str,
     happen: fn(&mut World) -> Option<Verdict>,
 }
@@ -87,7 +88,7 @@ const STARTS: &[Start] = &[
     },
 ];
 
-/// Receives a message with the expected number plus `ahead`.
+/// Passes a message to the session; its number is the expected number plus `ahead`.
 fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verdict> {
     let seq = w.session.next_num_in().checked_add_signed(ahead).unwrap_or(0);
     Some(w.receive(&format!("35={msg_type}|34={seq}{rest}")))
@@ -95,7 +96,7 @@ fn receive(w: &mut World, msg_type: &str, ahead: i64, rest: &str) -> Option<Verd
 
 const LOGON: &str = "|98=0|108=30";
 
-/// The number of events at the start of the list that need no link.
+/// The number of events at the start of the list that can happen without a connection.
 const OWN: usize = 4;
 
 const HAPPENINGS: &[Happening] = &[
@@ -335,7 +336,7 @@ fn page() -> String {
         write!(page, "\n## {}\n\n{}.\n\n", start.name, capital(start.what)).unwrap();
         page.push_str("| what happens | state then | next | the session | rule |\n");
         page.push_str("|---|---|---|---|---|\n");
-        // Without a link no message can arrive.
+        // Without a connection, no message can arrive.
         let linked = start.name != "Disconnected";
         // Events with the same outcome share a row.
         let mut rows: Vec<(String, Vec<&str>, Vec<&str>)> = Vec::new();
@@ -363,7 +364,7 @@ fn capital(text: &str) -> String {
     first.to_uppercase() + rest
 }
 
-/// Returns the position of a state in the picture.
+/// Returns the position of a state in the diagram.
 const fn place(state: State) -> (i32, i32) {
     match state {
         State::Disconnected => (120, 200),
@@ -374,7 +375,7 @@ const fn place(state: State) -> (i32, i32) {
     }
 }
 
-/// Draws the picture from [`State::on`].
+/// Draws the diagram of all transitions from [`State::on`].
 fn picture() -> String {
     let mut svg = String::from(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 1020 440\" \
@@ -385,8 +386,8 @@ fn picture() -> String {
     );
     for from in State::ALL {
         for event in Event::ALL {
-            // Losing the link leads back to `Disconnected` from every state, so that arrow is not
-            // drawn.
+            // From every state, the end of the connection leads to `Disconnected`, so these arrows
+            // are not drawn.
             let Some(to) = from.on(event).filter(|to| *to != State::Disconnected) else { continue };
             arrow(&mut svg, from, to, event);
         }
@@ -410,7 +411,7 @@ fn picture() -> String {
     svg
 }
 
-/// Draws an arrow between the edges of two boxes, or a loop above one.
+/// Draws an arrow between the edges of two boxes, or a loop above a single box.
 fn arrow(svg: &mut String, from: State, to: State, event: Event) {
     let ((x0, y0), (x1, y1)) = (place(from), place(to));
     let (path, x, y) = if from == to {

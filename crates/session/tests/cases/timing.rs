@@ -1,4 +1,4 @@
-//! The settings about heartbeats and silence.
+//! Tests of the settings for heartbeats and silence.
 
 use std::time::Duration;
 
@@ -6,7 +6,8 @@ use transfix_session::{BeginString, Disconnect, LogonFault, Role, TimingConfig, 
 
 use crate::cases::counterparty::{SECOND, World};
 
-/// Returns the events during silence other than a Heartbeat(0), with their seconds, until the end.
+/// Returns the events until the session ends because of silence, other than Heartbeat(0), with
+/// their times in seconds.
 fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
     let mut w = World::active_with(BeginString::Fix44, |config| config.timing = timing);
     let mut seen = Vec::new();
@@ -26,7 +27,7 @@ fn silence(timing: TimingConfig) -> Vec<(u64, String)> {
     seen
 }
 
-/// Products and sums of the largest values in settings and messages.
+/// The largest values of settings and messages cause no overflow in products and sums.
 #[test]
 fn the_longest_times_do_not_overflow() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
@@ -75,7 +76,7 @@ fn silence_by_policy() {
     check(|t| t.watch_silence = false, &[]);
 }
 
-/// Returns the verdict and our answer to a Logon(A) that asks for 30 s.
+/// Returns the verdict on a Logon(A) that requests a HeartBtInt(108) of 30 s, and our answer to it.
 fn answer(change: impl FnOnce(&mut TimingConfig)) -> (Verdict, String) {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |config| {
         config.protocol.heart_bt_int = Duration::from_secs(7);
@@ -122,7 +123,8 @@ fn an_initiator_may_insist_on_its_interval() {
     }
 }
 
-/// The application judged the Logon(A) for longer than the counterparty may be silent.
+/// If the application needs longer to decide about the Logon(A) than the counterparty may be
+/// silent, this does not count as silence.
 #[test]
 fn the_wait_for_the_application_is_no_silence() {
     let mut w = World::new(Role::Acceptor, BeginString::Fix44, |_| ());

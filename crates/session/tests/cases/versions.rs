@@ -1,5 +1,5 @@
-//! No message has a field that its version lacks. Every administrative message, with all settings
-//! on, is valid under its version's dictionary.
+//! No message contains a field that its version lacks. Each administrative message, with all
+//! settings on, is valid under the dictionary of its version.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn everything(config: &mut Config) {
     }
 }
 
-/// Makes a session of this version write every kind of message.
+/// Makes a session of this version write a message of every kind.
 fn write_all(begin_string: BeginString) -> Vec<u8> {
     let mut initiator = World::new(Role::Initiator, begin_string, everything);
     let mut w = World::new(Role::Acceptor, begin_string, everything);

@@ -1,4 +1,4 @@
-//! Errors of settings: one error, or all errors.
+//! Errors of settings: a single error, or the list of all errors.
 
 use std::fmt;
 use std::io;
@@ -11,18 +11,18 @@ use toml::de::{DeTable, DeValue};
 use crate::file::lines::{Lines, line_of};
 use crate::words::{explain_syntax, explain_value};
 
-/// The error about rejected settings.
+/// The reason why settings cannot be used.
 pub struct SettingsError {
     pub(super) path: PathBuf,
-    /// 1 for the first line; 0 if the file could not be read.
+    /// The number of the line, counted from 1; 0 if the file could not be read.
     pub(super) line: usize,
-    /// The offset of the error in the read text, if known.
+    /// The offset of the error in the text of all files, if it is known.
     pub(super) at: Option<usize>,
     fault: Fault,
     pub(super) message: String,
 }
 
-/// The kinds of errors.
+/// The kind of an error.
 enum Fault {
     /// The file cannot be read.
     Unreadable(io::Error),
@@ -43,7 +43,7 @@ impl SettingsError {
         Self::malformed(text, error, explain_syntax(text, error))
     }
 
-    /// Returns an error of a value that does not fit its key.
+    /// Returns the error about a value that is not valid for its key.
     pub(super) fn value(text: &str, error: &toml::de::Error) -> Self {
         Self::malformed(text, error, explain_value(text, error))
     }
@@ -67,7 +67,7 @@ impl SettingsError {
         Self { path: path.to_owned(), line: 0, at: None, message, fault }
     }
 
-    /// Returns the text of the error, without its location.
+    /// Returns the text of the error without file and line.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -106,7 +106,7 @@ impl fmt::Display for SettingsError {
     }
 }
 
-/// Writes the `Display` text, because an error returned by `main` is printed by `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for SettingsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -143,8 +143,8 @@ impl Errors {
         self.0.as_ref()?.last()?.at
     }
 
-    /// Reads a table. If all errors are wanted, a wrong key is removed and the table is read again,
-    /// while this finds more errors. Returns `None` if the table cannot be read.
+    /// Reads a table. If all errors are wanted, removes each wrong key and reads the table again,
+    /// until no further error is found. Returns `None` if the table cannot be read.
     pub(super) fn of_table<'t, T>(
         &mut self,
         mut table: DeTable<'t>,
@@ -160,11 +160,11 @@ impl Errors {
                 Ok(value) => return Ok(Some(value)),
                 Err(error) => error,
             };
-            // A removed key is reported as missing then, which is not an error of the file.
+            // After its removal, a wrong key is reported as missing, which is no error of the file.
             let is_left_out =
                 |way: &&Vec<String>| way.last().is_some_and(|key| error.message == is_missing(key));
             if let Some(way) = left_out.iter().rfind(is_left_out) {
-                // Without this key the rest of the inner table is useless.
+                // The inner table is useless without this key, so it is removed as a whole.
                 if way.len() < 2 || table.remove(&*way[0]).is_none() {
                     return Ok(None);
                 }
@@ -175,7 +175,7 @@ impl Errors {
                 None => (lines.line(range.start)..=lines.line(range.end)).contains(&error.line),
             };
             let way = leave_out(&mut table, &is_here);
-            // A table without its removed key is not an error of the file either.
+            // An error about a table from which a key was removed is no error of the file.
             let is_told = |way: &Vec<String>| left_out.iter().any(|left| left.starts_with(way));
             if !way.as_ref().is_some_and(is_told) {
                 self.found(error)?;
@@ -186,13 +186,14 @@ impl Errors {
     }
 }
 
-/// Removes the innermost key at the offset of an error. Returns the keys of the path to the removed
-/// key.
+/// Removes the innermost key that contains the offset of an error. Returns the path of keys to the
+/// removed one.
 pub(super) fn leave_out(
     table: &mut DeTable<'_>,
     is_here: &dyn Fn(Range<usize>) -> bool,
 ) -> Option<Vec<String>> {
-    // Keys of a table with its own heading are outside of the table's span.
+    // Searches the inner tables, because the range of a table does not include those with a heading
+    // of their own.
     let below = table.iter_mut().find_map(|(key, value)| {
         let mut way = leave_out_below(value, is_here)?;
         way.insert(0, key.get_ref().to_string());
@@ -219,7 +220,7 @@ fn leave_out_below(
         DeValue::Array(all) => {
             let below = all.iter_mut().find_map(|one| leave_out_below(one, is_here));
             below.or_else(|| {
-                // A table of the list as a whole.
+                // The error concerns a whole table of the list.
                 let is_it =
                     |one: &Spanned<DeValue<'_>>| one.get_ref().is_table() && is_here(one.span());
                 let at = all.iter().position(is_it)?;

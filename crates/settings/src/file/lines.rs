@@ -5,8 +5,8 @@ use transfix_session::Key;
 
 use crate::session::KeyLines;
 
-/// The ends of a text's lines. They are computed once, since a search of the whole text for each
-/// key is slow.
+/// The offsets at which the lines of a text end. They are computed once, because a search of the
+/// whole text for each key would be slow.
 pub(super) struct Lines {
     ends: Vec<usize>,
 }
@@ -17,7 +17,7 @@ impl Lines {
         Self { ends: bytes.filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at).collect() }
     }
 
-    /// Returns the line of a byte, counted from 1.
+    /// Returns the number of the line that contains the byte at this offset, counted from 1.
     pub(super) fn line(&self, at: usize) -> usize {
         self.ends.partition_point(|end| *end < at) + 1
     }
@@ -31,7 +31,7 @@ impl Lines {
     }
 }
 
-/// Returns the line of a byte, counted from 1.
+/// Returns the number of the line that contains the byte at this offset, counted from 1.
 pub(super) fn line_of(text: &str, offset: usize) -> usize {
     let before = text.get(..offset).unwrap_or(text);
     before.bytes().filter(|&b| b == b'\n').count() + 1

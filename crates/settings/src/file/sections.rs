@@ -1,8 +1,8 @@
 //! The sections of all files, merged.
 //!
-//! Sessions are in the order of the files: first the sessions of a file, then the sessions of its
-//! included files. `[defaults]` apply to the sessions of all files. A file overrides the defaults
-//! of its included files. Two other files with the same default are an error.
+//! Sessions keep the order of the files: first those of a file, then those of the files that it
+//! includes. `[defaults]` apply to the sessions of all files. A file overrides the defaults of
+//! files that it includes. If two other files have the same default, this is an error.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -43,7 +43,7 @@ impl<'t> Sections<'t> {
         Ok(all)
     }
 
-    /// Adds a section of the n-th file.
+    /// Adds a section of the file with index `n`.
     fn add(
         &mut self,
         (sources, n): (&'t Sources, usize),
@@ -55,7 +55,7 @@ impl<'t> Sections<'t> {
         let wrong = |what: &str| sources.error(at, what.to_owned());
         let span = value.span();
         match (key.get_ref().as_ref(), value.into_inner()) {
-            // The included files have been read.
+            // Included files were already read, so the key is ignored here.
             ("include", _) => {}
             (name @ ("engine" | "admin" | "events"), DeValue::Table(table)) => {
                 let one = match name {
@@ -73,23 +73,20 @@ impl<'t> Sections<'t> {
                 }
             }
             ("engine", _) => {
-                errors.found(wrong("write all keys of the engine below one heading [engine]"))?;
+                errors.found(wrong("write all keys of the engine in one section [engine]"))?;
             }
             ("admin", _) => {
-                errors.found(wrong(
-                    "write all keys of the administration below one heading [admin]",
-                ))?;
+                errors
+                    .found(wrong("write all keys of the administration in one section [admin]"))?;
             }
             ("events", _) => {
-                errors
-                    .found(wrong("write all keys of the event log below one heading [events]"))?;
+                errors.found(wrong("write all keys of the event log in one section [events]"))?;
             }
             ("defaults", DeValue::Table(table)) => {
                 self.defaults((sources, n), said, table, errors)?;
             }
             ("defaults", _) => {
-                errors
-                    .found(wrong("write the keys for all sessions below the heading [defaults]"))?;
+                errors.found(wrong("write the keys for all sessions in the section [defaults]"))?;
             }
             ("dictionaries", DeValue::Table(table)) => {
                 for (name, source) in table {
@@ -116,7 +113,8 @@ impl<'t> Sections<'t> {
         Ok(())
     }
 
-    /// Adds the defaults of the n-th file. Files that include others precede them.
+    /// Adds the defaults of the file with index `n`. A file comes before the files that it
+    /// includes.
     fn defaults(
         &mut self,
         (sources, n): (&'t Sources, usize),
@@ -128,7 +126,7 @@ impl<'t> Sections<'t> {
             let before = said.entry(key.get_ref().to_string()).or_default();
             let at = key.span().start;
             let is_over = |(file, _): &&(usize, usize)| sources.includes(*file, n);
-            // The first file overrides all others, unless it has only a part of a table.
+            // The including file overrides the value, but of a table only the keys that it has.
             let is_decided =
                 before.first().filter(is_over).is_some() && !value.get_ref().is_table();
             if let Some((_, other)) = before.iter().find(|one| !is_decided && !is_over(one)) {
@@ -147,11 +145,11 @@ impl<'t> Sections<'t> {
     }
 }
 
-/// Returns the error about an unknown heading, or an unknown key before the first heading.
+/// Returns the error about an unknown heading, or an unknown key before the first section.
 fn unknown_section(name: &str, value: &DeValue<'_>) -> String {
     if value.as_table().is_none() && !value.is_array() {
         return format!(
-            "`{name}` is above the first heading; move this key below [[session]] or [defaults]"
+            "`{name}` is above the first section; move this key into [[session]] or [defaults]"
         );
     }
     let known = ["include", "engine", "admin", "events", "defaults", "dictionaries", "session"];

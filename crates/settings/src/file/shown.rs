@@ -1,4 +1,4 @@
-//! The effective settings, each with its origin.
+//! Shows the values that are in force, each with its origin.
 //!
 //! Invariant: no password is shown, and no field that may be a password.
 
@@ -22,9 +22,9 @@ use crate::text_file;
 pub enum Origin {
     /// The default of the key.
     Default,
-    /// The table or session itself, at this location: `venue.toml:7`.
+    /// The value is in the section itself, at this location, such as `venue.toml:7`.
     File(String),
-    /// `[defaults]`, at this location.
+    /// The value is in `[defaults]`, at this location, such as `venue.toml:3`.
     Defaults(String),
 }
 
@@ -36,12 +36,12 @@ pub struct ShownKey {
     pub table: &'static str,
     /// Name of the key.
     pub key: &'static str,
-    /// Value in the form of a settings file, with asterisks for passwords; `None` if no value is
-    /// set.
+    /// The value as a settings file would contain it, with stars in place of passwords; `None` if
+    /// there is no value.
     pub value: Option<String>,
-    /// Origin of the value.
+    /// The origin of the value.
     pub origin: Origin,
-    /// True if a part of the value is from the environment (`${NAME}`).
+    /// True if the value contains an environment variable (`${NAME}`).
     pub of_environment: bool,
 }
 
@@ -51,11 +51,11 @@ pub struct ShownKey {
 pub struct ShownSettings {
     /// The heading in the file: `[engine]`, `[admin]`, `[events]` or `[[session]]`.
     pub heading: &'static str,
-    /// The session, if these are settings of a session.
+    /// The identity of the session; `None` for other sections.
     pub id: Option<SessionId>,
-    /// Location of the heading: `venue.toml:12`.
+    /// The location of the heading, such as `venue.toml:12`.
     pub place: String,
-    /// All keys of the section.
+    /// All keys of the section, with their values.
     pub keys: Vec<ShownKey>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let text = text.map_err(|error| vec![SettingsError::unreadable(path, error)])?;
     let settings = parse_or_all(path, &text)?;
     let (sources, _) = Sources::read(path, &text);
-    // The file has been checked.
+    // An error is not expected, because the file was checked before.
     let sections = Sections::of(&sources, &mut Errors(None)).map_err(|error| vec![error])?;
     let none = DeTable::new();
     let names = &sections.dictionaries;
@@ -74,7 +74,7 @@ pub(crate) fn shown(path: &Path) -> Result<Vec<ShownSettings>, Vec<SettingsError
     let parts = [&sections.engine, &sections.admin, &sections.events];
     for (heading, part) in SECTIONS.into_iter().zip(parts) {
         let there = part.as_ref().map(|(span, table)| (span.start, table));
-        // Without its table, the administration is off.
+        // Skips a section other than `[engine]` that is missing, because it is then off.
         if heading != "[engine]" && there.is_none() {
             continue;
         }
@@ -103,7 +103,7 @@ const SECTIONS: [&str; 4] = ["[engine]", "[admin]", FIX, "[events]"];
 
 /// The table of the administration over FIX.
 const FIX: &str = "[admin.fix]";
-/// Tables whose keys are shown individually; other tables are shown as one value.
+/// The tables whose keys are shown one by one; any other table is shown as one value.
 const SINGLE: [&str; 10] = [
     "fix",
     "logon",
@@ -151,10 +151,10 @@ impl Look<'_, '_> {
         keys.filter(|_| is_there).map(|key| self.one("fix", key, (&own, self.defaults))).collect()
     }
 
-    /// Adds the keys of a session's table.
+    /// Adds the keys of one table of a session.
     fn table(&self, table: &'static Table, shown: &mut Vec<ShownKey>) {
         let is_there = [self.own, self.defaults].iter().any(|of| of.contains_key(table.name));
-        // Without the table there is no TLS, and defaults of its keys do not apply.
+        // Without the table TLS is off, so the defaults of its keys are not shown.
         if table.name == "tls" && !is_there {
             let (key, value, origin) = (table.name, None, Origin::Default);
             return shown.push(ShownKey { table: "", key, value, origin, of_environment: false });
@@ -190,7 +190,7 @@ impl Look<'_, '_> {
         ShownKey { table, key: key.name, value, origin, of_environment }
     }
 
-    /// Returns the value with names of `[dictionaries]` replaced by their dictionaries.
+    /// Returns the value with the dictionaries in place of their names in `[dictionaries]`.
     fn without_names(&self, table: &str, key: &str, value: toml::Value) -> toml::Value {
         match (table, key, value) {
             ("", "dictionary" | "session_dictionary", source) => self.without_name(source),
@@ -231,7 +231,7 @@ impl Look<'_, '_> {
             }
     }
 
-    /// Returns the effective value.
+    /// Returns the value that is in force, with environment variables replaced.
     fn text(&self, value: &Spanned<DeValue<'_>>) -> toml::Value {
         let number_or_switch = self.sources.number_or_switch(value.span().start);
         match number_or_switch.as_ref().unwrap_or_else(|| value.get_ref()) {
@@ -255,7 +255,7 @@ impl Look<'_, '_> {
         }
     }
 
-    /// Returns the text of a value, with asterisks for possible passwords.
+    /// Returns the text of a value, with stars in place of anything that may be a password.
     fn masked(&self, key: &str, value: &toml::Value) -> String {
         let stars = || toml::Value::String(STARS.to_owned());
         // RawData(96) of a Logon(A), or of a UserRequest(BE), is a password.
@@ -264,7 +264,8 @@ impl Look<'_, '_> {
         };
         let shown = match value {
             toml::Value::Table(of) if reference::is_secret(key) => {
-                // The names of variables and files are not secret; arguments of a program may be.
+                // Names of variables and files may be shown, but the arguments of a program may
+                // contain a secret.
                 let shown = |(name, value): (&String, &toml::Value)| match value {
                     toml::Value::Array(words) => {
                         let program = words.iter().take(1).cloned();
@@ -308,7 +309,8 @@ fn inner<'t>(of: &DeTable<'t>, name: &str) -> DeTable<'t> {
     of.get(name).and_then(|value| value.get_ref().as_table()).cloned().unwrap_or_default()
 }
 
-/// Returns the value of a session's key. A table inherits missing keys from `[defaults]`.
+/// Returns the value of a session's key that is in force. A table inherits missing keys from
+/// `[defaults]`.
 fn in_force<'t>(
     key: &str,
     own: &DeTable<'t>,

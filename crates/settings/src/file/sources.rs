@@ -1,7 +1,8 @@
 //! The files of the settings: the first file, and its included files.
 //!
-//! Their texts are concatenated, so that an offset or line identifies a location in any file.
-//! Invariant: no file is read twice, so that circular includes end.
+//! The texts of all files are joined, so that an offset or a line number identifies a place in any
+//! file. Invariant: no file is read twice, so that files which include each other cause no endless
+//! loop.
 
 use std::collections::HashMap;
 use std::fs;
@@ -19,7 +20,7 @@ use crate::file::{QUICKFIX, quickfix_section, variables};
 use crate::session::Files;
 use crate::text_file;
 
-/// Deepest nesting of includes; deeper nesting is an error.
+/// The maximum depth of nested includes.
 const DEPTH_MAX: usize = 8;
 
 /// The texts of all files.
@@ -27,23 +28,24 @@ pub(super) struct Sources {
     pub(super) text: String,
     pub(super) lines: Lines,
     pub(super) files: Arc<Files>,
-    /// The range of each file's text, and the file that includes it.
+    /// The range of each file's text, and the index of the file that includes it.
     parts: Vec<(Range<usize>, Option<usize>)>,
     /// Texts with replaced environment variables, by offset.
     variables: HashMap<usize, Expanded>,
-    /// Texts whose variables cannot be replaced.
+    /// The texts with environment variables that have no value.
     unset: Vec<Unset>,
 }
 
 /// A text with an environment variable that has no value.
 struct Unset {
-    /// Offset of the text's key, or of the text if it has no key.
+    /// The offset of the text's key, or of the text itself if it has no key.
     key: usize,
     text: Range<usize>,
 }
 
 impl Sources {
-    /// Reads the files that the text includes. Errors have lines of the concatenated text.
+    /// Reads the files that the text includes, directly or indirectly. Line numbers in the errors
+    /// refer to the joined texts.
     pub(super) fn read(path: &Path, text: &str) -> (Self, Vec<SettingsError>) {
         let mut reading = Reading {
             text: String::new(),
@@ -61,20 +63,21 @@ impl Sources {
         (Self { text, lines, files: Arc::new(files), parts, variables, unset }, errors)
     }
 
-    /// Returns true if the error is about a text without value, which has been reported.
+    /// Returns true if the error only follows from a variable without a value, which was already
+    /// reported.
     pub(super) fn is_of_unset(&self, error: &SettingsError) -> bool {
         self.unset.iter().any(|unset| {
             let is_here = match error.at {
                 Some(at) => (unset.key..unset.text.end).contains(&at),
                 None => error.line == self.lines.line(unset.key),
             };
-            // An error of the enclosing table quotes the text.
+            // An error about the enclosing table quotes the text, by which it is recognized.
             let text = self.text[unset.text.clone()].trim_matches(['"', '\'']);
             is_here || error.message.contains(text)
         })
     }
 
-    /// Returns an error at an offset of the concatenated text.
+    /// Returns an error at this offset of the joined texts.
     pub(super) fn error(&self, at: usize, message: String) -> SettingsError {
         SettingsError::new(Path::new(""), &self.text, at, message)
     }
@@ -95,9 +98,10 @@ impl Sources {
         error
     }
 
-    /// Returns a note about the variables of this line, whose value is wrong.
+    /// Returns a note about the environment variables in this line, from which the wrong value
+    /// comes.
     fn environment_at(&self, line: usize, message: &str) -> Option<String> {
-        // The value of a key does not matter.
+        // Adds no note about an unknown key, because its value does not matter.
         if message.starts_with("unknown key") {
             return None;
         }
@@ -140,18 +144,20 @@ impl Sources {
         Ok(roots)
     }
 
-    /// Returns true if the first file includes the second one, directly or indirectly.
+    /// Returns true if the file with index `outer` includes the file with index `inner`, directly
+    /// or indirectly.
     pub(super) fn includes(&self, outer: usize, inner: usize) -> bool {
         let mut above = std::iter::successors(self.parts[inner].1, |n| self.parts[*n].1);
         above.any(|n| n == outer)
     }
 
-    /// Returns true if the value at this offset is from the environment, at least in part.
+    /// Returns true if the value at this offset contains an environment variable.
     pub(super) fn is_variable(&self, at: usize) -> bool {
         self.variables.contains_key(&at)
     }
 
-    /// Returns the number or switch from the environment for the text at this offset.
+    /// Returns the number or switch for which the variable at this offset stands, or `None` if it
+    /// stands for neither.
     pub(super) fn number_or_switch<'t>(&'t self, at: usize) -> Option<DeValue<'t>> {
         let text = &self.variables.get(&at)?.text;
         let source = self.text.get(at + 1..)?;
@@ -161,7 +167,7 @@ impl Sources {
         matches!(value, DeValue::Integer(_) | DeValue::Boolean(_)).then_some(value)
     }
 
-    /// Returns true if no file has a value from the environment.
+    /// Returns true if no file contains an environment variable.
     pub(super) fn is_constant(&self) -> bool {
         self.variables.is_empty()
     }
@@ -202,7 +208,7 @@ struct Reading {
     parts: Vec<(Range<usize>, Option<usize>)>,
     variables: HashMap<usize, Expanded>,
     unset: Vec<Unset>,
-    /// Each file, and the location of its include.
+    /// The path of each file, with the location of the line that includes it.
     seen: HashMap<PathBuf, String>,
     errors: Vec<SettingsError>,
 }
@@ -302,19 +308,19 @@ impl Reading {
 
 /// Returns true if the value of this key may be or contain a password.
 fn may_be_secret(key: &str, value: &DeValue<'_>) -> bool {
-    // A user may write the password instead of its table.
+    // A user may by mistake write a password in place of one of these tables.
     let stands_alone = ["logon", "proxy"].contains(&key) && !value.is_table();
     stands_alone || key.ends_with("fields") || key.contains("password")
 }
 
-/// Returns the canonical path, to recognize the same file.
+/// Returns the canonical path, by which a file is recognized that has several paths.
 fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
 }
 
-/// Returns the files of this name, relative to `dir`, sorted by name. A pattern with one `*` in its
-/// last part may match no file. A pattern excludes names that begin with a dot, and the including
-/// file.
+/// Returns the files with this name, relative to `dir`, sorted by name. The last part of `name` may
+/// be a pattern with one `*`, to which no file needs to fit. Patterns do not fit names that begin
+/// with a dot, or the including file.
 fn named(dir: &Path, name: &str, own: &Path) -> Result<Vec<PathBuf>, String> {
     let path = dir.join(name);
     if !name.contains('*') {

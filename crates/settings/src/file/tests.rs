@@ -26,7 +26,7 @@ fn defaults_are_overridden_by_the_session() {
     assert!(!settings.sessions[0].protocol.check_comp_ids);
 }
 
-/// A password has several forms; a form in the session replaces a form in the defaults.
+/// A session's password replaces the one of the defaults, even if it is given in another form.
 #[test]
 fn a_password_of_the_session_replaces_one_of_the_defaults() {
     let own = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
@@ -140,7 +140,7 @@ fn tables_are_read_strictly() {
     );
     check(
         &format!("{GOOD}reset_at = \"24:00:00\"\n"),
-        "my.toml:7: `24:00:00` is no time of day, such as 17:00:00",
+        "my.toml:7: `24:00:00` is not a time of day such as 17:00:00",
     );
     check(
         &format!("{GOOD}logon.password = {{ env = \"NO_SUCH_VARIABLE\" }}\n"),
@@ -279,7 +279,7 @@ fn what_is_wrong_with_a_schedule_stands_in_a_line_of_its_own() {
         let all = parse_or_all(Path::new("my.toml"), &format!("{GOOD}{keys}\n"));
         assert_eq!(all.unwrap_err().len(), 1, "{keys}");
     }
-    // An error in the defaults is reported at its own line.
+    // An error in a default is reported in the line of the default.
     let text = format!("[defaults]\nheart_bt_int_s = 5\nschedule = {{ zone = \"X\" }}\n{GOOD}");
     let error = Settings::parse("my.toml", &text).unwrap_err().to_string();
     assert!(error.starts_with("my.toml:3: FIX.4.4:A->B: schedule: unknown time zone"), "{error}");
@@ -415,7 +415,7 @@ fn errors_name_line_and_nearest_key() {
         "my.toml:7: session FIX.4.4:A->B appears twice, and a Logon(A) could not tell the two \
          apart; remove one, or give it other CompIDs",
     );
-    // The error's suggestion is valid.
+    // The settings that the error suggests are accepted.
     let initiator = GOOD.replace("acceptor", "initiator");
     check(
         &format!("{initiator}{initiator}"),
@@ -461,8 +461,9 @@ const WHOLE: &str = "[engine]\nworkers = 2\ncpus = []\n[defaults]\nheart_bt_int_
     throttles = [\n  { msg_type = \"D\", messages_max = 10, interval_ms = 1000 },\n]\n\
     schedule = { zone = \"UTC\", from = \"08:00\", to = \"16:00\" }\n";
 
-/// Each line is left out, doubled, or given another value. Both readers accept the same files. The
-/// first error of one reader is among all errors of the other.
+/// Reading all errors finds the same errors as stopping at the first one. Each line of a valid file
+/// is omitted, repeated, or given another value; the first error must then be among all errors, and
+/// both ways accept the same files.
 #[test]
 fn who_looks_for_all_errors_finds_those_of_who_stops_at_the_first() {
     let lines: Vec<&str> = WHOLE.lines().collect();
@@ -506,7 +507,8 @@ fn sessions_that_a_wrong_key_tells_apart_are_not_said_to_be_the_same() {
     assert!(errors[0].message.starts_with("`qualifier` must be a text in quotes"), "{errors:?}");
 }
 
-/// A password may be among the fields of a Logon(A), as advised up to FIX 4.2.
+/// Passwords are shown neither by `Debug` nor in errors. They may also be among the added fields of
+/// a Logon(A), as was usual up to FIX 4.2.
 #[test]
 fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     let session = INITIATOR.replace("4.4", "4.2");
@@ -533,7 +535,8 @@ fn secrets_are_shown_neither_by_debug_nor_in_errors() {
     }
 }
 
-/// The text with missing values may have further faults, which are not errors of the file.
+/// A variable without a value causes only one error, although the text may be wrong in other ways
+/// without its value.
 #[test]
 fn a_variable_without_a_value_is_one_error() {
     let session = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIX.4.4\"\n\
@@ -570,7 +573,7 @@ fn a_variable_without_a_value_is_one_error() {
         assert_eq!(shown.len(), 1, "{line}: {shown:#?}");
         assert!(shown[0].contains("variable NO_SUCH_VARIABLE is not set"), "{line}: {shown:?}");
     }
-    // Other faults are still reported.
+    // Other errors in the file are still reported.
     let text = format!("{session}mode = \"${{NO_SUCH_VARIABLE}}\"\nheart_bt_int_s = -1\n");
     assert_eq!(parse_or_all(Path::new("my.toml"), &text).unwrap_err().len(), 2);
     let inline = "schedule = { zone = \"${NO_SUCH_VARIABLE}\", from = \"25:00\", to = \"17:00\" }";

@@ -7,17 +7,18 @@ use transfix_codec::shown::Shown;
 /// A text with replaced environment variables.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Expanded {
-    /// The text after the replacement.
+    /// The text with the values of the variables.
     pub(super) text: String,
-    /// Each variable, and true if it is set; otherwise its default is used.
+    /// The names of the variables. The flag is true if the variable is set, and false if its
+    /// default was used.
     pub(super) variables: Vec<(String, bool)>,
-    /// True if the text may be a password.
+    /// True if the text may be a password, which must not be shown.
     pub(super) is_secret: bool,
 }
 
 impl Expanded {
-    /// Returns the addition to an error whose line has only the variables: the value, unless it is
-    /// secret, and its origin.
+    /// Returns a note for an error in a line with variables: where the value comes from, and the
+    /// value itself unless it may be secret.
     pub(super) fn told(&self) -> Option<String> {
         if self.variables.is_empty() {
             return None;
@@ -39,10 +40,10 @@ impl Expanded {
     }
 }
 
-/// Returns the text after the replacement; `None` if the text has no variables.
+/// Returns the text with its variables replaced, or `None` if it contains none.
 ///
-/// The default after `:-` replaces a variable that is unset or empty, as in a shell. `$${` is a
-/// literal `${`.
+/// The default after `:-` is used if the variable is unset or empty, as in a shell. To write `${`
+/// itself, use `$${`.
 pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     if !text.contains("${") {
         return Ok(None);
@@ -70,7 +71,8 @@ pub(super) fn expanded(text: &str) -> Result<Option<Expanded>, String> {
     Ok(Some(Expanded { text: all, variables, is_secret: false }))
 }
 
-/// Returns true if the text is exactly one variable, which may replace a number or a switch.
+/// Returns true if the text consists of exactly one variable, which may then stand for a number or
+/// a switch.
 pub(super) fn is_alone(text: &str) -> bool {
     text.strip_prefix("${").is_some_and(|rest| rest.find('}') == Some(rest.len() - 1))
 }

@@ -1,6 +1,6 @@
-//! Warnings about keys that reduce safety, and keys without effect.
+//! Warnings about keys that make a session less secure, and about keys without an effect.
 //!
-//! Invariant: only a key with another value than its default causes a warning.
+//! Invariant: a key causes a warning only if its value differs from the default.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ use crate::{
     Settings, SlowConsumer, SocketSettings, StoreSettings, Unavailable,
 };
 
-/// A choice that causes a warning.
+/// A choice about which the review warns.
 struct Choice {
-    /// The key of the session.
+    /// The name of the key by which the choice is made.
     key: &'static str,
-    /// True if the session has made the choice.
+    /// Returns true if the session's settings make the choice.
     is_made: fn(&SessionSettings) -> bool,
-    /// True if the choice has no effect in the session. Dangerous choices always count as idle, so
-    /// that each causes a warning.
+    /// Returns true if the choice has no effect in this session. For dangerous choices, always
+    /// returns true, so that each of them causes a warning.
     is_idle: fn(&SessionSettings) -> bool,
     says: &'static str,
 }
@@ -305,7 +305,7 @@ pub fn review(settings: &Settings, warnings: &mut Findings) {
 fn warn(choice: &Choice, settings: &Settings, warnings: &mut Findings) {
     let Choice { key, is_made, is_idle, says } = choice;
     let made: Vec<_> = settings.sessions.iter().filter(|session| is_made(session)).collect();
-    // A key of `[defaults]` may be meant for the sessions where it has an effect.
+    // No warning is needed if a key of `[defaults]` has an effect in at least one session.
     let counts = made.iter().any(|session| !is_idle(session));
     let idle = made.into_iter().filter(|session| is_idle(session));
     for session in idle.filter(|session| !counts || session.has_own(key)) {

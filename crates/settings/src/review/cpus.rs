@@ -1,4 +1,4 @@
-//! The CPUs that settings name, compared with those of the machine.
+//! Compares the CPUs that settings name with those of the machine.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ const ONLINE: &str = "/sys/devices/system/cpu/online";
 
 /// The CPUs of a machine.
 pub struct Cpus {
-    /// The list of the system. Empty if the system has no such list: then any CPU passes.
+    /// The list as the system gives it; empty if the system has none, so that any CPU is accepted.
     online: String,
 }
 
@@ -35,7 +35,7 @@ impl Cpus {
         if wrong.is_empty() { Ok(()) } else { Err(wrong.join("; ")) }
     }
 
-    /// Returns the error about the CPU of a session, if the machine lacks the CPU.
+    /// Returns an error if the machine does not have the CPU that the session names.
     #[must_use]
     pub fn error_of(&self, session: &SessionSettings) -> Option<String> {
         let cpu = session.threads.cpu.filter(|cpu| !self.has(*cpu))?;
@@ -43,7 +43,8 @@ impl Cpus {
         Some(format!("{place}{id}: cpu = {cpu}: this machine has only the CPUs {online}"))
     }
 
-    /// Returns the errors about keys of `[engine]` that name CPUs which the machine lacks.
+    /// Returns an error for each key of `[engine]` that names a CPU which the machine does not
+    /// have.
     #[must_use]
     pub fn errors_of_engine(&self, settings: &Settings) -> Vec<String> {
         let EngineSettings { cpus, helper_cpus, log_cpu, .. } = &settings.engine;
@@ -77,7 +78,8 @@ fn parts(list: &str) -> impl Iterator<Item = std::ops::RangeInclusive<usize>> {
 mod tests {
     use super::*;
 
-    /// Returns the errors of a session with these keys on a machine with these CPUs.
+    /// Returns the errors for a session with these keys, on a machine whose online CPUs are
+    /// `online`.
     fn lacking(keys: &str, online: &str) -> Vec<String> {
         let session = "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\n\
             sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:0\"\n\

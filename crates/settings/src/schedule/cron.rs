@@ -1,5 +1,5 @@
-//! Times of day as cron expressions: five fields (minute, hour, day of the month, month, day of the
-//! week), or six fields with the second first, as in Quartz.
+//! Times of day as cron expressions. An expression has five fields (minute, hour, day of the month,
+//! month, day of the week), or six fields with the second first, as in Quartz.
 //!
 //! A field is `*` or `?`, a number, a range `8-17`, a step `*/15` or `8-17/3`, or a list of these.
 //! Months and days of the week also have names; 0 and 7 are Sunday. If day of the month and day of
@@ -16,7 +16,7 @@ const MONTHS: [&str; 12] =
 /// A set of numbers below 64.
 type Set = u64;
 
-/// A recurring time of day in cron form.
+/// Recurring times of day, given by a cron expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cron {
     seconds: Set,
@@ -24,7 +24,7 @@ pub(super) struct Cron {
     hours: Set,
     days: Option<Set>,
     months: Set,
-    /// Days of the week; Monday is 0.
+    /// The days of the week, from Monday = 0; `None` if all days match.
     weekdays: Option<Set>,
 }
 
@@ -52,7 +52,7 @@ impl Cron {
             let named = MONTHS.iter().position(|month| month.eq_ignore_ascii_case(text));
             named.map(|n| n as u32 + 1).or_else(|| text.parse().ok())
         };
-        // Sunday is 0 and 7; a range may end with the latter.
+        // Sunday is both 0 and 7, so that a range can end with it.
         let weekday =
             |text: &str| day_number(text).map(|n| n as u32 + 1).or_else(|| text.parse().ok());
         if seconds_first && weekdays.bytes().any(|b| b.is_ascii_digit()) {
@@ -90,7 +90,7 @@ impl Cron {
             .map(move |time| day.to_datetime(time))
     }
 
-    /// Returns the first time after `moment`, within `within_days` days.
+    /// Returns the first time after `moment`, or `None` if there is none within `within_days` days.
     pub(super) fn next_after(&self, moment: DateTime, within_days: i64) -> Option<DateTime> {
         let today = after(moment.time()).and_then(|from| self.next_on(moment.date(), from));
         if let Some(time) = today {
@@ -136,7 +136,7 @@ impl Cron {
     }
 }
 
-/// Returns the second after `time` on the same day.
+/// Returns the time one second after `time`, or `None` if that is on the next day.
 fn after(time: Time) -> Option<Time> {
     time.checked_add(jiff::Span::new().seconds(1)).ok()
 }
@@ -145,7 +145,7 @@ const fn has(set: Set, n: i8) -> bool {
     set >> n & 1 == 1
 }
 
-/// Returns the first number of the set, not below `from`.
+/// Returns the lowest number in the set that is at least `from`.
 const fn next_in(set: Set, from: i8) -> Option<i8> {
     let left = set >> from;
     if left == 0 { None } else { Some(from + left.trailing_zeros() as i8) }
@@ -165,11 +165,11 @@ fn set_of(
         let (from, to) = match range.split_once('-') {
             _ if matches!(range, "*" | "?") => (first, last),
             Some((from, to)) => match (number(from)?, number(to)?) {
-                // Sunday may begin a range of days of the week too.
+                // A range of days of the week may also begin with Sunday.
                 (7, to) if last == 7 && to < 7 => (0, to),
                 range => range,
             },
-            // With a step, all from there on.
+            // A number with a step, such as `5/15`, means a range from this number to the end.
             None if part.contains('/') => (number(range)?, last),
             None => (number(range)?, number(range)?),
         };

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use super::ScheduleError;
 
-/// Reads dates and files of dates.
+/// Reads the entries, which are dates or paths of files with dates.
 pub(super) fn read(entries: &[PathBuf]) -> Result<BTreeSet<Date>, ScheduleError> {
     let mut all = BTreeSet::new();
     for entry in entries {

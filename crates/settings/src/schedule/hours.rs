@@ -6,14 +6,14 @@ use transfix_session::core::schedule_state::ScheduleState;
 
 use super::{Interval, NumbersAtOpening, Outside, Schedule};
 
-/// Time, in nanoseconds, after which the wall clock is checked for changes.
+/// The interval, in nanoseconds, at which the wall clock is checked, because it may have been set.
 const LOOK_AGAIN_NS: u64 = 60_000_000_000;
 
 /// A schedule and its last computed state.
 #[derive(Clone, Debug)]
 pub struct Hours {
     schedule: Schedule,
-    /// The open window, if there is one.
+    /// The open window, as of the computed state; `None` if none is open.
     open: Option<Interval>,
     state: ScheduleState,
 }
@@ -25,7 +25,8 @@ impl Hours {
         Self { schedule, open: None, state: ScheduleState::unknown() }
     }
 
-    /// Returns the state of the schedule at `now`.
+    /// Returns the state of the schedule at `now`. Computes it only if the last one is no longer
+    /// valid.
     #[inline]
     pub fn state(&mut self, now: Timestamp) -> &ScheduleState {
         if !self.state.holds(now) {
@@ -58,7 +59,7 @@ impl Hours {
         ScheduleState { from: now, until, numbers_from: None, refusal }
     }
 
-    /// Returns the open window at `now`.
+    /// Returns the window that is open at `now`, if there is one.
     #[inline]
     pub fn at(&mut self, now: Timestamp) -> Option<Interval> {
         self.state(now);
@@ -78,7 +79,8 @@ impl Hours {
         self.stays() || self.at(now).is_some()
     }
 
-    /// Returns the latest time for the next check, on the monotonic clock in nanoseconds.
+    /// Returns the monotonic time, in nanoseconds, at which the schedule must be checked again at
+    /// the latest.
     #[inline]
     pub fn look_again(&mut self, now: Now) -> u64 {
         let until = self.state(now.utc).until;

@@ -8,7 +8,7 @@ use transfix_session::settings_table;
 use super::ScheduleError;
 use super::window::Window;
 
-/// The treatment of MsgSeqNum(34) when a window opens.
+/// The treatment of the next MsgSeqNum(34)s when a window opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum NumbersAtOpening {
@@ -26,15 +26,15 @@ pub enum Outside {
     /// The session logs out at the end of the window and accepts no connection before the next
     /// window.
     Disconnect,
-    /// The session stays connected. It answers application messages with BusinessMessageReject(j),
-    /// reason 4, and this text (Reject(3) up to FIX 4.1).
+    /// The session stays connected. It rejects application messages with this text, by a
+    /// BusinessMessageReject(j) with reason 4, or up to FIX 4.1 by a Reject(3).
     Reject(String),
 }
 
 settings_table! {
-    /// `schedule = { ... }` of a session.
+    /// `schedule = { ... }` of a session: the times at which it may be connected.
     ///
-    /// Either one window, by `from` and `to`, or several windows in `windows`.
+    /// Either one window, given by `from` and `to`, or several windows, given by `windows`.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct ScheduleSettings {
         /// Time zone of all times: an IANA name such as `America/New_York`, or an offset from UTC
@@ -63,7 +63,7 @@ settings_table! {
 }
 
 settings_table! {
-    /// One of several windows.
+    /// `windows` of a schedule: one of several windows.
     #[derive(Serialize, PartialEq, Eq)]
     pub struct WindowSettings {
         /// Days on which the window opens, as `days` of the schedule.
@@ -75,14 +75,14 @@ settings_table! {
         /// Openings as a cron expression, instead of `days` and `from`: `0 8 * * mon-fri`. In an
         /// expression of six fields, the first field is the second.
         pub open: Option<String> = None,
-        /// Closings as a cron expression: each window closes at the first closing after its
-        /// opening.
+        /// Times at which the window closes, as a cron expression. A window closes at the first
+        /// such time after its opening.
         pub close: Option<String> = None,
     }
 }
 
 impl ScheduleSettings {
-    /// Returns a schedule in `zone` without windows.
+    /// Returns the settings of a schedule in the time zone `zone` that has no windows yet.
     #[must_use]
     pub fn in_zone(zone: &str) -> Self {
         Self { zone: zone.to_owned(), ..Self::default() }

@@ -1,4 +1,4 @@
-//! Schedules by example, and across every clock change.
+//! Tests schedules by examples, and across every change of clocks.
 
 use jiff::civil::date;
 use proptest::prelude::*;
@@ -22,7 +22,7 @@ fn schedule(zone: &str, windows: Vec<WindowSettings>) -> Result<Schedule, Schedu
     Schedule::new(&ScheduleSettings { windows, ..ScheduleSettings::in_zone(zone) })
 }
 
-/// Returns the next `n` intervals from a moment on, in UTC to the minute.
+/// Returns the next `n` periods after a time, as texts in UTC to the minute.
 fn next(schedule: &Schedule, from: &str, n: usize) -> Vec<String> {
     let text = |moment: Timestamp| moment.to_string()[..14].to_owned();
     let intervals = schedule.intervals(moment(from)).take(n);
@@ -188,8 +188,8 @@ fn what_could_mean_two_things_is_refused() {
     assert!(Schedule::new(&stays).unwrap_err().to_string().contains("numbers = \"keep\""));
 }
 
-/// Every clock change of every zone in twenty years, with windows that begin and end near the
-/// change.
+/// Schedules are correct at every change of clocks of every zone in twenty years, with windows that
+/// open and close near the change.
 #[test]
 fn every_change_of_clocks_of_twenty_years() {
     let from = jiff::Timestamp::from_second(1_420_070_400).unwrap();
@@ -217,8 +217,8 @@ fn every_change_of_clocks_of_twenty_years() {
     assert!(changes > 5_000, "{changes} changes");
 }
 
-/// Returns windows of an ordinary day, of the day around the change, and of the week that begins at
-/// the change.
+/// Returns windows for three schedules: on an ordinary day, on the day of the change, and in a week
+/// that begins at the change.
 fn around(zone: &TimeZone, change: jiff::Timestamp) -> [Vec<Window>; 3] {
     let local = zone.to_datetime(change);
     let time = |minutes: i64| (local + jiff::Span::new().minutes(minutes)).time();
@@ -255,7 +255,8 @@ fn check_around(schedule: &Schedule, change: Timestamp) {
             (interval.close.0, all.iter().any(|other| other.open == interval.close)),
         ] {
             let moment = Timestamp(moment);
-            // The test does not know the windows before the first interval.
+            // Times before the first period are not checked, because the test does not know whether
+            // a window was open.
             if moment >= begin {
                 assert_eq!(schedule.at(moment).is_some(), inside, "{interval:?}");
             }
@@ -278,7 +279,7 @@ fn check_around(schedule: &Schedule, change: Timestamp) {
 }
 
 proptest! {
-    /// Without clock changes, the wall clock alone determines the open windows.
+    /// In a zone without clock changes, the local time alone determines which windows are open.
     #[test]
     fn the_wall_clock_says_what_is_open(
         day in 0..7_000_i32, minute in 0..1440_i32, from in 0..1440_i32, to in 0..1440_i32,

@@ -1,4 +1,4 @@
-//! One window on wall clocks.
+//! A window of a schedule, in local times.
 
 use jiff::civil::{Date, DateTime, Time, Weekday};
 
@@ -7,19 +7,19 @@ use super::{ScheduleError, WindowSettings};
 
 /// Names of the days, Monday first.
 pub(super) const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
-/// Days after an opening in which a closing in cron form is searched.
+/// The number of days after an opening in which a closing given by a cron expression is searched.
 const CRON_DAYS_MAX: i64 = 7;
 
-/// The openings and closings of a window.
+/// The times at which a window opens and closes.
 #[derive(Clone, Debug)]
 pub(super) enum Window {
-    /// On each of these days, Monday first.
+    /// The window opens on each of these days, Monday first.
     Days {
         days: [bool; 7],
         from: Time,
         to: Time,
     },
-    /// Once a week.
+    /// The window opens once a week.
     Week {
         from: (Weekday, Time),
         to: (Weekday, Time),
@@ -76,7 +76,7 @@ impl Window {
         matches!(self, Self::Week { .. })
     }
 
-    /// Returns the windows that open on that day, with their closings.
+    /// Returns the windows that open on that day, as pairs of opening and closing.
     pub(super) fn opening_on(&self, day: Date) -> Vec<(DateTime, DateTime)> {
         match self {
             Self::Days { days, from, to } => {
@@ -103,8 +103,8 @@ impl Window {
     }
 }
 
-/// Returns the error about one or two missing keys of a pair. The error belongs to the window,
-/// because a wrong value may have been removed to find further errors.
+/// Returns the error about a pair of keys of which one or both are missing. The error concerns the
+/// window, because a wrong key may have been removed in the search for further errors.
 fn missing([first, second]: [&str; 2], values: [&Option<String>; 2]) -> ScheduleError {
     let (missing, there) = match values {
         [Some(_), _] => (second, first),
@@ -114,7 +114,7 @@ fn missing([first, second]: [&str; 2], values: [&Option<String>; 2]) -> Schedule
     ScheduleError::new(format!("`{missing}` is missing: `{there}` requires this key"))
 }
 
-/// Says that the first of these keys has no day, and the other one has.
+/// Returns the error about a time without a day, while the other time of the window has one.
 fn without_day(
     (key, value): (&'static str, &str),
     (other, with_day): (&str, &str),
@@ -130,7 +130,7 @@ fn pair(open: DateTime, close: Option<DateTime>) -> Vec<(DateTime, DateTime)> {
     close.map(|close| (open, close)).into_iter().collect()
 }
 
-/// Parses a time such as `17:00` or `17:00:30`, with an optional day before it.
+/// Parses a time such as `17:00` or `17:00:30`, which may have a day before it.
 fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
     let wrong = || {
         ScheduleError::new(format!("`{text}` is not a time; write 17:00, 17:00:30, or fri 17:00"))
@@ -151,7 +151,8 @@ fn day_and_time(text: &str) -> Result<(Option<Weekday>, Time), ScheduleError> {
     Ok((day, time))
 }
 
-/// Returns the day of the week, from Monday = 0; its first three letters are sufficient.
+/// Returns the number of a day of the week, from Monday = 0. The first three letters of its name
+/// suffice.
 pub(super) fn day_number(text: &str) -> Option<usize> {
     const WHOLE: [&str; 7] =
         ["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"];

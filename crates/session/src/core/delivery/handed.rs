@@ -1,4 +1,4 @@
-//! The calls passed to an application in its own threads.
+//! The queue of calls that were passed to an application in its own threads.
 //!
 //! Invariants: the application receives its calls in the order of submission. A call stays in this
 //! queue until its end is reported to the session.
@@ -7,59 +7,62 @@ use std::collections::VecDeque;
 
 use crate::{ApplicationSettings, WhenFull};
 
-/// Number of calls, and bytes, above which a burst is assumed to leave unused memory.
-/// `Handed::trim` keeps room for `CALLS_KEPT` calls.
+/// Number of calls above which a burst is assumed to leave unused memory. `Handed::trim` keeps room
+/// for this number of calls.
 const CALLS_KEPT: usize = 256;
 const BYTES_KEPT: usize = 32 << 10;
 
 /// A call that was passed to the application.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct HandedCall {
-    /// Number of the message; 0 = no message, or the number is no longer valid.
+    /// Number of the call's message; 0 if the call has no message, or if the number is no longer
+    /// valid.
     pub seq: u64,
-    /// Bytes of the message or the frame.
+    /// Length of the call's message or frame, in bytes.
     pub bytes: usize,
-    /// True if the application answers the message of the call.
+    /// True if the call is for a message that the application must answer.
     pub is_message: bool,
     /// True if the call counts toward `messages_max`.
     pub counts: bool,
-    /// True if the message is committed as delivered, although the call may still run.
+    /// True if the message is already committed as delivered, although the call may still run.
     pub is_counted: bool,
-    /// True if the session ignores the result of the call.
+    /// True if the session will ignore the result of the call.
     pub is_void: bool,
 }
 
 impl HandedCall {
-    /// Returns the number of the message, if the message does not count as delivered yet.
+    /// Returns the number of the message; `None` if the call has no valid number, or if the message
+    /// already counts as delivered.
     fn number(&self) -> Option<u64> {
         Some(self.seq).filter(|seq| *seq > 0 && !self.is_counted)
     }
 }
 
-/// Calls passed to the application that have not ended.
+/// The calls that were passed to the application and have not ended.
 #[derive(Debug)]
 pub(super) struct Handed {
     calls: VecDeque<HandedCall>,
-    /// Bytes of all calls.
+    /// Total bytes of the messages and frames of all calls.
     bytes: usize,
-    /// Number of calls with `counts`.
+    /// Number of calls that count toward `messages_max`.
     messages: usize,
     limits: ApplicationSettings,
-    /// True if the limits were reached, and the queue has not fallen to half of them since.
+    /// True from the time a limit is reached until the queue has fallen to half of both limits.
     is_full: bool,
-    /// True if the application is not available for the first call.
+    /// True if the application was not available for the first call, which will be repeated.
     is_halted: bool,
-    /// Number of the message at which the application has panicked; 0 = no message.
+    /// Number of the message during which the application panicked, 0 for a call without a message;
+    /// `None` if it has not panicked.
     panicked_at: Option<u64>,
-    /// True if a turn is requested when the queue has room again.
+    /// True if a turn of the session is requested for the time when the queue has room again.
     awaits_room: bool,
-    /// True if a turn is requested when the application is idle.
+    /// True if a turn of the session is requested for the time when the application becomes idle.
     awaits_rest: bool,
-    /// True if a turn is requested when the current call ends.
+    /// True if a turn of the session is requested for the time when the current call ends.
     awaits_return: bool,
-    /// True if a turn is requested now.
+    /// True if a requested condition has occurred, so that a turn of the session is due.
     is_owed: bool,
-    /// True if a burst has left unused memory.
+    /// True if a burst has left far more memory than the queue needs.
     is_bulky: bool,
 }
 
@@ -92,7 +95,7 @@ impl Handed {
         self.is_bulky |= self.calls.len() > CALLS_KEPT || self.bytes > BYTES_KEPT;
     }
 
-    /// Removes and returns the first call, which has ended.
+    /// Removes and returns the first call, after the call has ended.
     pub(super) fn take_first(&mut self) -> Option<HandedCall> {
         let first = self.calls.pop_front()?;
         self.discount(first);
@@ -106,7 +109,7 @@ impl Handed {
         self.messages -= call.counts as usize;
     }
 
-    /// Clears the full state when at most half of both limits is in use.
+    /// Ends the state "full" when at most half of both limits is in use.
     fn note_room(&mut self) {
         let (messages, bytes) = self.waiting();
         if messages <= self.limits.messages_max / 2 && bytes <= self.limits.bytes_max / 2 {
@@ -114,19 +117,20 @@ impl Handed {
         }
     }
 
-    /// Returns the number and bytes of the waiting messages and frames, without the first call,
-    /// which is running.
+    /// Returns the number and total bytes of the waiting messages and frames, without those of the
+    /// first call, which is running.
     pub(super) fn waiting(&self) -> (usize, usize) {
         let first = self.calls.front().copied().unwrap_or_default();
         (self.messages - usize::from(first.counts), self.bytes - first.bytes)
     }
 
-    /// Returns the bytes of all calls.
+    /// Returns the total bytes of the messages and frames of all calls.
     pub(super) const fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// Returns true if the limits were reached, and the queue has not fallen to half of them since.
+    /// Returns true from the time a limit is reached until the queue has fallen to half of both
+    /// limits.
     pub(super) const fn is_full(&self) -> bool {
         self.is_full
     }
@@ -137,7 +141,7 @@ impl Handed {
         messages > self.limits.messages_max || bytes > self.limits.bytes_max
     }
 
-    /// Returns true if the session stops reading while [`Handed::is_full`].
+    /// Returns true if the session stops reading while the queue is full.
     pub(super) fn waits_when_full(&self) -> bool {
         self.limits.when_full == WhenFull::Wait
     }
@@ -147,8 +151,9 @@ impl Handed {
         self.calls.is_empty() && self.panicked_at.is_none()
     }
 
-    /// Returns true if the application is idle, and stays idle. A message for which the application
-    /// is not available may still wait. Otherwise the method requests a turn for this state.
+    /// Returns true if the application is idle and stays idle, even if a message for which it was
+    /// not available still waits. Otherwise the method requests a turn of the session for the time
+    /// when the application becomes idle.
     pub(super) fn ask_for_idle(&mut self) -> bool {
         let stands = self.is_still();
         self.awaits_rest |= !stands;
@@ -162,12 +167,12 @@ impl Handed {
         self.calls.front().is_none_or(is_stopped)
     }
 
-    /// Requests a turn for the end of the current call.
+    /// Requests a turn of the session for the time when the current call ends.
     pub(super) const fn await_return(&mut self) {
         self.awaits_return = true;
     }
 
-    /// Returns true if a turn is requested now, and clears the request.
+    /// Returns true if a turn of the session is due, and clears the request.
     pub(super) fn owes_turn(&mut self) -> bool {
         let has_room = self.awaits_room && !self.is_full;
         let rests = self.awaits_rest && self.is_still();
@@ -176,25 +181,26 @@ impl Handed {
         std::mem::take(&mut self.is_owed) || has_room || rests
     }
 
-    /// Notes that the application has panicked at the message with this number; 0 = no message. The
-    /// application receives no more messages. Returns the number of the first panic.
+    /// Records that the application has panicked while handling the message with this number; 0
+    /// means no message. The application receives no more messages. Returns the number that belongs
+    /// to the first panic.
     pub(super) fn panicked(&mut self, seq: u64) -> u64 {
         *self.panicked_at.get_or_insert(seq)
     }
 
-    /// Notes that the application is not available for the first call.
+    /// Records that the application was not available for the first call.
     pub(super) const fn halt(&mut self) {
         self.is_halted = true;
         self.owe_turn();
     }
 
-    /// Requests a turn now.
+    /// Requests a turn of the session at once.
     pub(super) const fn owe_turn(&mut self) {
         self.is_owed = true;
     }
 
-    /// Ends the halt before the first call is offered again or skipped. Returns true if the
-    /// application was halted.
+    /// Allows the first call to be repeated or skipped. Returns true if the application was not
+    /// available for this call.
     pub(super) const fn end_halt(&mut self) -> bool {
         std::mem::replace(&mut self.is_halted, false)
     }
@@ -203,19 +209,19 @@ impl Handed {
         self.is_halted
     }
 
-    /// Returns the lowest number of a message that does not count as delivered.
+    /// Returns the lowest number of a message that does not yet count as delivered.
     pub(super) fn first_seq(&self) -> Option<u64> {
         self.calls.iter().find_map(HandedCall::number)
     }
 
-    /// Returns the number of the message of the running call, if the message does not count as
+    /// Returns the number of the running call's message; `None` if the message already counts as
     /// delivered.
     pub(super) fn running_seq(&self) -> Option<u64> {
         self.calls.front().and_then(HandedCall::number)
     }
 
-    /// Counts the message of the running call as delivered. Returns false if its number differs
-    /// from `seq`.
+    /// Counts the message of the running call as delivered. Returns false if the number of that
+    /// message is not `seq`.
     pub(super) fn count(&mut self, seq: u64) -> bool {
         let Some(first) = self.calls.front_mut().filter(|first| first.seq == seq) else {
             return false;
@@ -229,8 +235,8 @@ impl Handed {
         self.calls.iter().take(begun).map(|call| call.seq).filter(|seq| *seq > 0).max()
     }
 
-    /// Discards the first `begun` calls. If the last of these calls still runs (`runs`), the call
-    /// stays without effect.
+    /// Discards the first `begun` calls. If the last of these calls still runs (`runs`), its result
+    /// will be ignored.
     pub(super) fn undo(&mut self, begun: usize, runs: bool) {
         for _ in 0..begun - usize::from(runs) {
             if let Some(first) = self.calls.pop_front() {
@@ -248,25 +254,26 @@ impl Handed {
         self.calls.iter_mut().for_each(|call| call.seq = 0);
     }
 
-    /// Returns true if the call at this index has a message that does not count as delivered.
+    /// Returns true if the call at index `place` has a message that does not yet count as
+    /// delivered.
     pub(super) fn is_numbered(&self, place: usize) -> bool {
         self.calls.get(place).is_some_and(|call| call.number().is_some())
     }
 
-    /// Drops the calls after the first `begun` calls whose messages do not count as delivered.
+    /// Drops the calls after the first `begun` calls whose messages do not yet count as delivered.
     pub(super) fn forget_numbered(&mut self, begun: usize) {
         self.is_halted &= !self.is_numbered(begun);
         self.retain(begun, |call| call.number().is_none());
     }
 
-    /// Drops all messages, and discards the first `begun` calls.
+    /// Drops all calls for messages, and discards the first `begun` calls.
     pub(super) fn clear(&mut self, begun: usize, runs: bool) {
         self.undo(begun, runs);
         self.retain(usize::from(runs), |call| !call.is_message);
         (self.is_halted, self.panicked_at) = (false, None);
     }
 
-    /// Keeps the first `begun` calls, and the later calls for which `stays` returns true.
+    /// Keeps the first `begun` calls, and those later calls for which `stays` returns true.
     fn retain(&mut self, begun: usize, stays: impl Fn(&HandedCall) -> bool) {
         let mut place = 0;
         self.calls.retain(|call| {
@@ -281,12 +288,12 @@ impl Handed {
         self.is_full = false;
     }
 
-    /// Returns true if a burst has left unused memory.
+    /// Returns true if the queue has far more memory than its content needs.
     pub(super) const fn is_bulky(&self) -> bool {
         self.is_bulky
     }
 
-    /// Releases the unused memory of a burst.
+    /// Releases memory that a burst has left unused.
     pub(super) fn trim(&mut self) {
         self.calls.shrink_to(CALLS_KEPT);
         self.is_bulky = self.calls.len() > CALLS_KEPT || self.bytes > BYTES_KEPT;
@@ -326,7 +333,7 @@ mod tests {
     #[test]
     fn there_is_room_again_when_half_of_what_may_wait_is_done() {
         let mut all = handed(4);
-        // The first call is running, and does not count.
+        // The first call is running, and is not counted as waiting.
         (2..6).for_each(|seq| all.put(message(seq)));
         assert!(!all.is_full());
         all.put(message(6));

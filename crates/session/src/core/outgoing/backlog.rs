@@ -1,23 +1,24 @@
-//! Messages moved from the queue and not sent yet, oldest first.
+//! The messages that were moved from the queue of other threads and are not sent yet, oldest first.
 //!
-//! Invariants: messages that were put into the store precede messages that were not. The next
-//! commit stores the numbers of sent messages together with the removal of their records. A sent
-//! message is kept in memory until that commit is safe.
+//! Invariants: messages that were put into the store precede messages that were not. A single
+//! commit stores the numbers of sent messages and removes their records. A sent message stays in
+//! memory until that commit is durable.
 
 use std::collections::VecDeque;
 
 use super::record::{self, Queued};
 use crate::core::bulk;
 
-/// The store's record of a waiting message.
+/// The store's record of a waiting message, as known here.
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     ticket: u64,
-    /// Time of storage on the wall clock, in nanoseconds.
+    /// Time at which the message was stored, on the wall clock, in nanoseconds.
     time_ns: u64,
-    /// True if the record is committed, and was not withdrawn since.
+    /// True if the record is committed, and its removal has not been attempted since.
     is_certain: bool,
-    /// The ticket with which the commit will be safe; 0 = none.
+    /// The ticket with which the record's commit becomes durable; 0 means that no commit is
+    /// pending.
     pending: u64,
 }
 
@@ -41,20 +42,20 @@ impl Left {
     }
 }
 
-/// A sent message whose commit is not safe yet.
+/// A sent message whose commit is not yet durable.
 #[derive(Clone, Copy, Debug)]
 struct Sent {
     /// MsgSeqNum(34) of the message.
     seq: u64,
-    /// The ticket with which the commit will be safe; 0 = not committed.
+    /// The ticket with which the message's commit becomes durable; 0 means not committed.
     pending: u64,
     kept: Option<Kept>,
 }
 
-/// Sent messages whose commits are not safe yet, oldest first.
+/// The sent messages whose commits are not yet durable, oldest first.
 #[derive(Debug, Default)]
 struct Uncommitted {
-    /// The messages in the format of [`record`].
+    /// The encoded messages; see [`record`].
     bytes: Vec<u8>,
     messages: VecDeque<Sent>,
 }
@@ -79,16 +80,18 @@ impl Uncommitted {
 
 #[derive(Debug)]
 pub(super) struct Backlog {
-    /// Messages in the format of [`record`]; messages before offset `from` were removed.
+    /// The encoded messages, see [`record`]; the messages before offset `from` were already
+    /// removed.
     bytes: Vec<u8>,
     from: usize,
-    /// Bytes of all removed messages since the start.
+    /// Total bytes of all messages removed since the start.
     left_bytes: u64,
-    /// Messages before this offset were put into the store.
+    /// The messages before this offset were put into the store.
     kept_to: usize,
     kept: VecDeque<Kept>,
     next_ticket: u64,
-    /// The ticket up to which no message waits any more, until the store is notified.
+    /// The ticket up to which all messages were sent or returned; `None` after the store was
+    /// notified.
     gone: Option<u64>,
     sent: Uncommitted,
     /// Tickets of stored messages whose senders received an error.
@@ -112,24 +115,24 @@ impl Default for Backlog {
 }
 
 impl Backlog {
-    /// Returns the number of waiting bytes.
+    /// Returns the total bytes of the waiting messages.
     pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.from
     }
 
-    /// Returns the bytes of all removed messages since the start.
+    /// Returns the total bytes of all messages removed since the start.
     pub(super) const fn left_bytes(&self) -> u64 {
         self.left_bytes
     }
 
-    /// Returns true if the backlog has far more memory than it uses.
+    /// Returns true if the backlog has far more memory than its content needs.
     pub(super) const fn is_bulky(&self) -> bool {
         let (waiting, sent) = (&self.bytes, &self.sent.bytes);
         bulk::is_bulky(waiting.capacity(), waiting.len())
             || bulk::is_bulky(sent.capacity(), sent.len())
     }
 
-    /// Releases the unused memory of a burst.
+    /// Releases memory that a burst has left unused.
     pub(super) fn trim(&mut self) {
         bulk::trim(&mut self.bytes);
         bulk::trim(&mut self.sent.bytes);
@@ -139,7 +142,7 @@ impl Backlog {
         self.len() == 0
     }
 
-    /// Returns the waiting messages in the format of [`record`].
+    /// Returns the encoded waiting messages; see [`record`].
     pub(super) fn bytes(&self) -> &[u8] {
         &self.bytes[self.from..]
     }
@@ -148,12 +151,13 @@ impl Backlog {
         record::first(self.bytes())
     }
 
-    /// Returns true if exactly one stored message waits.
+    /// Returns true if exactly one waiting message was put into the store.
     pub(super) fn holds_one(&self) -> bool {
         self.kept.len() == 1
     }
 
-    /// Returns the time at which the first message was put into the store, if it was.
+    /// Returns the time at which the first message was put into the store; `None` if the store does
+    /// not have it.
     pub(super) fn first_kept_ns(&self) -> Option<u64> {
         self.kept.front().map(|kept| kept.time_ns)
     }
@@ -172,8 +176,8 @@ impl Backlog {
         unkept
     }
 
-    /// Returns the body bytes of waiting messages that were put into the store and are not
-    /// committed.
+    /// Returns the total body bytes of the waiting messages that were put into the store but are
+    /// not yet committed.
     pub(super) fn uncertain_bytes(&self) -> usize {
         let waiting = listed(self.bytes(), self.kept.iter().copied().map(Some));
         let is_uncertain = |left: &Left| left.kept.is_some_and(|kept| !kept.is_certain);
@@ -185,7 +189,7 @@ impl Backlog {
         std::iter::from_fn(|| self.take_first()).collect()
     }
 
-    /// Notes that the first message was sent with this MsgSeqNum(34).
+    /// Records that the first message was sent with this MsgSeqNum(34).
     pub(super) fn first_is_sent(&mut self, seq: u64) {
         let Some(message) = record::first(&self.bytes[self.from..]) else { return };
         self.sent.bytes.extend_from_slice(&self.bytes[self.from..self.from + message.len]);
@@ -232,7 +236,7 @@ impl Backlog {
         }
     }
 
-    /// Appends further messages: `add` writes them after the waiting messages.
+    /// Appends messages; `add` appends their encoded form to the given buffer.
     pub(super) fn take_in(&mut self, add: impl FnOnce(&mut Vec<u8>)) {
         self.compact();
         add(&mut self.bytes);
@@ -244,12 +248,13 @@ impl Backlog {
         self.from = 0;
     }
 
-    /// Returns the first message that the store does not have, with the ticket for the store.
+    /// Returns the first message that was not put into the store, with the ticket under which the
+    /// store keeps it.
     pub(super) fn next_to_keep(&self) -> Option<(u64, Queued<'_>)> {
         Some((self.next_ticket, record::first(&self.bytes[self.kept_to..])?))
     }
 
-    /// Notes that this message was put into the store.
+    /// Records that the message of [`Backlog::next_to_keep`] was put into the store.
     pub(super) fn note_put(&mut self, time_ns: u64) {
         let Some((ticket, message)) = self.next_to_keep() else { return };
         self.kept_to += message.len;
@@ -257,13 +262,13 @@ impl Backlog {
         self.next_ticket = ticket + 1;
     }
 
-    /// Returns the ticket up to which no message waits any more, once. The store must be notified
-    /// of the ticket.
+    /// Returns the ticket up to which all messages were sent or returned, once for each such
+    /// ticket. The store must then remove their records.
     pub(super) const fn take_gone(&mut self) -> Option<u64> {
         self.gone.take()
     }
 
-    /// Notes that the store has committed all records.
+    /// Records that the store has committed everything put into it.
     pub(super) fn committed(&mut self) {
         self.sent.clear();
         if !self.kept.is_empty() {
@@ -278,7 +283,7 @@ impl Backlog {
         }
     }
 
-    /// Notes that all stored records will be safe with this ticket.
+    /// Records that everything put into the store becomes durable with this ticket.
     pub(super) fn will_be_committed(&mut self, ticket: u64) {
         for sent in self.sent.messages.iter_mut().rev().take_while(|sent| sent.pending == 0) {
             sent.pending = ticket;
@@ -289,7 +294,7 @@ impl Backlog {
         }
     }
 
-    /// Notes that all records up to this ticket are safe.
+    /// Records that everything committed up to this ticket is durable.
     pub(super) fn committed_up_to(&mut self, ticket: u64) {
         let is_safe = |pending: u64| pending > 0 && pending <= ticket;
         let count = self.sent.messages.iter().take_while(|sent| is_safe(sent.pending)).count();
@@ -299,23 +304,24 @@ impl Backlog {
         }
     }
 
-    /// Returns the bytes of the sent messages that are not safe yet.
+    /// Returns the total bytes of the sent messages that are not yet durable.
     pub(super) const fn uncommitted_bytes(&self) -> usize {
         self.sent.bytes.len()
     }
 
-    /// Returns the first sent message that is not safe yet, and its MsgSeqNum(34).
+    /// Returns the first sent message that is not yet durable, and its MsgSeqNum(34).
     pub(super) fn first_uncommitted(&self) -> Option<(Queued<'_>, u64)> {
         Some((record::first(&self.sent.bytes)?, self.sent.messages.front()?.seq))
     }
 
-    /// Forgets the first sent message that is not safe: the store has failed, but has the message.
+    /// Forgets the first sent message that is not yet durable, because the store, although it
+    /// failed, contains the message.
     pub(super) fn forget_first_uncommitted(&mut self) {
         self.sent.forget(1);
     }
 
-    /// Puts removed messages back in front of the waiting messages, because the store has failed
-    /// and may still contain them.
+    /// Puts removed messages back before the waiting messages, because the store has failed and may
+    /// still contain their records.
     pub(super) fn put_back(&mut self, messages: Vec<Left>) {
         let mut all = messages;
         for left in &mut all {
@@ -334,13 +340,13 @@ impl Backlog {
         }
     }
 
-    /// Continues with the records of the store. Messages that the store has not committed wait
-    /// again. After a failure, sent messages that are not safe also wait again. A message that is
-    /// missing from a shared store was sent by another process.
+    /// Continues with the records read from the store. Messages that the store has not committed
+    /// wait again. After a failure, sent messages that are not durable also wait again. If the
+    /// store is shared, a message without a record was sent by another process.
     pub(super) fn restore(&mut self, stored: Restored, (is_shared, has_failed): (bool, bool)) {
         let Restored { mut bytes, mut kept, next_ticket, .. } = stored;
         for found in &mut kept {
-            // The record may be visible, but not safe yet.
+            // The record may be readable although it is not yet durable.
             let known = self.kept.binary_search_by_key(&found.ticket, |known| known.ticket);
             let known = known.ok().map(|at| self.kept[at]);
             let known = known.filter(|known| !has_failed && known.time_ns == found.time_ns);
@@ -368,19 +374,19 @@ impl Backlog {
         (self.kept, self.gone) = (kept, None);
     }
 
-    /// Returns true if the sender of this message has received an error.
+    /// Returns true if the sender of the message with this ticket has received an error.
     pub(super) fn is_refused(&self, ticket: u64) -> bool {
         self.refused.contains(&ticket)
     }
 }
 
-/// Waiting messages that are read from the store.
+/// The waiting messages as read from the store.
 #[derive(Debug)]
 pub struct Restored {
     bytes: Vec<u8>,
     kept: VecDeque<Kept>,
     next_ticket: u64,
-    /// Count of records that are not valid messages.
+    /// Number of records that do not contain a valid message.
     pub damaged: u64,
 }
 
@@ -391,7 +397,7 @@ impl Default for Restored {
 }
 
 impl Restored {
-    /// Returns the lowest ticket of the next record to read.
+    /// Returns the lowest ticket that the next record may have.
     pub const fn next_ticket(&self) -> u64 {
         self.next_ticket
     }
@@ -413,7 +419,7 @@ impl Restored {
     }
 }
 
-/// Iterates over the messages of a buffer, each with its record in the store.
+/// Iterates over the encoded messages in a buffer; `kept` gives the store record of each message.
 fn listed(
     mut bytes: &[u8],
     mut kept: impl Iterator<Item = Option<Kept>>,

@@ -1,4 +1,4 @@
-//! Waiting messages, stored one after the other in a buffer. The layout of one message:
+//! The encoding of waiting messages, one after the other in a buffer. The layout of one message:
 //!
 //! ```text
 //! 8 bytes    time of submission by the latency probe; 0 = unknown
@@ -9,18 +9,18 @@
 
 const HEAD: usize = 13;
 
-/// A waiting message in a buffer.
+/// A waiting message, as found in a buffer.
 pub struct Queued<'a> {
     pub msg_type: &'a [u8],
     pub body: &'a [u8],
-    /// Time of submission by the latency probe; 0 = unknown.
+    /// Time of submission as measured by the latency probe; 0 means unknown.
     pub put: u64,
-    /// Size of the message in the buffer, in bytes.
+    /// Size of the encoded message in the buffer, in bytes.
     pub len: usize,
 }
 
-/// Appends a message that was submitted at `put`. `add_body` appends the body; if `add_body` fails,
-/// the buffer is unchanged.
+/// Appends a message that was submitted at time `put`. `add_body` appends the body; if `add_body`
+/// fails, the buffer stays unchanged.
 pub fn add<E>(
     bytes: &mut Vec<u8>,
     put: u64,
@@ -42,7 +42,7 @@ pub fn add<E>(
     Ok(())
 }
 
-/// Appends a message that waits for a logon.
+/// Appends a message without a time of submission, because it waits for a logon.
 pub fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(&[0; 8]);
     bytes.extend_from_slice(&(body.len() as u32).to_le_bytes());
@@ -51,7 +51,7 @@ pub fn put(bytes: &mut Vec<u8>, msg_type: &[u8], body: &[u8]) {
     bytes.extend_from_slice(body);
 }
 
-/// Returns MsgType(35) and body of each message.
+/// Returns MsgType(35) and body of each message in a buffer.
 pub fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut all = Vec::new();
     while let Some(message) = first(bytes) {
@@ -62,7 +62,7 @@ pub fn list(mut bytes: &[u8]) -> Vec<(String, Vec<u8>)> {
     all
 }
 
-/// Returns the first message of a buffer.
+/// Returns the first message in a buffer; `None` if the buffer is empty.
 pub fn first(bytes: &[u8]) -> Option<Queued<'_>> {
     let (head, rest) = bytes.split_first_chunk::<HEAD>()?;
     let [p0, p1, p2, p3, p4, p5, p6, p7, b0, b1, b2, b3, msg_type] = *head;

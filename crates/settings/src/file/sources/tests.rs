@@ -1,4 +1,4 @@
-//! Settings in several files and in the environment.
+//! Tests settings in several files, and with environment variables.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::Settings;
 
-/// Returns a session with a counterparty of this name.
+/// Returns the text of a session with the counterparty `name`.
 fn session(name: &str) -> String {
     format!(
         "[[session]]\nrole = \"acceptor\"\nbegin_string = \"FIX.4.4\"\nsender_comp_id = \"US\"\n\
@@ -16,7 +16,7 @@ fn session(name: &str) -> String {
     )
 }
 
-/// A directory of named files; the first file is loaded.
+/// A directory with settings files, of which the first one is loaded.
 struct Dir(TempDir, PathBuf);
 
 impl Dir {
@@ -35,8 +35,8 @@ impl Dir {
         Settings::load(&self.1).unwrap()
     }
 
-    /// Returns the error without the directory, and checks that the list of all errors begins with
-    /// it.
+    /// Returns the error without the name of the directory. Checks that it is also the first in the
+    /// list of all errors.
     fn error(&self) -> String {
         let first = self.told(&Settings::load(&self.1).unwrap_err());
         let all = Settings::load_or_all_errors(&self.1).unwrap_err();
@@ -121,7 +121,7 @@ fn what_two_files_say_must_not_contradict() {
                     file includes the other; set the key in one file only, or in the file that \
                     includes both";
     assert_eq!(error.replace("[defaults] of /", "[defaults] of "), expected);
-    // The including file takes precedence.
+    // The including file decides which value applies.
     let decided = with(&format!("{all}[defaults]\nheart_bt_int_s = 3\n"), interval, interval);
     assert_eq!(decided.load().sessions[0].protocol.heart_bt_int, Duration::from_secs(3));
     let error = with(&all, "[engine]\n", "[engine]\nworkers = 2\n").error();
@@ -161,10 +161,10 @@ fn what_cannot_be_included_is_told() {
         let error = with(include).error();
         assert!(error.starts_with(expected), "{error}\n{include}");
     }
-    // A directory without files is accepted, because it may get files later.
+    // A directory without matching files is no error, because files may be added later.
     assert_eq!(counterparties(&with("[\"empty/*.toml\"]").load()), ["A"]);
     assert_eq!(counterparties(&with("[\"${NO_SUCH_VARIABLE:-empty}/*\"]").load()), ["A"]);
-    // Each file includes the next one.
+    // Each of these files includes the next one, which exceeds the maximum depth.
     let deep: Vec<_> = (0..9).map(|n| format!("include = [\"{}.toml\"]\n", n + 1)).collect();
     let names: Vec<_> = (0..9).map(|n| format!("{n}.toml")).collect();
     let mut files: Vec<_> = names.iter().zip(&deep).map(|(a, b)| (&**a, &**b)).collect();
@@ -176,7 +176,7 @@ fn what_cannot_be_included_is_told() {
 
 #[test]
 fn a_variable_stands_for_a_text_a_number_or_a_switch() {
-    // Cargo sets this variable for each test.
+    // The test uses a variable that Cargo sets for each test.
     let major: u64 = env!("CARGO_PKG_VERSION_MAJOR").parse().unwrap();
     let text = format!(
         "{}heart_bt_int_s = \"${{CARGO_PKG_VERSION_MAJOR}}\"\n\
@@ -207,7 +207,7 @@ fn a_variable_stands_for_a_text_a_number_or_a_switch() {
 
 #[test]
 fn an_include_below_a_heading_is_told_where_it_belongs() {
-    let expected = "`include` must be at the top of the file, before the first heading";
+    let expected = "`include` must be at the top of the file, before the first section";
     for text in [
         format!("[engine]\ninclude = [\"b.toml\"]\n{}", session("A")),
         format!("[defaults]\ninclude = [\"b.toml\"]\n{}", session("A")),
@@ -237,7 +237,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
             "heart_bt_int_s = \"1${NO_SUCH_VARIABLE:-5}\"",
             "not \"1${NO_SUCH_VARIABLE:-5}\"; the environment changes the value to `15`: NO_SUCH",
         ),
-        // Out of range, or invalid for another reason.
+        // The values are out of range, or wrong for another reason.
         (
             "slow_consumer_bytes = \"${NO_SUCH_VARIABLE:-99999999999}\"",
             "; the environment changes the value to `99999999999`: NO_SUCH_VARIABLE is unset",
@@ -255,7 +255,7 @@ fn a_variable_that_is_not_what_is_wanted_is_told_with_its_value() {
         assert_eq!(error.line(), Some(7), "{error}");
         assert!(error.to_string().contains(expected), "{error}");
     }
-    // A value that may be a password is not shown in any key.
+    // The value of a key that may contain a password is not shown.
     for key in [
         "logon.expected_password_hash = \"${CARGO_PKG_NAME}\"",
         "logon = \"${CARGO_PKG_NAME}\"",
