@@ -1,7 +1,7 @@
 //! A venue: accepts each NewOrderSingle(D) and answers with an ExecutionReport(8).
 //!
-//! The venue waits for CLIENT (`cargo run -p transfix --example initiator`) and for ROUTER
-//! (`cargo run -p transfix --example router`), until a line is entered:
+//! The venue waits for the sessions CLIENT (`cargo run -p transfix --example initiator`) and ROUTER
+//! (`cargo run -p transfix --example router`). To stop the venue, press Enter:
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor [ADDRESS]    default 127.0.0.1:9880
@@ -32,8 +32,8 @@ impl Application for Venue {
         if order.msg_type() != msg_type::NEW_ORDER_SINGLE {
             return Err(BusinessReject::unsupported());
         }
-        // All required fields are read before anything is written: a missing field is rejected by
-        // name.
+        // Reads all required fields before writing a report, so that a missing field is rejected by
+        // its name.
         let cl_ord_id = order.required(tag::CL_ORD_ID)?;
         let symbol = order.required(tag::SYMBOL)?;
         let side = order.char(tag::SIDE)?;
@@ -77,7 +77,8 @@ pub(crate) fn settings(address: &str) -> Settings {
     let session = |counterparty| {
         let id = SessionId::new(BeginString::Fix44, "VENUE", counterparty);
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);
-        // Nothing is stored: each Logon(A) resets the numbers, so that the example can run again.
+        // The store keeps nothing on disk, so each Logon(A) resets the numbers. The example can
+        // then run any number of times.
         session.store.durability = Durability::Memory;
         session.protocol.reset_on = ResetPolicy::LOGON;
         session

@@ -1,5 +1,5 @@
-//! A server for any counterparty: creates a session for each counterparty, can require a user name
-//! and password, and echoes each application message.
+//! A server that creates a session for every counterparty that logs on, and echoes each application
+//! message. The server can require a user name and a password.
 //!
 //! ```text
 //! cargo run -p transfix --example echo_server [ADDRESS] [USER PASSWORD]    default 127.0.0.1:3000
@@ -16,7 +16,7 @@ use transfix::{
     SessionView, Settings,
 };
 
-/// The application of one session.
+/// The application of one session; echoes application messages.
 pub(crate) struct Echo;
 
 impl Application for Echo {

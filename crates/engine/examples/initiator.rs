@@ -21,14 +21,15 @@ use transfix::{
 const ORDERS: u64 = 10;
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Forwards each answer or event to the main thread, as one line.
+/// The application of the session: forwards each answer and each event to the main thread as a line
+/// of text.
 struct Client {
     events: Sender<String>,
 }
 
 impl Client {
     fn tell(&self, event: String) {
-        // The main thread may have stopped waiting.
+        // The send fails only if the main thread no longer waits for events.
         let _ = self.events.send(event);
     }
 }
@@ -49,7 +50,7 @@ impl Application for Client {
                 message.text(tag::SYMBOL)?,
                 message.text(tag::ORDER_ID)?,
             ),
-            // `SessionEvent::Rejected` has already reported this reject.
+            // `on_event` has already reported this reject as `SessionEvent::Rejected`.
             msg_type::BUSINESS_MESSAGE_REJECT => return Ok(()),
             _ => return Err(BusinessReject::unsupported()),
         };

@@ -9,7 +9,7 @@
 //! cargo run --release -p transfix --example latency_pair sender 127.0.0.1:9890 [WARM-UP ORDERS]
 //! ```
 //!
-//! BENCHMARKS.md explains the figures and compares engines; this program only measures.
+//! BENCHMARKS.md explains the figures and compares engines.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
@@ -68,13 +68,14 @@ impl Application for Server {
     }
 }
 
-/// Sends the next message after the answer to the last one.
+/// The sender: sends each message after the answer to the previous message.
 struct Client {
     order: Template,
     /// Warm-up messages still to be sent.
     warm_up: usize,
     orders: usize,
-    /// The time of the last order; `None` during the warm-up.
+    /// The monotonic time in nanoseconds at which the last order was sent; `None` during the
+    /// warm-up.
     sent_at: Option<u64>,
     /// The round-trip times in nanoseconds.
     times: Vec<u64>,
@@ -91,7 +92,7 @@ impl Client {
             return session.send(MARKET_DATA, market_data).map(drop);
         }
         if self.times.len() == self.orders {
-            // At the end of the program the receiver may be gone.
+            // The send fails only at the end of the program, when the receiver no longer exists.
             let _ = self.done.send(std::mem::take(&mut self.times));
             return Ok(());
         }
@@ -124,8 +125,8 @@ impl Application for Client {
     }
 }
 
-/// Returns the settings of one side: stores in memory, no validation, and a dedicated session
-/// thread. If `spins` is true, the thread never sleeps.
+/// Returns the settings of one side: store in memory, no validation, and a thread for the session
+/// alone. If `spins` is true, this thread never sleeps.
 pub(crate) fn settings(role: Role, address: &str, spins: bool) -> Settings {
     let (sender, target) = match role {
         Role::Acceptor => ("SERVER", "SENDER"),

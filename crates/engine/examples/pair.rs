@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use transfix::simulated::Pair;
 use transfix::{Application, Body, BusinessReject, Message, SessionRef, Timestamp, msg_type, tag};
 
-/// Accepts every order.
+/// The application of the venue: accepts every order.
 struct Venue;
 
 impl Application for Venue {
@@ -42,7 +42,7 @@ impl Application for Client {
         _: &mut SessionRef<'_>,
     ) -> Result<(), BusinessReject> {
         let id = report.text(tag::CL_ORD_ID)?.to_owned();
-        // The test may have ended.
+        // The send fails only if the test has ended.
         let _ = self.accepted.send(id);
         Ok(())
     }
@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     pair.connect();
     println!("after the resend: {:?}", accepted.try_iter().collect::<Vec<_>>());
 
-    // Heartbeats detect a connection that loses all bytes.
+    // Loses all bytes without closing the connection. Missing heartbeats reveal the loss.
     pair.silence();
     pair.advance(120_000);
     println!("{}: ended: {:?}", pair.now().utc, pair.initiator.ended());

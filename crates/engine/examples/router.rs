@@ -52,7 +52,8 @@ impl Application for Passage {
     }
 }
 
-/// Returns the settings: a session that listens for CLIENT, and a session that connects to VENUE.
+/// Returns the settings: one session listens at `listen` for CLIENT, and the other connects to
+/// VENUE at `venue`.
 pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     let session = |role, counterparty, address| {
         let id = SessionId::new(BeginString::Fix44, "ROUTER", counterparty);
@@ -66,7 +67,7 @@ pub(crate) fn settings(listen: &str, venue: &str) -> Settings {
     Settings { sessions, ..Settings::default() }
 }
 
-/// Starts the router; each application knows the session of the other side.
+/// Starts the router. Each application gets the identity of the session to which it forwards.
 pub(crate) fn start(settings: &Settings) -> Result<Engine, transfix::EngineError> {
     let (client, venue) = (settings.sessions[0].id(), settings.sessions[1].id());
     Engine::start(settings, |id| {

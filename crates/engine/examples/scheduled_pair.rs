@@ -1,7 +1,8 @@
-//! A server and a client that are connected only at certain times: windows in cron form, the same
-//! on both sides. The client connects when a window opens and logs out when it closes.
+//! A server and a client that are connected only at scheduled times. Both sides have the same
+//! windows, in cron form. The client connects when a window opens and logs out when the window
+//! closes.
 //!
-//! In two terminals; by default, the window is open for two minutes of every four:
+//! By default, the window is open for two minutes of every four. In two terminals:
 //!
 //! ```text
 //! cargo run -p transfix --example scheduled_pair server 127.0.0.1:9895
@@ -10,7 +11,7 @@
 //!     '0 8 * * mon-fri' '30 16 * * mon-fri' Europe/London
 //! ```
 //!
-//! `transfix schedule` shows the times of a settings file with such a table.
+//! `transfix schedule` prints the opening and closing times that follow from a settings file.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
@@ -43,7 +44,7 @@ impl Application for Watcher {
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
         if let SessionEvent::LoggedOn = event {
             let (next_in, next_out) = session.next_numbers();
-            // At the end of the program the receiver is gone.
+            // The send fails only at the end of the program, when the receiver no longer exists.
             let _ = self.events.send(format!("logged on; next numbers {next_in} and {next_out}"));
         }
     }
@@ -55,7 +56,8 @@ impl Application for Watcher {
     }
 }
 
-/// Returns the settings of one side. Two cron texts set the opening and closing of its window.
+/// Returns the settings of one side. The cron texts `open` and `close` determine its window in the
+/// time zone `zone`.
 pub(crate) fn settings(role: Role, address: &str, [open, close, zone]: [&str; 3]) -> Settings {
     let (sender, target) = match role {
         Role::Acceptor => ("SERVER", "CLIENT"),
@@ -74,7 +76,7 @@ pub(crate) fn settings(role: Role, address: &str, [open, close, zone]: [&str; 3]
     Settings::of(session)
 }
 
-/// Starts one side; the receiver gets its events as lines.
+/// Starts one side. The returned receiver gets the events of the session as lines of text.
 pub(crate) fn start(settings: &Settings) -> Result<(Engine, Receiver<String>), EngineError> {
     let (sender, events) = channel();
     let engine = Engine::start(settings, |_| Box::new(Watcher { events: sender.clone() }))?;

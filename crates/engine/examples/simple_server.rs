@@ -26,14 +26,15 @@ use transfix::{
 #[derive(Debug)]
 pub(crate) struct Options {
     pub(crate) listen: Vec<String>,
-    /// Passwords by Username(553); if empty, every counterparty is admitted.
+    /// The password of each Username(553). If the map is empty, the server admits every
+    /// counterparty.
     pub(crate) users: HashMap<String, String>,
     pub(crate) logon_timeout: Duration,
     pub(crate) checks: bool,
 }
 
 impl Options {
-    /// Parses the arguments.
+    /// Parses the arguments. Returns the text of the error if an argument is wrong.
     ///
     /// # Errors
     /// The wrong argument.
@@ -88,7 +89,7 @@ impl Application for Server {
             return Ok(());
         }
         println!("{} is refused", attempt.id());
-        // The refusal does not reveal which of the two is wrong.
+        // The refusal does not reveal whether the user name or the password is wrong.
         Err(LogonRefusal::new("wrong user or password"))
     }
 
@@ -115,8 +116,9 @@ impl Application for Server {
 pub(crate) fn start(options: Options) -> Result<Engine, EngineError> {
     let Options { listen, users, logon_timeout, checks } = options;
     let session = |(n, address): (usize, &String)| {
-        // A template: the engine creates a separate session for each counterparty. Sessions must
-        // differ, so the second address has another SenderCompID(49).
+        // Each address has a template (TargetCompID `*`), from which the engine creates a session
+        // for each counterparty. Templates must differ, so the second address has another
+        // SenderCompID(49).
         let name = if n == 0 { "SERVER".to_owned() } else { format!("SERVER{}", n + 1) };
         let id = SessionId::new(BeginString::Fix44, &name, "*");
         let mut session = SessionSettings::new(Role::Acceptor, &id, address);

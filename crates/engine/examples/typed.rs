@@ -1,5 +1,5 @@
-//! The venue of the example `acceptor` with typed messages: fields by name, values by type, and
-//! reports that cannot be written without their required fields.
+//! The venue of the example `acceptor` with typed messages: fields have names and typed values, and
+//! a report cannot be written without its required fields.
 //!
 //! ```text
 //! cargo run -p transfix --features fix44 --example typed [ADDRESS]    default 127.0.0.1:9880

@@ -1,4 +1,4 @@
-//! The venue of the README; a test compares the two.
+//! The venue that the README shows. A test checks that the code is the same in both places.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::time::Duration;

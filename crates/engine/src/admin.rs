@@ -1,8 +1,8 @@
 //! Operators' requests to an engine as values: actions and actors.
 //!
-//! This module contains the parts that all administrative interfaces share: programs, browser pages
-//! and FIX sessions. Finding and reporting sessions is in `api/admin.rs`. This module does not
-//! depend on sessions.
+//! All administrative interfaces (programs, browser pages and FIX sessions) share this module.
+//! `api/admin.rs` finds the sessions and reports their state; this module does not depend on
+//! sessions.
 
 pub(crate) mod action;
 pub(crate) mod request;

@@ -1,9 +1,9 @@
 //! The types of the public interface: the application and its session, handles, the builder of an
 //! engine, and actions of operators.
 //!
-//! Types that a program calls or implements by name belong here, and the adapters to the layers
-//! below. No lower layer depends on this module. Values that the lower layers return (errors,
-//! counts, events) are defined there, and `lib.rs` exports them.
+//! This module contains the types that a program names, and the adapters to the layers below. No
+//! lower layer depends on this module. Lower layers define the values that they return (errors,
+//! counts, events); `lib.rs` exports these values.
 
 pub(crate) mod adapter;
 pub(crate) mod admin;

@@ -1,4 +1,5 @@
-//! Assembles sessions: store, dictionaries, schedule, protocol log, link.
+//! Assembles sessions from settings: opens the store, the dictionaries, the schedule and the
+//! protocol log, and builds the link.
 
 use std::fmt;
 use std::io;
@@ -44,13 +45,14 @@ use crate::link::rule_book::{RuleBook, SessionRules};
 use crate::link::sinks::Sinks;
 use crate::link::{Link, REST_AFTER_NS};
 
-/// The maximum number of threads that open stores at a start.
+/// The maximum number of threads that open stores at the start of an engine.
 const OPENERS_MAX: usize = 8;
 /// The number of stores per opening thread.
 const STORES_PER_OPENER: usize = 64;
-/// The store of a session, if opening it was tried.
+/// The opened store of a session, or the error of opening it; `None` if opening was not tried.
 pub(crate) type FoundStore = Option<Opened>;
-/// A store or its error, and the flag that selects a separate store of the backups.
+/// A store or the error of opening it, and a flag that is true while a separate store of the backup
+/// destinations is in use.
 type Opened = (Result<Box<dyn Store>, EngineError>, Arc<AtomicBool>);
 
 /// The number of a schedule's windows that are logged at the start.
@@ -68,8 +70,8 @@ pub(crate) fn open(
     open_with((store, is_at_backup), log, settings, (application, registry))
 }
 
-/// Assembles a session as [`open`], if it ran with these settings before. A store or log that
-/// cannot be opened now is opened later.
+/// Assembles a session like [`open`], for settings with which the session ran before. A store or
+/// log that cannot be opened now is opened later.
 pub(crate) fn open_again(
     settings: &SessionSettings,
     application: Box<dyn Callbacks>,
@@ -81,7 +83,7 @@ pub(crate) fn open_again(
             .open_or_defer(log, settings.folder().as_ref())
             .map_err(log_failed(settings, log))?;
         if let Some(error) = why {
-            // The line is logged once per reload.
+            // A reload assembles the session once, so this line is logged once per reload.
             let (session, dir) = (settings.id(), log.dir.display());
             event!(error, LogNotOpened, %session, %dir, %error);
         }
@@ -92,8 +94,8 @@ pub(crate) fn open_again(
         .map(|(shared, _)| shared)
 }
 
-/// Opens the stores of these sessions in parallel if there are many, with at most one thread per
-/// CPU, because the file system takes most of the time. Templates have no store.
+/// Opens the stores of these sessions. Many stores are opened in parallel, by at most one thread
+/// per CPU, because waiting for the file system takes most of the time. Templates have no store.
 pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> Vec<FoundStore> {
     let threads = match registry.open_store {
         // A custom store may depend on the order of the settings.
@@ -117,16 +119,17 @@ pub(crate) fn open_stores(sessions: &[SessionSettings], registry: &Registry) -> 
             .map(|chunk| (chunk, scope.spawn(|| open_chunk(chunk))))
             .collect();
         let found = |(chunk, opener): (&[SessionSettings], thread::ScopedJoinHandle<'_, _>)| {
-            // The thread panicked. Its stores are opened one by one, where the panic will recur.
+            // The thread has panicked. Its stores are opened one by one later, where the panic
+            // recurs.
             opener.join().unwrap_or_else(|_| chunk.iter().map(|_| None).collect::<Vec<_>>())
         };
         openers.into_iter().flat_map(found).collect()
     })
 }
 
-/// Assembles a session of the settings as [`open`]. If its store cannot be opened, the session gets
-/// one that is opened later, and the error is returned too. `store` is the result if it was tried
-/// already.
+/// Assembles a session like [`open`]. If its store cannot be opened, the session gets a store that
+/// is opened later, and the error is returned too. `store` is the result if opening was already
+/// tried.
 pub(crate) fn open_or_defer(
     settings: &SessionSettings,
     store: FoundStore,
@@ -138,7 +141,8 @@ pub(crate) fn open_or_defer(
     defer_store(settings, found, log, (application, registry))
 }
 
-/// Assembles a session with this store, or with one that is opened later.
+/// Assembles a session with this store. If `store` is an error, the session gets a store that is
+/// opened later.
 fn defer_store(
     settings: &SessionSettings,
     (store, is_at_backup): Opened,
@@ -183,8 +187,8 @@ fn open_with(
     let parts = Parts { config, data_fields, hours, store, is_at_backup, log, application };
     let shared = assemble(settings, parts, registry);
     let shared = shared.map_err(|source| EngineError::Store { id, source })?;
-    // The line is logged once per session, and only when the session is made, because unknown peers
-    // can cause repeated attempts.
+    // A window is logged only here, once per assembled session, because unknown peers can repeat
+    // failing attempts.
     for window in windows {
         let (open, close) = (window.open, window.close);
         event!(info, Window, session = %shared.id, %open, %close);
@@ -197,7 +201,8 @@ fn opened(settings: &SessionSettings, registry: &Registry) -> Opened {
     (open_store(settings, registry, &is_at_backup), is_at_backup)
 }
 
-/// Opens the session's stores: one, or one for connections to `address` and one for backups.
+/// Opens the session's stores: one for all connections, or one for `address` and one for the backup
+/// destinations.
 fn open_store(
     settings: &SessionSettings,
     registry: &Registry,
@@ -233,7 +238,7 @@ fn open_one(
     stores::open(settings, &registry.helpers, now_ns).map_err(failed)
 }
 
-/// The parts of a session, besides its settings.
+/// The parts from which a session is assembled, besides its settings.
 pub(crate) struct Parts {
     pub(crate) config: Config,
     pub(crate) data_fields: Vec<(Tag, Tag)>,
@@ -323,7 +328,7 @@ fn executor_of(
     (AppExecutor::Threads { caller, deliveries }, Some(task))
 }
 
-/// Returns the destinations of an initiator.
+/// Returns the addresses that an initiator connects to; empty for an acceptor.
 fn destinations(settings: &SessionSettings) -> Arc<[String]> {
     let all = iter::once(&settings.address).chain(&settings.failover.addresses);
     all.filter(|_| settings.role == Role::Initiator).cloned().collect()
@@ -347,7 +352,8 @@ fn link_options(
         too_long: settings.validation.too_long,
         turn_messages_max: settings.threads.turn_messages_max,
         batch: batch_limits(settings),
-        // A device or a custom store may be slow for each write.
+        // Early writes are off for stores that may be slow for each write: synced to the device, or
+        // custom.
         writes_early: registry.open_store.is_none()
             && settings.store.durability != Durability::Power,
         keeps: Keeps {
@@ -372,8 +378,8 @@ fn batch_limits(settings: &SessionSettings) -> Option<BatchLimits> {
     })
 }
 
-/// Returns the idle time after which a session frees memory. A session with its own thread never
-/// does.
+/// Returns the idle time, in nanoseconds, after which a session frees memory. A session outside of
+/// the pool never frees it.
 const fn rest_after_ns(mode: Mode) -> u64 {
     match mode {
         Mode::Pool => REST_AFTER_NS,
@@ -381,7 +387,7 @@ const fn rest_after_ns(mode: Mode) -> u64 {
     }
 }
 
-/// Returns the time source of the session's latency probe.
+/// Returns the time source for measuring the session's latencies.
 fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     match settings.latency_points {
         false => Source::Off,
@@ -390,7 +396,7 @@ fn points_of(settings: &SessionSettings, registry: &Registry) -> Source {
     }
 }
 
-/// Returns the rules that check the session's messages.
+/// Returns the rules for validating the session's messages.
 fn session_rules(settings: &SessionSettings, registry: &Registry) -> SessionRules {
     SessionRules { book: Arc::clone(&registry.rule_book), validation: settings.validation.clone() }
 }
@@ -418,8 +424,8 @@ pub(crate) fn check_rules(
     Ok(data_fields)
 }
 
-/// Checks that the dictionary has the fields added to outbound messages: in the header, or in the
-/// body of some message.
+/// Checks that the dictionary has the fields which the settings add to outbound messages.
+/// `header_fields` must be in the header, and `body_fields` in the body of some message.
 fn added_fields(
     protocol: &ProtocolConfig,
     rules: &Rules,
@@ -444,14 +450,14 @@ fn added_fields(
     Ok(())
 }
 
-/// Returns the error text of this key, with its location.
+/// Returns an error text for a key of the settings, with the location of the key in the file.
 fn says(settings: &SessionSettings, key: &str, what: impl fmt::Display) -> String {
     let (place, id) = (settings.place(key), settings.id());
     format!("{place}{id}: {key}: {what}")
 }
 
-/// Logs dictionaries of another version. Called only at the start, because unknown peers can cause
-/// sessions of templates repeatedly.
+/// Logs a warning for each dictionary that belongs to another FIX version. Called only at the
+/// start, because unknown peers can cause sessions of templates repeatedly.
 pub(crate) fn tell_doubts(settings: &SessionSettings, registry: &Registry) {
     let doubt = |key, wanted: &DictionaryChoice, version| {
         if let Some(doubt) = registry.rule_book.doubt(wanted, version) {
@@ -522,7 +528,7 @@ pub(crate) fn judge(
     Err(refusal)
 }
 
-/// Returns the application's answer to a Logon(A), and waits for it.
+/// Asks the application to judge a Logon(A), and waits for its answer.
 fn answer(
     settings: &SessionSettings,
     application: &mut dyn Callbacks,
@@ -538,7 +544,7 @@ fn answer(
                     given = Some(answer);
                     true
                 }
-                // The application has dropped the pending answer.
+                // `Disconnected` means that the application has dropped the deferred answer.
                 Err(error) => error == RecvTimeoutError::Disconnected,
             });
             given

@@ -1,8 +1,7 @@
-//! The drivers of links: workers with their sessions, connecting and accepting, and the reopening
-//! of stores.
+//! The drivers of links: workers run sessions, connect, accept, and reopen stores.
 //!
-//! Code that waits, connects, or runs in a thread belongs here. The meaning of messages belongs to
-//! the link.
+//! Code that waits, connects or runs in a thread of its own belongs here. Code that interprets
+//! messages belongs to the module `link`.
 
 pub(crate) mod acceptor;
 pub(crate) mod admission;

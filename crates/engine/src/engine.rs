@@ -47,13 +47,13 @@ use crate::link::failed_logons::{FailedLogons, Limits};
 
 mod dynamic;
 
-/// Creates the owner of a session; receives the registry of all sessions.
+/// A function that makes the owner of a session's callbacks, given the registry of all sessions.
 pub(crate) type MakeOwner<'m> = dyn FnMut(&SessionId, &Arc<Registry>) -> Box<dyn Callbacks> + 'm;
 /// Admits a counterparty without a configured session; receives the registry of all sessions.
 pub(crate) type AdmitTo =
     Box<dyn Fn(&SessionId, &Arc<Registry>) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// The inputs of an engine besides its settings.
+/// The parts of an engine that do not come from its settings.
 pub(crate) struct Extras {
     pub(crate) admit: Option<AdmitTo>,
     pub(crate) open_store: Option<OpenStore>,
@@ -62,10 +62,10 @@ pub(crate) struct Extras {
     pub(crate) io: Arc<dyn Io>,
 }
 
-/// Limit on the threads that create segments for the stores.
+/// The maximum number of threads that create segment files for the stores.
 const MAKERS_MAX: usize = 4;
 
-/// Limit, in nanoseconds, on the time in which application threads receive their last calls.
+/// The maximum time, in nanoseconds, in which application threads make their last calls at a stop.
 const LAST_WORDS_NS_MAX: u64 = 1_000_000_000;
 
 /// A running engine. Dropping the engine without [`Engine::stop`] logs out all sessions without
@@ -78,14 +78,14 @@ pub struct Engine {
     groups: Vec<usize>,
     /// The addresses with their listeners.
     ways: Listening,
-    /// The settings that all sessions share.
+    /// The settings of `[engine]`, which all sessions share.
     all: EngineSettings,
-    /// The workers of the pool.
+    /// The command queues of the pool's workers.
     pool: Pool,
-    /// True if templates may be added.
+    /// True if the program admits unknown counterparties, so that templates may be added.
     admits: bool,
-    /// For a first acceptor added later: the function that admits counterparties to templates, and
-    /// the limit on pending connections.
+    /// The function that admits counterparties and the limit on waiting connections, kept for an
+    /// acceptor that is added later as the first.
     later: (Option<AdmitTo>, usize),
     threads: Vec<(Arc<CommandQueue>, Job<Vec<SessionOutcome>>)>,
     polled: Option<Worker>,
@@ -95,13 +95,13 @@ pub struct Engine {
     tells_latency: bool,
 }
 
-/// The planned threads, with the sessions of each worker.
+/// The planned threads, with the sessions that each will drive.
 #[derive(Default)]
 struct Plan {
     pool: Vec<Vec<DrivenSession>>,
     own: Vec<(DrivenSession, Mode, Option<usize>)>,
     polled: Vec<DrivenSession>,
-    /// True if the program waits for polled sessions at a file descriptor.
+    /// True if the program waits at a file descriptor for sessions of mode `polled`.
     has_fd: bool,
     /// True if pool threads start even without sessions.
     keeps_empty: bool,
@@ -131,10 +131,11 @@ impl Engine {
         let Extras { admit, open_store, has_fd, io } = extras;
         let ranges = settings.engine.check_ranges();
         ranges.map_err(|wrong| EngineError::Settings(format!("[engine]: {wrong}")))?;
-        // Reserve descriptors before opening anything: the default limit of a process is low.
+        // Reserves file descriptors before anything is opened, because the default limit of a
+        // process is low.
         let pending_max = descriptors::reserve(settings, open_store.is_some())?;
-        // Reports a limit on file lengths as an error of the store or log, as a full disk is
-        // reported.
+        // Makes a write beyond the limit of file lengths fail with an error, like a full disk,
+        // instead of killing the process by a signal.
         refuse_long_files_by_error();
         if admit.is_none() {
             check_no_template(settings)?;
@@ -200,7 +201,7 @@ impl Engine {
         let listeners = std::mem::take(&mut listening.listeners);
         let ways = (listening, &*listeners);
         let mut engine = Self::idle(settings, registry, sessions, ways, (admit, pending_max))?;
-        // Sessions made from templates start later: keep a worker that has no session yet.
+        // Sessions from templates are added later, so a worker must exist even without sessions.
         plan.keeps_empty = !templates.is_empty();
         let mut destinations = Vec::new();
         engine.pool = engine.start_workers(plan, settings, &mut destinations)?;
@@ -241,7 +242,7 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Publishes the current listening addresses.
+    /// Publishes the addresses at which the engine now listens.
     fn publish_listening(&self) {
         let mut seen = self.registry.listening.lock().unwrap_or_else(PoisonError::into_inner);
         seen.clone_from(&self.listening);
@@ -357,7 +358,7 @@ impl Engine {
         let job = Job::spawn(&*io, name, move || {
             supervise(lost, (&|| of_thread.monotonic_ns(), &|time| of_thread.sleep(time)), || {
                 registry.accepts.store(true, Ordering::Release);
-                // Runs even after a panic.
+                // Marks the engine as not accepting when the thread ends, even after a panic.
                 let _ended = Ended(&registry);
                 acceptor.run()
             });
@@ -386,7 +387,8 @@ impl Engine {
         }
     }
 
-    /// Returns the listening addresses, with the actual ports for port 0.
+    /// Returns the addresses at which the engine listened when it last changed, with the actual
+    /// ports in place of port 0.
     #[must_use]
     pub fn listening(&self) -> &[SocketAddr] {
         &self.listening
@@ -400,9 +402,9 @@ impl Engine {
     }
 
     /// Runs one round of the sessions of mode `polled` in this thread, without waiting. The round
-    /// checks the socket of each session; with [`EngineBuilder::with_poll_fd`], only ready sockets.
-    /// Returns true if anything happened. One round per wake-up suffices if the program also
-    /// respects [`Engine::poll_timeout`].
+    /// checks the sockets of all these sessions, or with [`EngineBuilder::with_poll_fd`] only the
+    /// ready sockets. Returns true if there was any work. A single round per wake-up suffices if
+    /// the program also respects [`Engine::poll_timeout`].
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     pub fn poll(&mut self) -> bool {
@@ -415,8 +417,8 @@ impl Engine {
     /// The descriptor stays the same for the lifetime of the engine. Returns `None` without
     /// [`EngineBuilder::with_poll_fd`] or without sessions of mode `polled`.
     ///
-    /// The descriptor stays readable until a call of [`Engine::poll`]. An edge-triggered loop calls
-    /// [`Engine::poll`] until the method returns `false`.
+    /// The descriptor stays readable until the program calls [`Engine::poll`]. With edge-triggered
+    /// events, call [`Engine::poll`] until it returns `false`.
     ///
     /// [`EngineBuilder::with_poll_fd`]: crate::EngineBuilder::with_poll_fd
     #[must_use]
@@ -424,11 +426,10 @@ impl Engine {
         self.polled.as_ref()?.fd()
     }
 
-    /// Returns the maximum time for which the program may wait at [`Engine::poll_fd`] before the
-    /// next [`Engine::poll`]. The limit is, for instance, the next Heartbeat(0) or the end of a
-    /// timeout. Returns zero if the last round has left work, or without
-    /// [`EngineBuilder::with_poll_fd`]. Returns `None` if there is no limit, or no session of mode
-    /// `polled`.
+    /// Returns the maximum time for which the program may wait at [`Engine::poll_fd`] before it
+    /// calls [`Engine::poll`] again. The time ends, for instance, when a Heartbeat(0) is due.
+    /// Returns zero if the last round has left work, or without [`EngineBuilder::with_poll_fd`].
+    /// Returns `None` without a limit, or without sessions of mode `polled`.
     ///
     /// Call this method after each [`Engine::poll`], and round up to the unit of your wait.
     ///
@@ -463,7 +464,7 @@ impl Engine {
         let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         if let Some((worker, job)) = self.acceptor.take() {
             worker.close();
-            // A panicked thread has no result.
+            // A thread that has panicked has no result, so the error is ignored.
             let _ = job.join();
         }
         for (command_queue, _) in &self.threads {
@@ -481,7 +482,8 @@ impl Engine {
         for (_, job) in self.threads.drain(..) {
             outcomes.extend(job.join().unwrap_or_default());
         }
-        // Make the last calls of applications. Workers have waited for busy applications.
+        // Lets application threads make their last calls. The workers have already waited for busy
+        // applications.
         end_line(&self.registry);
         if let Some(watching) = self.watching.take() {
             watching.stop();
@@ -500,7 +502,7 @@ impl Drop for Engine {
     }
 }
 
-/// Reports the message latencies of a session for each stage with messages.
+/// Logs the latencies of a session's messages, for each stage that has any.
 fn tell_latency(session: &Shared) {
     let latency = session.published.latency();
     for (stage, times) in latency.stages().filter(|(_, times)| times.count() > 0) {
@@ -512,7 +514,7 @@ fn tell_latency(session: &Shared) {
     }
 }
 
-/// Records on drop that no thread accepts connections.
+/// A guard that records, when dropped, that no thread accepts connections.
 struct Ended<'r>(&'r Registry);
 
 impl Drop for Ended<'_> {
@@ -538,7 +540,7 @@ fn watching(lost: ThreadLost, registry: &Arc<Registry>) -> Result<Option<Watchin
     Watching::start(registry, lost).map_err(io_error("thread tfx-watch"))
 }
 
-/// Creates the registry. `has_files`: at least one store is in files.
+/// Creates the registry of sessions. `has_files` is true if at least one store is in files.
 fn registry(
     settings: &EngineSettings,
     has_files: bool,

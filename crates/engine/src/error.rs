@@ -1,4 +1,4 @@
-//! Errors of starting an engine.
+//! Errors at the start of an engine, or when adding a session.
 
 use std::fmt;
 use std::io;
@@ -9,11 +9,11 @@ use transfix_store::StoreError;
 /// The reason why an engine did not start.
 #[non_exhaustive]
 pub enum EngineError {
-    /// The settings contradict each other.
+    /// The settings are wrong or contradict each other; the text is the reason.
     Settings(String),
     /// An address cannot be resolved or bound, or a thread cannot be started.
     Io {
-        /// The attempt that failed.
+        /// The step that failed.
         what: String,
         /// The error of the system.
         source: io::Error,
@@ -51,7 +51,7 @@ impl fmt::Display for EngineError {
     }
 }
 
-/// Prints the text, because `main` prints a returned error by `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)

@@ -1,4 +1,4 @@
-//! The engine's interface to its environment: time, waiting, connections and threads.
+//! The interface between the engine and its environment: time, waiting, connections and threads.
 //!
 //! Invariant: worker, acceptor, connector and handles use only this interface, so a simulation can
 //! run whole engines. The environment decides the time, the thread that runs next, and the
@@ -20,7 +20,7 @@ use transfix_transport::{
 
 use transfix_observe::clock;
 
-/// Limit on the events that the operating system reports in one call.
+/// The maximum number of events that one call of the operating system returns.
 const EVENTS: usize = 256;
 
 /// A function that ends the wait of a [`Poll`], from any thread.
@@ -34,7 +34,7 @@ pub trait Io: Send + Sync {
     /// Returns the time of the monotonic clock, in nanoseconds from an unspecified start.
     fn monotonic_ns(&self) -> u64;
 
-    /// Creates a [`Poll`] in which one thread waits for readiness.
+    /// Creates a [`Poll`], in which one thread waits for events.
     ///
     /// # Errors
     /// If the system cannot create another one.
@@ -50,8 +50,8 @@ pub trait Io: Send + Sync {
         options: &SocketOptions,
     ) -> io::Result<Box<dyn Connecting>>;
 
-    /// Resolves a `host:port` name to addresses. This call may block, so the engine calls this
-    /// method in a separate thread, and only for names, not for addresses.
+    /// Resolves a name, written as `host:port`, to addresses. The call may block, so the engine
+    /// makes it in a separate thread, and only for names.
     ///
     /// # Errors
     /// If the name is unknown.
@@ -81,8 +81,8 @@ pub trait Io: Send + Sync {
         wait(time)
     }
 
-    /// Lets another thread run while this thread needs a lock that the other thread holds. Returns
-    /// `false` if the operating system schedules the threads.
+    /// Lets another thread run while this thread waits for a lock. Returns `false` if the operating
+    /// system schedules the threads, so that the caller must yield itself.
     fn gives_way(&self) -> bool {
         false
     }
@@ -94,12 +94,12 @@ pub trait Io: Send + Sync {
     }
 }
 
-/// A readiness event of a registered object.
+/// An event that reports a registered object as ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// The token of the registration.
+    /// The token under which the object was registered.
     pub token: Token,
-    /// The counterparty has closed its sending side.
+    /// True if the counterparty has closed its sending direction.
     pub is_read_closed: bool,
 }
 
@@ -115,7 +115,7 @@ pub trait Poll: Send {
     /// The error of the system.
     fn wait(&mut self, ready: &mut Vec<Ready>, time: Option<Duration>) -> io::Result<()>;
 
-    /// Returns the waker that ends the wait and is reported under `token`.
+    /// Returns a waker that ends the wait, and causes an event with this token.
     ///
     /// # Errors
     /// If the system cannot create another one.
@@ -141,7 +141,8 @@ pub trait Connecting: Send {
         interest: Interest,
     ) -> io::Result<()>;
 
-    /// Returns the stream once the connection is established; a registered stream stays registered.
+    /// Returns the stream when the connection is established, or `None` before. A registered stream
+    /// stays registered.
     ///
     /// # Errors
     /// If the connection failed.
@@ -156,7 +157,7 @@ pub trait Listener: Send {
     /// The error of the system, for instance at the limit of open files.
     fn accept(&self) -> io::Result<Option<Box<dyn Stream>>>;
 
-    /// Returns the local address, with the actual port.
+    /// Returns the local address, with the actual port in place of port 0.
     ///
     /// # Errors
     /// If the system refuses.
@@ -178,7 +179,7 @@ pub trait Thread: Send {
     fn join(self: Box<Self>);
 }
 
-/// A thread with a result.
+/// A started thread that returns a result.
 pub(crate) struct Job<T> {
     thread: Box<dyn Thread>,
     result: Receiver<T>,
@@ -191,7 +192,7 @@ impl<T: Send + 'static> Job<T> {
         run: impl FnOnce() -> T + Send + 'static,
     ) -> io::Result<Self> {
         let (sender, result) = channel();
-        // The starting thread may no longer want the result.
+        // The send fails only if the thread that started the job no longer needs the result.
         let run = Box::new(move || drop(sender.send(run())));
         Ok(Self { thread: io.spawn(name, run)?, result })
     }
@@ -284,7 +285,7 @@ impl Poll for SystemPoll {
 
     fn waker(&self, token: Token) -> io::Result<Waker> {
         let waker = SystemWaker::new(self.poll.registry(), token)?;
-        // Waking fails only on a closed eventfd, and then no thread waits.
+        // Waking fails only if the eventfd is closed, and then no thread waits.
         Ok(Arc::new(move || drop(waker.wake())))
     }
 }
@@ -324,7 +325,7 @@ impl Thread for JoinHandle<()> {
     }
 
     fn join(self: Box<Self>) {
-        // A thread that panicked has no result.
+        // A thread that has panicked has no result, so the error is ignored.
         let _ = (*self).join();
     }
 }

@@ -44,9 +44,9 @@
 //! tracing_subscriber::fmt().with_writer(std::io::stderr).init();
 //! ```
 //!
-//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all events, and
-//! explains how to react to the usual ones. An engine writes a few events for each connection and
-//! none for each message.
+//! The page "What happened?" of the book (`book/src/what-happened.md`) lists all log events, and
+//! explains how to react to the common ones. An engine logs a few events for each connection, and
+//! none for a message.
 #![forbid(unsafe_code)]
 
 mod admin;
@@ -101,8 +101,8 @@ pub mod clock {
     pub use transfix_observe::clock::{monotonic_ns, now, process_cpu_ns};
 }
 
-/// The types that signatures and generated messages use besides those at the root. The crate
-/// `transfix-codec` has the other types of messages, such as drafts, frames and validation.
+/// The codec types that signatures and generated messages use, except those at the root. The crate
+/// `transfix-codec` has further types for messages, such as drafts, frames and validation.
 pub mod codec {
     pub use transfix_codec::draft::DraftEntry;
     pub use transfix_codec::group::Groups;

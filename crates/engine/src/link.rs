@@ -1,12 +1,12 @@
-//! One session with its store, its application and its connection. [`Link::turn`] processes the
-//! bytes of one read.
+//! A session with its store, application and connection. [`Link::turn`] processes the bytes of one
+//! read.
 //!
-//! This module contains the path of a message: the turn, and a session's [`core`] with its owner,
-//! its store and its outbound messages. Waiting, connecting and scheduling are in `drive`.
+//! This module contains the path of a message: the turn, the executor around a session's [`core`],
+//! the journal, and outbound messages. Waiting, connecting and scheduling are in `drive`.
 //!
-//! Invariants: a frame is in the store before any byte of the frame is on the socket. One turn
-//! handles the bytes of one read, with one commit and one write unless a batch is full. Only the
-//! holder of the link's lock sends.
+//! Invariants: a frame is in the store before any of its bytes is on the socket. A turn handles the
+//! bytes of one read, with one commit and one write unless a batch is full. Only the thread that
+//! holds the link's lock sends.
 
 pub(crate) mod access;
 pub(crate) mod app_executor;
@@ -57,10 +57,11 @@ use transfix_settings::schedule::Hours;
 /// The readiness events of a link's socket.
 pub(crate) const INTEREST: Interest = Interest::READABLE.add(Interest::WRITABLE);
 const ENDED: Down = Down::Session(Disconnect::LinkLost);
-/// Time, in nanoseconds, after which a session frees the memory of a burst.
+/// The time, in nanoseconds, after which a session frees the memory that a burst of messages
+/// needed.
 const TRIM_AFTER_NS: u64 = 1_000_000_000;
-/// Idle time, in nanoseconds, after which a session frees its buffers. Applies to sessions that
-/// share a thread; the next turn allocates the buffers again.
+/// The idle time, in nanoseconds, after which a session frees its buffers, which the next turn
+/// allocates again. Applies only to sessions that share a thread.
 pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 
 /// The result of a turn.
@@ -68,19 +69,18 @@ pub(crate) const REST_AFTER_NS: u64 = 250_000_000;
 pub(crate) struct Turn {
     /// The turn read bytes, or accepted or sent messages.
     pub(crate) progress: bool,
-    /// The socket may have more bytes: take another turn without waiting.
+    /// True if there may be more work, so that another turn must follow without waiting.
     pub(crate) again: bool,
 }
 
-/// A new connection for a session.
+/// A new connection, with all that is known about it when a session receives it.
 pub(crate) struct Arrival {
     pub(crate) stream: Box<dyn Stream>,
-    /// The bytes already read from the stream.
+    /// The bytes that were already read from the stream, such as the Logon(A).
     pub(crate) read: Vec<u8>,
-    /// The Logon(A) of the connection, if the engine accepted the logon before creating this
-    /// session.
+    /// The accepted Logon(A), if it was judged before this session was made from a template.
     pub(crate) offer: Option<Offer>,
-    /// True if Password(554) is known to match the hash in the settings.
+    /// True if Password(554) was already compared with the hash in the settings and matches it.
     pub(crate) password_proof: bool,
     /// Records whether the logon succeeds.
     pub(crate) watch: Option<LogonWatch>,
@@ -93,18 +93,18 @@ impl Arrival {
     }
 }
 
-/// One session and its connection, if it has one.
+/// A session with its executor, its receive buffer and its connection, if there is one.
 pub(crate) struct Link {
     executor: Executor,
     stream: Option<Box<dyn Stream>>,
     input: ReceiveBuffer,
-    /// The receive buffer holds unprocessed bytes: another owner of the stream has read them, or
-    /// the last turn ended before them.
+    /// True if the receive buffer holds bytes that no turn has processed: bytes read before the
+    /// connection was attached, or left by the last turn.
     unseen: bool,
-    /// Received messages that are not logged yet.
+    /// The received messages of this turn that were not logged yet.
     received: Received,
     index: FieldIndex,
-    /// Time of the last turn with work, on the monotonic clock.
+    /// The monotonic time of the last turn with work, in nanoseconds.
     last_turn_ns: u64,
 }
 
@@ -121,13 +121,13 @@ impl Link {
         Self { executor, stream: None, input, unseen: false, received, index, last_turn_ns: 0 }
     }
 
-    /// Returns the core, which decides for this session.
+    /// Returns the core, which makes the decisions of this session.
     pub(crate) const fn core(&self) -> &Core {
         &self.executor.core
     }
 
-    /// Returns the core for changes. [`Link::make_calls`] makes the application calls and reports
-    /// the events that the changes queue. Turns, ticks and flushes do the same.
+    /// Returns the core for changes. A change may queue application calls and events, which
+    /// [`Link::make_calls`] carries out; turns, ticks and flushes call it.
     pub(crate) const fn core_mut(&mut self) -> &mut Core {
         &mut self.executor.core
     }
@@ -146,7 +146,8 @@ impl Link {
         &self.executor.sinks
     }
 
-    /// Returns true if the store has failed: the connection ends, and the engine reopens the store.
+    /// Returns true if the store has failed. The connection then ends, and the store must be
+    /// reopened.
     pub(crate) const fn has_failed(&self) -> bool {
         self.executor.journal.has_failed()
     }
@@ -168,12 +169,13 @@ impl Link {
         self.executor.deadline_at_rest()
     }
 
-    /// Returns the latest time for the next call of [`Link::tick`].
+    /// Returns the monotonic time at which [`Link::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         self.executor.next_deadline()
     }
 
-    /// Returns the bytes that wait in memory, including the queue of other threads.
+    /// Returns the number of bytes that wait in memory, including the queue that other threads
+    /// fill.
     pub(crate) fn waiting_bytes(&self, queue: &SendQueue) -> usize {
         self.executor.core.waiting_bytes() + queue.len()
     }
@@ -200,7 +202,7 @@ impl Link {
         self.stream.is_some()
     }
 
-    /// Attaches a new connection.
+    /// Attaches a new connection, and begins the session on it.
     pub(crate) fn attach(&mut self, now: Now, arrival: Arrival) -> Result<(), Down> {
         assert!(self.stream.is_none(), "a session has one connection at a time");
         let peer = arrival.stream.peer_addr();
@@ -231,10 +233,9 @@ impl Link {
     }
 
     /// Runs one turn: at most one read, at most `turn_messages_max` messages, one commit, and the
-    /// writes that the socket accepts. A full batch causes additional commits and writes; with
-    /// `is_alone`, batches may be smaller, because no other session waits for the end of the turn.
-    /// The turn calls `clock` once, after the read. `Err` means that the caller must close the
-    /// link.
+    /// writes that the socket accepts. A full batch causes further commits and writes. With
+    /// `is_alone`, batches may be smaller, because no other session waits for this turn. The turn
+    /// calls `clock` once, after the read. On `Err` the caller must close the link.
     pub(crate) fn turn(
         &mut self,
         queue: &SendQueue,
@@ -248,12 +249,13 @@ impl Link {
         if executor.core.ending().is_some() || executor.core.is_refreshing() {
             return self.begin_or_end(clock());
         }
-        // A direct send may have failed the store; close the link here.
+        // A direct send in another thread may have found that the store has failed, so the link
+        // closes here.
         executor.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), later bytes wait in the receive buffer and the
         // kernel.
         let judges = executor.core.is_judging() && !executor.hears_answer();
-        // Bytes also wait for an application that has reached its limit of pending messages.
+        // Bytes also stay there while the application has reached its limit of waiting messages.
         let (is_behind, has_news) = (executor.core.is_behind(), executor.has_news());
         let core = &executor.core;
         let waits = judges || is_behind;
@@ -273,7 +275,7 @@ impl Link {
         while outcome.is_ok() && !waits && !input.bytes().is_empty() {
             if left == 0 || executor.core.is_behind() {
                 cold_path();
-                // The other sessions of the worker have their turn first.
+                // The limit of messages is reached, so the other sessions of the worker run first.
                 *unseen = true;
                 break;
             }
@@ -313,17 +315,19 @@ impl Link {
         if let Err(why) = outcome {
             return executor.end(now, why).map(|()| Turn { progress: true, again: more });
         }
-        // The worker takes another turn when the application has caught up.
+        // Work that waits for the application continues in a later turn, when the application has
+        // caught up.
         let has_more_work = executor.has_more_work(now, is_behind || *unseen);
         let again = again || more || has_more_work;
         self.note_memory(now);
-        // Detect a closed connection only after the application has answered.
+        // The end of the connection is handled only after the application has answered all
+        // messages.
         Ok(Turn { progress: !waits || has_news, again })
     }
 
-    /// Begins a connection once the store is refreshed; bytes received meanwhile wait in the
-    /// kernel. For a connection that ends, writes the last messages as soon as the store has made
-    /// them durable.
+    /// Begins a connection when the refresh of the store has ended; received bytes wait in the
+    /// kernel until then. If the connection is ending, writes the last messages when they are
+    /// durable.
     #[cold]
     fn begin_or_end(&mut self, now: Now) -> Result<Turn, Down> {
         if self.executor.core.is_refreshing() {
@@ -348,7 +352,8 @@ impl Link {
         }
     }
 
-    /// Plans the release of memory after a turn.
+    /// Frees buffers if the session was idle before this turn, and plans to free the memory of a
+    /// burst.
     #[inline]
     fn note_memory(&mut self, now: Now) {
         let last_ns = std::mem::replace(&mut self.last_turn_ns, now.monotonic_ns);
@@ -358,8 +363,8 @@ impl Link {
         self.note_bulk(now);
     }
 
-    /// Frees the buffers that the next turn allocates again. Another session of the thread reuses
-    /// this memory while the processor's cache still holds the memory.
+    /// Frees the buffers that the next turn allocates again. Another session of the thread can
+    /// reuse the memory while it is still in the processor's cache.
     #[cold]
     fn rest(&mut self) {
         self.input.rest();
@@ -373,7 +378,7 @@ impl Link {
         self.input.buffer().len()
     }
 
-    /// Schedules a trim if a burst has left far more memory than is used.
+    /// Plans a trim if a burst has left far more memory than the session uses.
     #[inline]
     fn note_bulk(&mut self, now: Now) {
         let is_bulky =
@@ -410,12 +415,12 @@ impl Link {
         }
         let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
         let owes_turn = self.executor.core.delivery.owes_turn();
-        // The application may accept messages again.
+        // A turn must continue if the application has room for messages again.
         let has_more_work = self.unseen && !self.executor.core.is_behind();
         Ok(has_answer || owes_turn || has_more_work || self.executor.core.sends_more())
     }
 
-    /// Sends a message in the thread of the caller, which holds the lock.
+    /// Sends a message in the calling thread, which holds the link's lock.
     pub(crate) fn send(
         &mut self,
         now: Now,
@@ -427,12 +432,12 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        // Queued messages go out first.
+        // Queued messages are sent first.
         self.executor.send_queued(now, queue);
         let mut put = self.executor.probe.source().at(now);
         let sent = self.executor.send_put(now, &mut put, msg_type, fill);
-        // The next turn of the worker closes a link that fails here. A stored message is accepted:
-        // the engine resends the message after the next logon.
+        // If the link fails otherwise, its worker's next turn closes it. The stored message counts
+        // as accepted, and is resent after the next logon.
         match self.flush(now) {
             Err(Down::Store(_)) => Err(SendError::Failed),
             _ => sent,
@@ -454,7 +459,8 @@ impl Link {
         }
         self.executor.send_queued(now, queue);
         let (mut outcome, mut flushed) = (Ok(()), 0);
-        // Each message starts when the previous message is encoded: one clock read per message.
+        // The start time of each message is the end time of the previous one, which saves a reading
+        // of the clock.
         let mut put = self.executor.probe.source().at(now);
         for (msg_type, body) in messages {
             let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
@@ -475,16 +481,15 @@ impl Link {
         outcome
     }
 
-    /// Stores and writes the messages sent since `flushed`. Removes the results of these messages
-    /// from `sent` if the store fails.
+    /// Stores and writes the messages of `sent` from index `flushed` on. If the store fails,
+    /// removes their results from `sent`.
     fn flush_batch(
         &mut self,
         now: Now,
         sent: &mut Vec<Sent>,
         flushed: usize,
     ) -> Result<(), SendError> {
-        // The next turn of the worker closes a link that fails otherwise, as after a single
-        // message.
+        // If the link fails otherwise, its worker's next turn closes it, as after a single message.
         if let Err(Down::Store(_)) = self.flush(now) {
             sent.truncate(flushed);
             return Err(SendError::Failed);
@@ -492,8 +497,9 @@ impl Link {
         Ok(())
     }
 
-    /// Sends a message for an application that runs in its own threads; the caller holds the lock.
-    /// As in a callback, the message goes out when the callback has returned.
+    /// Sends a message for an application that runs in application threads; the caller holds the
+    /// lock. The message is stored and written when the callback has returned, as in the session's
+    /// own thread.
     pub(crate) fn send_now(
         &mut self,
         now: Now,
@@ -505,13 +511,15 @@ impl Link {
         if queue.is_closed() {
             return Err(SendError::Closed);
         }
-        // The answer to a message that the application rejected goes out first.
+        // Processes ended calls first, so that the answer to a rejected message precedes this
+        // message.
         self.note_had(now).map_err(|_| SendError::Failed)?;
-        // Queued messages go out first. Commit nothing here, because the callback still runs.
+        // Queued messages are sent first. The batch is not committed, because the callback is still
+        // running.
         self.executor.take_queued(now, queue, |_| Ok(()));
         self.executor.core.note_answer(now);
         let sent = self.executor.send_now(now, msg_type, change, fill);
-        // Publish the next number for the sender.
+        // Publishes the next number, which the sender may read.
         self.note_state(now);
         sent
     }
@@ -519,7 +527,7 @@ impl Link {
     /// Processes the ended calls of an application that runs in its own threads.
     fn note_had(&mut self, now: Now) -> Result<(), Down> {
         match self.executor.poll_application(now) {
-            // The next turn of the worker ends the connection.
+            // Records the reason, so that the worker's next turn ends the connection.
             Err(Down::Session(why)) => self.executor.core.cut = Some(why),
             // The next turn of the worker detects the panic again.
             Ok(()) | Err(Down::Panicked) => {}
@@ -528,8 +536,8 @@ impl Link {
         Ok(())
     }
 
-    /// Sends the message or adds the message to the queue, as handles do. Runs in the thread that
-    /// drives the session.
+    /// Sends the message or queues it, like a send through a handle. Runs in the thread that holds
+    /// the session.
     pub(crate) fn send_or_queue(
         &mut self,
         now: Now,
@@ -545,7 +553,7 @@ impl Link {
         queued.map(|bytes| Sent::Queued { bytes })
     }
 
-    /// Begins an orderly end. Returns true if the counterparty's Logout(5) is awaited.
+    /// Begins a logout. Returns true if the counterparty's Logout(5) must be awaited.
     pub(crate) fn logout(&mut self, now: Now, text: &str) -> Result<bool, Down> {
         let waits = self.executor.core.session.logout(now, text, &mut self.executor.core.out);
         self.flush(now)?;
@@ -562,8 +570,8 @@ impl Link {
         self.executor.is_settled(now)
     }
 
-    /// Commits and writes once. Covers the ended calls of an application in its own threads and the
-    /// messages that the application sent there.
+    /// Processes ended calls of an application in application threads, then commits and writes
+    /// once.
     pub(crate) fn flush(&mut self, now: Now) -> Result<(), Down> {
         self.flush_some(now).map(|_| ())
     }
@@ -575,7 +583,7 @@ impl Link {
         noted?;
         self.executor.commit(now).map_err(Down::Store)?;
         let more = match self.stream.as_deref_mut() {
-            // The turn that began a replay continues the replay, or the socket's next event does.
+            // Does not continue a replay: the turn that began it does, or the socket's next event.
             Some(stream) => {
                 let mut unlogged = self.received.of_turn(self.input.buffer());
                 self.executor.write(now, stream, &mut unlogged)
@@ -586,7 +594,7 @@ impl Link {
         more
     }
 
-    /// Continues from the store after a failure of the store or a panic in a turn.
+    /// Restores the session from its store, after a failure of the store or a panic.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         self.executor.reopen(io, queue)?;
         self.input.clear();
@@ -607,10 +615,11 @@ impl Link {
             self.make_calls(now);
             return None;
         };
-        // The Logout(5) just written arrives before the end of the stream. The shutdown fails
-        // harmlessly if the peer has already closed.
+        // The shutdown sends the Logout(5) that was just written before the end of the stream. An
+        // error is ignored, because the peer may already have closed.
         let _ = stream.shutdown();
-        // Log the bytes that caused the end of the link.
+        // Logs the received bytes that have not been logged yet, among them those that caused the
+        // end.
         self.executor.log_received(now, &mut self.received.of_turn(self.input.buffer()));
         self.input.clear();
         self.executor.return_unsent(now, queue, SendError::NotLoggedOn);
@@ -621,8 +630,8 @@ impl Link {
     }
 }
 
-/// Consumes `end` bytes of a processed message. Stores and writes the messages of the turn so far
-/// if the batch is full and more bytes have arrived; otherwise the turn does so at its end.
+/// Consumes `end` bytes of a processed message. If the batch is full and more bytes have arrived,
+/// stores and writes the messages so far; otherwise the end of the turn does.
 #[inline(always)]
 fn pass(
     executor: &mut Executor,
@@ -706,8 +715,8 @@ fn skip(
     }
 }
 
-/// The first bytes of a TLS alert (RFC 8446, section 5.1). A TLS port answers other protocols with
-/// an alert.
+/// The first bytes of a TLS alert (RFC 8446, section 5.1), with which a TLS port answers plain
+/// text.
 const TLS_ALERT: &[u8] = &[21, 3];
 
 /// Skips bytes that are not a message, or that begin a message that is too long.
@@ -731,7 +740,8 @@ fn pass_over(
     let new = input.take_received();
     let end = executor.core.lost_with(input.bytes(), end, new);
     received.garbled(input.range(end));
-    // After the logon, a counterparty could send these bytes to mislead readers of the log.
+    // A TLS alert is reported only before the logon, because a counterparty could later send these
+    // bytes to mislead readers of the log.
     let answers_logon = executor.core.session.state() == transfix_session::State::LogonSent;
     if answers_logon && input.bytes().starts_with(TLS_ALERT) {
         executor.tell(now, &Event::SpeaksTls);
@@ -741,7 +751,7 @@ fn pass_over(
     Ok(())
 }
 
-/// Reads once. Returns the number of bytes, and true if more bytes may be available.
+/// Reads once from the stream. Returns the number of bytes read, and true if more may be available.
 fn read(
     executor: &mut Executor,
     input: &mut ReceiveBuffer,
@@ -752,7 +762,8 @@ fn read(
         executor.prefetch_parts();
     }
     match input.read(stream) {
-        // The application may still answer messages that it has not received yet.
+        // The end of the stream waits until the application has answered the messages that are
+        // still queued for it.
         Ok((0, _)) if !executor.core.delivery.ask_for_idle() => Ok((0, false)),
         Ok((0, _)) => Err(ENDED),
         Ok(read) => {

@@ -1,8 +1,8 @@
-//! The review of settings on this machine before an engine starts: faults that would fail the
-//! start, and valid but dangerous choices.
+//! Reviews settings on this machine before an engine starts. Finds errors that would prevent the
+//! start, and choices that are valid but dangerous.
 //!
-//! Invariant: nothing is opened for writing, no port of the settings is used, and no counterparty
-//! is contacted.
+//! Invariant: a review opens nothing for writing, uses no port of the settings, and contacts no
+//! counterparty.
 
 mod start;
 
@@ -23,12 +23,12 @@ use crate::link::rule_book::RuleBook;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Review {
-    /// Faults that would prevent the start of an engine or session, or a connection to the
+    /// Errors that would prevent the start of the engine or a session, or the connection to a
     /// counterparty.
     pub errors: Vec<String>,
     /// Choices that are valid but dangerous, or have no effect.
     pub warnings: Vec<String>,
-    /// Settings that only a custom program can run, and no command of `transfix`. See
+    /// Settings that no command of `transfix` can run, but only a custom program. See
     /// [`Review::needs_program`].
     pub needs_program: Vec<String>,
 }
@@ -49,7 +49,7 @@ impl Review {
                 errors.add(session, error.to_string());
             }
             start::of_session(session, &mut doors, &mut errors);
-            // Sessions at one address share a listener.
+            // Checks each address once, because sessions at the same address share a listener.
             if session.role == Role::Initiator || seen.insert(&session.address) {
                 match tls::review(session) {
                     Ok(doubts) => doubts.into_iter().for_each(|doubt| match doubt {
@@ -73,8 +73,9 @@ impl Review {
         Self { errors, warnings, needs_program: Self::needs_program(settings) }
     }
 
-    /// Returns errors of `[admin]` that would prevent the start of the administration: users,
-    /// certificate, addresses. A program checks them before its engine listens for counterparties.
+    /// Returns the errors in the users, certificate and addresses of `[admin]` that would prevent
+    /// the start of the administration. A program checks these before its engine listens for
+    /// counterparties.
     #[must_use]
     pub fn admin_errors(settings: &Settings) -> Vec<String> {
         let users = settings.admin.as_ref().and_then(|admin| review::users_file(&admin.users_file));
@@ -109,7 +110,7 @@ fn store(session: &SessionSettings, errors: &mut Findings, warnings: &mut Findin
     }
 }
 
-/// The risk of an administration without an audit.
+/// The warning about an administration without an audit file.
 const UNWRITTEN: &str = "[admin]: the actions of operators are recorded only in the log; set \
                          audit_file in [engine]";
 
@@ -129,7 +130,7 @@ mod tests {
     const DEFAULTS: &str = "[defaults]\nrole = 'acceptor'\nbegin_string = 'FIX.4.4'\n\
          sender_comp_id = 'VENUE'\naddress = '127.0.0.1:0'\n[[session]]\ntarget_comp_id = 'A'\n";
 
-    /// Returns the findings about a file of two sessions, with these lines in the first one.
+    /// Returns the findings about a file with two sessions, of which the first has these lines.
     fn review(dir: &TempDir, lines: &str) -> Review {
         let path = dir.path().join("a.toml");
         let text = format!("{DEFAULTS}{lines}\n[[session]]\ntarget_comp_id = 'B'\n");
@@ -239,7 +240,7 @@ mod tests {
         let soon_s = clock::now().utc.0.unsigned_abs() / 1_000_000_000 + 1_000;
         let soon = authority.sign(&["localhost"], 3, Valid::Until(soon_s));
         let itself = authority.itself();
-        // Every one of several certificates is checked.
+        // Each of several certificates is checked.
         let more = format!(
             "more_certificates = [{{ certificate = '{}', key = '{}' }}]\n",
             old.certificate.display(),

@@ -4,7 +4,7 @@
 //! All parts of a link are real: framing, session, store, application, replay. Only connecting is
 //! missing: the caller decides when the session has a connection.
 //!
-//! A [`Pair`] links two such sessions, for tests of the applications on both sides.
+//! A [`Pair`] links two simulated sessions, to test the applications on both sides.
 //!
 //! ```
 //! use transfix::simulated::Simulation;
@@ -35,8 +35,8 @@
 //! # Ok::<(), transfix::EngineError>(())
 //! ```
 
-/// The engine's interface to its environment. A custom implementation runs whole engines; see
-/// [`EngineBuilder::io`](crate::EngineBuilder::io).
+/// The interface between the engine and its environment. With your own implementation, tests run
+/// whole engines; see [`EngineBuilder::io`](crate::EngineBuilder::io).
 #[cfg(feature = "rig")]
 pub mod io {
     pub use crate::io::{Connecting, Io, Listener, Poll, Ready, System, Thread, Waker};
@@ -65,9 +65,9 @@ use crate::link::rule_book::RuleBook;
 use crate::link::{Arrival, Down, Link};
 pub use pair::Pair;
 
-/// The maximum bytes under way in each direction.
+/// The maximum number of bytes in transit in each direction.
 const PIPE_BYTES: usize = 64 << 10;
-/// The maximum bytes of one read of a session's output.
+/// The maximum number of bytes in one read of a session's output.
 const READ_BYTES: usize = 4096;
 
 /// Creates simulated sessions, which share the compiled rules of their dictionaries.
@@ -96,13 +96,13 @@ impl Simulation {
     }
 }
 
-/// One session, driven by its caller.
+/// A session that its caller drives.
 pub struct SimulatedSession {
     shared: Arc<Shared>,
     /// The counterparty's end of the connection.
     far: Option<MemoryStream>,
     output: Vec<u8>,
-    /// The buffer for reads of `far`, zeroed once instead of for each read.
+    /// A buffer for reads of `far`, kept because zeroing it for each read would be slow.
     buffer: Vec<u8>,
     ended: Option<Disconnect>,
 }
@@ -121,8 +121,8 @@ impl SimulatedSession {
         self.settle(now, attached);
     }
 
-    /// Passes bytes of the counterparty: any number of messages, or part of one. Has no effect
-    /// without a connection.
+    /// Passes bytes of the counterparty to the session: any number of messages, or a part of one.
+    /// Has no effect without a connection.
     pub fn receive(&mut self, now: Now, mut bytes: &[u8]) {
         while let Some(far) = self.far.as_mut().filter(|_| !bytes.is_empty()) {
             let taken = far.write(bytes).unwrap_or(0);
@@ -134,13 +134,14 @@ impl SimulatedSession {
     /// Closes the connection from the counterparty's side.
     pub fn close(&mut self, now: Now) {
         if let Some(far) = &mut self.far {
-            // A pipe in memory does not fail.
+            // An error is ignored, because a pipe in memory does not fail.
             let _ = far.shutdown();
             self.turns(now);
         }
     }
 
-    /// Returns the latest time for the next [`SimulatedSession::tick`], on the monotonic clock.
+    /// Returns the monotonic time, in nanoseconds, at which [`SimulatedSession::tick`] must be
+    /// called at the latest.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.link().next_deadline()
@@ -259,10 +260,10 @@ impl SimulatedSession {
         }
     }
 
-    /// Collects the output, and closes the connection if it has ended.
+    /// Collects the output, and closes the connection if the outcome demands it.
     fn settle(&mut self, now: Now, outcome: Result<(), Down>) {
         while self.collect() {
-            // The flush sends bytes that did not fit into the pipe before.
+            // The flush sends bytes for which the pipe had no room before.
             let _ = self.link().flush(now);
         }
         let Err(down) = outcome else { return };

@@ -1,4 +1,4 @@
-//! Inspection of a counterparty's TLS before any session connects.
+//! Inspects a counterparty's TLS without a session.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ pub use transfix_transport::tls::{Certificate, Inspection};
 
 use transfix_settings::TlsSettings;
 
-/// Connects to `host:port`, performs the handshake of an initiator with these settings, and closes
-/// the connection without sending FIX. Waits for at most `time` per address of the name.
+/// Connects to `host:port`, performs the initiator's TLS handshake with these settings, and closes
+/// the connection without sending FIX. Waits at most `time` for each address of the name.
 ///
 /// # Errors
 /// The reason why TLS failed, with what was received before. A certificate that a session would

@@ -1,4 +1,4 @@
-//! The memory of a burst is freed, both if its connection ends and if it stays.
+//! The memory that a burst needs is freed, whether or not its connection ends.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::{Read, Write};
@@ -26,7 +26,7 @@ const MIB: usize = 1 << 20;
 /// Returns an application that blocks at each message until the gate opens or is dropped.
 fn waiting(gate: Receiver<()>) -> App {
     App::new(move |_, _| {
-        // `recv` fails at once after the gate's sender is dropped.
+        // `recv` returns an error at once when the gate's sender was dropped.
         let _ = gate.recv();
         Ok(())
     })
@@ -43,7 +43,7 @@ impl Client {
         let socket = TcpStream::connect(to).unwrap();
         socket.set_read_timeout(Some(Duration::from_nanos(LONG_NS))).unwrap();
         let mut client = Self { socket, name: name.to_owned(), seq: 1 };
-        // Heartbeats are off, so that only the end of the burst can free the memory.
+        // Heartbeats are off, so that no later message causes the memory to be freed.
         client.send("A", b"98=0\x01108=0\x01");
         let n = client.socket.read(&mut [0; 1_000]).unwrap();
         assert!(n > 0, "not let in");
@@ -63,7 +63,7 @@ impl Client {
     }
 }
 
-/// Waits until `has_come` returns true.
+/// Waits until `has_come` returns true, and fails with the text `what` after a long time.
 fn wait_for(what: &str, mut has_come: impl FnMut() -> bool) {
     let until = clock::monotonic_ns() + LONG_NS;
     while !has_come() {
@@ -90,7 +90,8 @@ fn memory_comes_back() {
         // segments.
         settings.store.durability = Durability::Memory;
         settings.validation.validate = false;
-        // By default, messages without a number would wait for the next logon.
+        // Returns messages at the end of a connection; by default, they would wait for the next
+        // logon.
         settings.queue.unsent = Unsent::Return;
         settings
     });
@@ -100,7 +101,7 @@ fn memory_comes_back() {
     let mut clients: Vec<_> = names.iter().map(|name| Client::log_on(address, name)).collect();
     let before = live_bytes();
 
-    // Clients read nothing at first. Later two clients disconnect, and two read on.
+    // No client reads at first. Later, two clients disconnect and two begin to read.
     let text = "x".repeat(100_000);
     for session in engine.sessions() {
         while session.send("B", |news| _ = news.str(tag::TEXT, &text)).is_ok() {}
@@ -119,7 +120,7 @@ fn memory_comes_back() {
         .collect();
     comes_back("what waited to be sent", before, highest);
 
-    // One long message, and one message with very many fields.
+    // Tests one long message, and one message with very many fields.
     let client = &mut clients[0];
     let mut highest = 0;
     for body in [format!("58={}\x01", "x".repeat(900_000)), "447=D\x01".repeat(150_000)] {
@@ -142,7 +143,7 @@ fn memory_comes_back() {
     on_the_way_out();
 }
 
-/// Sees sent messages and records the memory in use.
+/// An application whose hook makes each sent message long, and records the highest memory use.
 struct Looking(Arc<AtomicUsize>);
 
 impl Application for Looking {
@@ -165,7 +166,7 @@ impl Application for Looking {
     }
 }
 
-/// An application makes a message very long in `before_send` and then drops the message.
+/// The memory of a message that `before_send` makes very long and then refuses is freed.
 fn on_the_way_out() {
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let mut settings = SessionSettings::new(Role::Acceptor, &id, "127.0.0.1:0");
@@ -183,7 +184,7 @@ fn on_the_way_out() {
     comes_back("what was on its way out", before, highest.load(Ordering::Relaxed));
 }
 
-/// Thousands of messages wait for an application in its own thread.
+/// The memory of thousands of messages that wait for an application in its own thread is freed.
 fn before_an_application() {
     const MESSAGES: usize = 8_000;
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
@@ -200,7 +201,7 @@ fn before_an_application() {
     let body = format!("58={}\x01", "x".repeat(200));
     (0..MESSAGES).for_each(|_| client.send("B", body.as_bytes()));
     let session = engine.sessions().next().unwrap();
-    // The application holds one of the messages.
+    // The application holds one of the messages, which does not count as waiting.
     wait_for("all have come", || session.waiting_for_application().0 >= MESSAGES - 1);
     let highest = live_bytes();
     drop(go);

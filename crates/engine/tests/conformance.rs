@@ -1,4 +1,4 @@
-//! Tests the example `conformance` from outside: a process that speaks FIX over TCP.
+//! Tests the example `conformance` as a separate process, over TCP.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -14,7 +14,7 @@ use transfix_codec::{CheckSumPolicy, FieldIndex, Frame, FrameWriter, Limits, Mes
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The running program; dropping the value kills the program.
+/// The running example program, which is killed when this value is dropped.
 struct Program {
     child: Child,
     fix: String,
@@ -77,7 +77,7 @@ fn program() -> PathBuf {
     path
 }
 
-/// A connection of the counterparty.
+/// The counterparty's end of a connection to the program.
 struct Wire {
     stream: TcpStream,
     begin_string: &'static str,
@@ -90,7 +90,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Sends `35=…|34=…|…`; CompIDs and time are added.
+    /// Sends the fields of `line`, written as `35=…|34=…|…`; adds the CompIDs and SendingTime(52).
     fn send(&mut self, line: &str) {
         let mut fields = line.split('|').map(|field| field.split_once('=').unwrap());
         let (_, msg_type) = fields.next().unwrap();
@@ -168,7 +168,7 @@ fn every_session_sends_orders_back_and_begins_at_1_again() {
             assert_eq!(wire.next().unwrap(), "35=5|34=4");
             assert_eq!(wire.next(), None);
         }
-        // The connections stay open together.
+        // The connection stays open while the next sessions connect.
         let mut wire = program.connect(begin_string, comp_id);
         wire.log_on(version);
         kept.push(wire);
@@ -219,7 +219,8 @@ fn numbers_are_set_from_outside() {
     }
 }
 
-/// Variant, BeginString(8), additional Logon(A) fields, and pairs of sent and expected messages.
+/// A test case: the variant, BeginString(8), additional fields of the Logon(A), and pairs of sent
+/// and expected messages.
 type Case = (&'static str, &'static str, &'static str, &'static [(&'static str, &'static str)]);
 
 const LOGON: &str = "35=A|34=1|98=0|108=30";
@@ -304,7 +305,7 @@ fn garbled_messages_are_rejected_or_taken() {
     }
 }
 
-/// A connection without a logon keeps the numbers that the control channel has set.
+/// A connection that has not logged on does not change the numbers that the control channel sets.
 #[test]
 fn numbers_set_while_a_connection_waits() {
     let program = Program::start("next-expected");

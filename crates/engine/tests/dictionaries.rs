@@ -13,7 +13,7 @@ use transfix_testkit::temp::TempDir;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// Reports received messages and answers orders.
+/// An application that forwards received messages to the test, and answers orders.
 struct Side {
     events: Sender<String>,
 }
@@ -23,7 +23,7 @@ impl Side {
         let shown = [tag::MSG_TYPE, tag::REF_TAG_ID, tag::SESSION_REJECT_REASON];
         let fields = message.fields().filter(|field| shown.contains(&field.tag));
         let fields = fields.map(|f| format!("{}={}", f.tag, f.value.escape_ascii()));
-        // The venue's side has no receiver.
+        // The send fails on the venue's side, which has no receiver.
         let _ = self.events.send(fields.collect::<Vec<_>>().join("|"));
     }
 }
@@ -56,7 +56,7 @@ impl Application for Side {
     }
 }
 
-/// Starts a venue with these settings, and a client that validates nothing.
+/// Starts a venue with these settings, and a client that does not validate messages.
 fn connected(head: &str, session: &str) -> ((Engine, Engine), SessionHandle, Receiver<String>) {
     let common = format!("{session}\ndurability = \"memory\"\nreset_on = [\"logon\"]\n");
     let venue = format!(
@@ -121,7 +121,7 @@ fn messages_name_their_version() {
                    appl_versions = { 4 = \"FIX42\" }";
     let (engines, session, events) = connected("", session);
     let next = || events.recv_timeout(LONG).unwrap();
-    // FIX 4.4 removed MaturityDay(205).
+    // FIX 4.4 has removed MaturityDay(205), so only an older version allows it.
     order(&session, &[(1128, "4"), (205, "15")]);
     assert_eq!(next(), "35=B");
     order(&session, &[(205, "15")]);
@@ -129,7 +129,7 @@ fn messages_name_their_version() {
     drop(engines);
 }
 
-/// Values out of range in code fail at the start; values in a file are refused by the file reader.
+/// A value out of range that code sets makes the start fail; in a file, the reader refuses it.
 #[test]
 fn what_is_out_of_range_in_code_is_an_error_of_the_start() {
     let mut settings = Settings::default();
@@ -182,7 +182,7 @@ fn a_dictionary_that_is_not_there_names_file_key_and_line() {
     }
 }
 
-/// Returns the events that this thread logs during `run`.
+/// Returns the log events that this thread causes while `run` runs.
 fn logged(run: impl FnOnce()) -> String {
     let file = tempfile();
     let writer = file.1.try_clone().unwrap();

@@ -11,7 +11,7 @@ use transfix::{
 use transfix_codec::{CheckSumPolicy, FieldIndex, FrameWriter};
 use transfix_testkit::temp::TempDir;
 
-/// Forwards Note(9002) of each message.
+/// An application that forwards the venue's own field Note(9002) of each message.
 struct Venue {
     notes: Sender<Vec<u8>>,
 }
@@ -75,8 +75,8 @@ fn a_venues_data_field_and_its_checks() {
     let order = "11=1|55=EU|54=1|60=20261121-12:00:00|38=1|40=1|";
     assert!(turn(&frame(b"D", 2, &format!("{order}9001=3|9002=a|b|"))).is_empty());
     assert_eq!(received.try_recv().unwrap(), b"a\x01b");
-    // An undefined code passes, because codes are not checked here. A group without entries is
-    // refused.
+    // An undefined code is accepted, because this session does not check codes. A group without
+    // entries is refused.
     assert!(turn(&frame(b"D", 3, &order.replace("54=1", "54=~"))).is_empty());
     assert_eq!(received.try_recv().unwrap(), b"none");
     let refused = turn(&frame(b"D", 4, &format!("{order}453=0|")));

@@ -1,4 +1,5 @@
-//! Runs the examples together in one process: a client trades with the venue through the router.
+//! Runs the examples together in one process, for instance a client that trades with the venue
+//! through the router.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 #[allow(dead_code, reason = "its main is not called here")]
@@ -109,7 +110,7 @@ fn order(session: &SessionHandle, n: u64) {
 
 #[test]
 fn a_client_trades_through_the_router() {
-    // A port without a listener until the venue starts.
+    // Reserves a port at which nothing listens until the venue starts.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let venue_address = port.local_addr().unwrap().to_string();
     drop(port);
@@ -282,8 +283,9 @@ fn the_gateway_client_waits_for_each_answer_or_for_none() {
 fn the_scheduled_pair_meets_in_each_window() {
     let usual = scheduled_pair::settings(Role::Acceptor, "", scheduled_pair::HOURS);
     assert!(Schedule::new(usual.sessions[0].schedule.as_ref().unwrap()).is_ok());
-    // Each minute of this hour and the next has two windows of two seconds. The end of a minute,
-    // hour or day changes no window. A day may have more windows.
+    // Each minute of this hour and the next one has two windows of two seconds. The test therefore
+    // works at the end of a minute, an hour or a day, and a day may have more windows than the test
+    // needs.
     let second = clock::now().utc.0 / 1_000_000_000;
     let hour = second / 3_600 % 24;
     let cron = |after: [i64; 2]| {
@@ -301,7 +303,8 @@ fn the_scheduled_pair_meets_in_each_window() {
     for events in [at_server, at_client] {
         let mut windows = 0;
         while windows < 2 {
-            // A connection that arrives as a window closes is refused.
+            // A connection that arrives as the window closes is refused, so the logon may fail
+            // once.
             let event = events.recv_timeout(LONG).unwrap();
             if event.starts_with("logged on") {
                 assert_eq!(event, "logged on; next numbers 2 and 2", "they begin again at 1");
@@ -312,7 +315,7 @@ fn the_scheduled_pair_meets_in_each_window() {
     }
 }
 
-/// Returns the files with a `main` that starts an engine, for users to copy.
+/// Returns the example files with a `main` that starts an engine, because users copy these.
 fn programs() -> Vec<PathBuf> {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let entries = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
@@ -326,7 +329,7 @@ fn every_example_shows_the_events() {
     for path in programs {
         let text = std::fs::read_to_string(&path).unwrap();
         if text.contains("simulated::Pair") {
-            // This example starts no engine.
+            // This example starts no engine, so it logs nothing.
             continue;
         }
         let subscribes = text.find("tracing_subscriber::fmt()");
@@ -344,18 +347,19 @@ fn the_readme_has_the_example_venue() {
     let venue = venue.replace("pub(crate) ", "");
     let block = format!("```rust\n{venue}```");
     let (before, _) = readme.split_once(&block).expect("copy examples/venue.rs into it");
-    // A new user reads the whole program with its manifest.
+    // The limit of lines includes the manifest, because a new user reads both.
     let lines = manifest_of(before).lines().count() + venue.lines().count();
     assert!(lines <= 42, "{lines} lines");
 }
 
-/// Returns the first manifest in a page, or the end of one.
+/// Returns the first manifest in a page of documentation, or the rest of the page without a closing
+/// line.
 fn manifest_of(page: &str) -> String {
     let mut blocks = page.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
     blocks.find(|block| block.contains("[dependencies]")).unwrap().to_owned()
 }
 
-/// The manifests in the pages must name existing dependencies.
+/// The manifests in the documentation name only dependencies and features that exist.
 #[test]
 fn the_manifests_of_the_pages_name_what_is_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -376,13 +380,13 @@ fn the_manifests_of_the_pages_name_what_is_there() {
     }
 }
 
-/// A subscriber's writer that forwards each line.
+/// The output of a log subscriber, which forwards each line to the test.
 #[derive(Clone)]
 struct Lines(Sender<String>);
 
 impl Write for Lines {
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
-        // The receiver is gone after the expected line.
+        // The send fails after the test has received the expected line.
         let _ = self.0.send(String::from_utf8_lossy(line).into_owned());
         Ok(line.len())
     }

@@ -1,5 +1,4 @@
-//! Engine defects that simulated worlds found, each with the shortest exchange that shows the
-//! defect.
+//! Tests engine defects that simulations have found, each with the shortest exchange that shows it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -18,7 +17,7 @@ use transfix_codec::FrameWriter;
 const NOON_NS: i64 = 1_795_262_400_000_000_000;
 const MS: u64 = 1_000_000;
 
-/// Counts the messages that it receives.
+/// An application that counts the messages it receives.
 #[derive(Default)]
 struct Counter(Arc<AtomicUsize>);
 
@@ -37,7 +36,7 @@ fn after_ms(ms: u64) -> Now {
     Now { utc: Timestamp(NOON_NS + (ms * MS) as i64), monotonic_ns: ms * MS }
 }
 
-/// Returns a session that is logged on.
+/// Returns a simulated session that is logged on, with settings that `change` may change.
 fn session(change: impl FnOnce(&mut SessionSettings)) -> SimulatedSession {
     session_of(Counter::default(), change)
 }
@@ -70,8 +69,8 @@ fn send(session: &mut SimulatedSession, ms: u64, id: u64) -> Sent {
     session.send(after_ms(ms), "D", |body| _ = body.uint(tag::CL_ORD_ID, id)).unwrap()
 }
 
-/// A defect: the end of the pause after a logon stayed due while the session was logging out. Its
-/// thread therefore did not sleep (applications, seed 1000061).
+/// A session that logs out during the pause after its logon lets its thread sleep. Before, the end
+/// of the pause stayed due (simulation `applications`, seed 1000061).
 #[test]
 fn a_pause_ends_while_logging_out() {
     let mut session = session(|settings| {
@@ -83,8 +82,8 @@ fn a_pause_ends_while_logging_out() {
     assert!(session.next_deadline().unwrap() > 50 * MS);
 }
 
-/// A defect: a message stored later overtook messages that waited in the queue when the connection
-/// ended (applications, seed 1000021).
+/// Messages that wait in the queue when the connection ends are stored before later messages.
+/// Before, a later message overtook them (simulation `applications`, seed 1000021).
 #[test]
 fn what_waits_when_the_connection_ends_is_stored_first() {
     let mut session = session(|settings| {
@@ -97,8 +96,8 @@ fn what_waits_when_the_connection_ends_is_stored_first() {
     assert_eq!(send(&mut session, 30, 2), Sent::Stored(3));
 }
 
-/// A defect: messages that did not fit into the output stayed in the queue until another event
-/// came.
+/// A queue that is larger than the room in the output is sent completely. Before, the rest waited
+/// for another event.
 #[test]
 fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     let mut session = session(|settings| {
@@ -118,8 +117,8 @@ fn a_queue_larger_than_its_room_is_sent_to_its_end() {
     assert_eq!((sent, handed_over > 10), (handed_over, true));
 }
 
-/// A defect: outside the schedule windows of a session that stays connected, the application did
-/// not receive rejects of its messages (schedules, seed 1000000).
+/// A session that stays connected outside of its schedule windows delivers rejects of its messages
+/// to the application. Before, it did not (simulation `schedules`, seed 1000000).
 #[test]
 fn a_reject_is_delivered_outside_of_all_windows() {
     let count = Arc::new(AtomicUsize::new(0));

@@ -14,10 +14,11 @@ const LONG: Duration = Duration::from_secs(300);
 const WATCHED: Duration = Duration::from_secs(2);
 const POOLED: usize = 100;
 const DEDICATED: usize = 4;
-/// The CPU limit for all sessions of both sides during the measurement.
+/// The limit, in milliseconds, of the CPU time that all sessions on both sides use during the
+/// measurement.
 const CPU_MS_MAX: u64 = 10;
 
-/// Returns an application that reports its logon.
+/// Returns an application that reports its logon to the test.
 fn idler(sender: Sender<()>) -> App {
     App::new(|_, _| Err(BusinessReject::unsupported())).on_event(move |event, _| {
         if let SessionEvent::LoggedOn = event {
@@ -47,7 +48,7 @@ fn start(role: Role, address: &str, spin: Duration) -> (Engine, Receiver<()>) {
 
 #[test]
 fn idle_sessions_use_no_cpu() {
-    // A worker that spins before it sleeps must still sleep.
+    // A worker that polls for a short time before it sleeps must still sleep.
     for spin in [Duration::ZERO, Duration::from_millis(1)] {
         idle(spin);
     }

@@ -60,19 +60,20 @@ struct Row {
     fate: Fate,
     /// A part of the finding's sentence or new key.
     says: &'static str,
-    /// One step per line. `> MESSAGE` is sent; `! MESSAGE` is sent with a wrong CheckSum(10).
-    /// `< BEGIN` must arrive. `closed`: the connection ends. `beside`: the counterparty opens
-    /// another connection. `back`: the session has recovered from a panic.
-    /// `again MESSAGE => BEGIN`: the counterparty logs on in a new connection.
+    /// Each line is a step. `> MESSAGE` sends the message; `! MESSAGE` sends it with a wrong
+    /// CheckSum(10). `< BEGIN` expects a message with this beginning. `closed` expects the end of
+    /// the connection. `beside` opens another connection. `back` waits until the session has
+    /// recovered from a panic. `again MESSAGE => BEGIN` logs on in a new connection, and expects
+    /// the beginning of an answer.
     wire: &'static str,
 }
 
-/// The tag of Headline(148).
+/// The tag of Headline(148), which identifies a News(B).
 const HEADLINE: Tag = Tag(148);
 
 const LOGON: &str = "> 35=A|34=1|98=0|108=30\n< 35=A|34=1|98=0|108=30\n";
 
-/// A Logon(A) with number 1 gets a Logon(A) with number 1.
+/// A step that logs on with number 1 and expects a Logon(A) with number 1.
 const ANEW: &str = "again 35=A|34=1|98=0|108=30 => 35=A|34=1|";
 
 #[rustfmt::skip]
@@ -199,7 +200,7 @@ const ROWS: &[Row] = &[
         wire: "LOGON\n> 35=B|34=2|33=1|58=x\n< 35=3|34=2\n> 35=1|34=3|112=a\n< 35=0|34=3|112=a" },
 ];
 
-/// Starts an acceptor on any port, with settings migrated in this folder.
+/// Migrates the row's settings in this folder, and starts an acceptor with them on any free port.
 fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
     let version = if row.cfg.contains("BeginString") { "" } else { "BeginString=FIX.4.4\n" };
     let head = format!(
@@ -209,7 +210,7 @@ fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
         dir.path().join("store").display()
     );
     let head = match row.dialect {
-        // QuickFIX/Go treats a whole day as a window that ends.
+        // Omits the times for QuickFIX/Go, which treats a whole day as a window that ends.
         Dialect::Go => head.replace("StartTime=00:00:00\nEndTime=00:00:00\n", ""),
         _ => head.replace("StartTime=00:00:00\nEndTime=00:00:00", "NonStopSession=Y"),
     };
@@ -277,7 +278,7 @@ fn step(
             wires.clear();
             wires.push(Wire::connect(to, version));
             wires[0].send(logon);
-            // This connection is closed while the previous connection still exists.
+            // The engine must close this connection while the previous connection still exists.
             match &*wires[0].next() {
                 "" => {}
                 found if found.starts_with(begin) => break,
@@ -303,7 +304,7 @@ fn venue_dictionary() -> String {
     text.replacen(order, &format!("{order}\n   <field name='VenueFlag' required='N'/>"), 1)
 }
 
-/// An initiator resets by its Logon(A), as the report's sentence about ResetOnLogon says.
+/// An initiator with ResetOnLogon resets the numbers by its Logon(A), as the report says.
 #[test]
 fn an_initiator_says_by_its_logon_that_it_resets() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -331,8 +332,8 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
     engine.stop(Duration::ZERO);
 }
 
-/// Promises about logs: each direction has a file with every message, including Heartbeat(0). Stars
-/// replace secrets, one star per byte.
+/// The migrated log contains every message in a file for its direction, including Heartbeat(0).
+/// Secrets are replaced by one star per byte.
 #[test]
 fn a_log_has_every_message_with_stars_as_long_as_what_they_hide() {
     let dir = TempDir::new();

@@ -10,7 +10,7 @@ use transfix::{
     msg_type, tag,
 };
 
-/// Reports received messages, and answers an order with News(B).
+/// An application that reports received messages to the test, and answers an order with a News(B).
 struct Recorder {
     name: &'static str,
     told: Sender<String>,
@@ -130,7 +130,7 @@ fn what_is_lost_with_the_link_is_sent_again() {
         let (next_in, next_out) = linked.pair.acceptor.next_numbers();
         (next_out, next_in)
     });
-    // A new connection cuts the existing connection.
+    // A new connection interrupts the existing one.
     linked.send("last");
     linked.pair.connect();
     assert!(linked.pair.is_logged_on());

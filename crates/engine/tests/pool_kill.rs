@@ -21,7 +21,7 @@ use transfix_testkit::temp::TempDir;
 
 const CHILD: &str = "TRANSFIX_KILLED_POOL";
 const KILLS: usize = 15;
-/// The maximum number of unanswered orders.
+/// The maximum number of orders that are not answered yet.
 const OPEN_MAX: usize = 150;
 const LONG: Duration = Duration::from_secs(20);
 /// The maximum time that the application spends on a message.
@@ -54,7 +54,7 @@ fn slow(mut random: Random) -> App {
     })
 }
 
-/// The child process; does nothing in a normal test run.
+/// The child process. Does nothing if the test program was started normally.
 #[test]
 fn child() {
     let Some(arguments) = env::var(CHILD).ok() else { return };
@@ -73,7 +73,7 @@ fn child() {
         let _ = io::stdin().read_line(&mut String::new());
         drop(over);
     });
-    // Another thread sends messages between the application's messages.
+    // This thread sends messages while the application also sends its answers.
     while is_over.recv_timeout(Duration::from_millis(1)) == Err(RecvTimeoutError::Timeout) {
         let _ = send(&session, "B", "news");
     }

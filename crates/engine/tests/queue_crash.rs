@@ -1,5 +1,5 @@
-//! Queues messages without a logon and ends the process at every disk operation. Each accepted
-//! message is sent under one number, and each sent message was accepted once.
+//! Queues messages without a logon, and ends the process at each possible disk operation. Each
+//! accepted message is sent under one number, and each sent message was accepted once.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use transfix_transport::memory::{MemoryStream, pipe};
 
 const NOON: Now = Now { utc: Timestamp(1_795_262_400_000_000_000), monotonic_ns: 0 };
 
-/// The counterparty: its end of the connection, and the bytes that it has read.
+/// The counterparty's end of the connection, with the bytes that it has read.
 #[derive(Default)]
 struct Far {
     stream: Option<MemoryStream>,
@@ -67,7 +67,7 @@ impl Far {
     }
 }
 
-/// One test case: the disk, the counterparty, and the accepted messages.
+/// A case of the test: the disk, the counterparty, and the messages that were accepted.
 struct Case {
     disk: SimDisk,
     far: Arc<Mutex<Far>>,
@@ -101,7 +101,7 @@ impl Case {
         Some(Rig::new(&settings, |_| (), store, nothing, &self.rules).unwrap())
     }
 
-    /// Sends `count` messages without a logon.
+    /// Sends `count` messages while the session is not logged on.
     fn queue(&mut self, rig: &Rig, count: u32) {
         for _ in 0..count {
             let id = format!("order {}", self.next);
@@ -113,7 +113,7 @@ impl Case {
         }
     }
 
-    /// Logs the counterparty on, requests all messages if `asks`, and disconnects.
+    /// Logs the counterparty on, lets it request all messages if `asks` is true, and disconnects.
     fn connect(&self, rig: &mut Rig, asks: bool) {
         if self.disk.has_ended() {
             return;
@@ -140,7 +140,7 @@ impl Case {
         self.far.lock().unwrap().stream = None;
     }
 
-    /// Runs one process until it ends or its work is done.
+    /// Runs one process until the simulated disk ends it or its work is done.
     fn live(&mut self, durability: Durability) {
         let Some(mut rig) = self.open(durability) else { return };
         for count in [3, 2] {

@@ -1,5 +1,5 @@
-//! Kills a real process while it queues messages without a logon, and while it sends the messages
-//! after a logon. Every accepted message arrives once and in order.
+//! Kills a real process while it queues messages without a logon, or sends them after a logon. Each
+//! accepted message arrives once and in order.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says what it has kept")]
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -44,21 +44,23 @@ fn settings(role: Role, address: &str) -> SessionSettings {
     settings
 }
 
-/// Sends until `MESSAGES` messages are accepted, and prints each accepted one.
+/// Sends until `MESSAGES` messages are accepted, and prints the ID of each.
 fn send(session: &SessionHandle, round: &str, thread: usize) {
     for n in 0..MESSAGES {
         let id = format!("{round} {thread} {n}");
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, &id));
-        // On a busy machine the other thread may hold the lock for a long time.
+        // On a busy machine another thread may hold the lock for long, so that the send must be
+        // repeated.
         while let Err(error) = send() {
             assert!(matches!(error, SendError::WouldBlock { .. }), "{error}");
         }
-        // The end of the parent ends the child too.
+        // Printing fails when the parent has ended, which ends the child too.
         println!("kept {id}");
     }
 }
 
-/// Queues messages, logs on, and sends the messages. Does nothing in a normal test run.
+/// The child process: queues messages, logs on, and sends the messages. Does nothing if the test
+/// program was started normally.
 #[test]
 fn child() {
     let Some(arguments) = env::var(DIR).ok() else { return };
@@ -66,7 +68,7 @@ fn child() {
     let mut session = settings(Role::Initiator, address);
     session.store.store_dir = Path::new(dir).to_path_buf();
     session.queue.offline = Offline::Queue;
-    // Small segments, so that segments change while messages wait.
+    // Segments are small, so that the store begins new segments while messages wait.
     session.store.segment_bytes = 16 << 10;
     let (sender, _) = channel();
     session.threads.mode = transfix::Mode::Polled;
@@ -115,12 +117,12 @@ fn start(dir: &Path, address: &str, round: usize) -> Side {
     Side { child, said }
 }
 
-/// The accepted messages and the received messages.
+/// The messages that were accepted, and those that have arrived.
 #[derive(Default)]
 struct Books {
     kept: BTreeSet<String>,
     came: BTreeSet<String>,
-    /// The last message of each thread of each round.
+    /// The number of the last message that has arrived, for each thread of each round.
     last: BTreeMap<String, usize>,
 }
 
@@ -133,7 +135,7 @@ impl Books {
         assert!(self.came.insert(id.clone()), "{id} came twice");
     }
 
-    /// Records a line of the child. Returns true if the child logs on now.
+    /// Records a line that the child has printed. Returns true if the child is about to log on.
     fn said(&mut self, line: &str) -> bool {
         if let Some(id) = line.strip_prefix("kept ") {
             self.kept.insert(id.to_owned());
@@ -155,7 +157,7 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
     let mut sending = 0;
     for round in 0..ROUNDS {
         let mut side = start(dir.path(), &address, round);
-        // Kills the child during queuing, or at some time after the logon.
+        // Kills the child while it queues messages, or at a random time after the logon.
         let lines = match random.below(2) {
             0 => random.below(THREADS * MESSAGES),
             _ => usize::MAX,
@@ -169,12 +171,12 @@ fn what_was_accepted_is_sent_once_however_often_the_process_is_killed() {
         }
         side.child.kill().unwrap();
         side.child.wait().unwrap();
-        // The output before the kill signal.
+        // Records what the child had printed before it was killed.
         side.said.iter().for_each(|line| _ = books.said(&line));
     }
     let side = start(dir.path(), &address, ROUNDS);
     while !books.said(&side.said.recv_timeout(LONG).unwrap()) {}
-    // Messages that the killed process accepted without printing arrive too.
+    // Messages that the killed process accepted but did not print arrive too.
     while !books.kept.is_subset(&books.came) {
         let Ok(order) = orders.recv_timeout(LONG) else {
             panic!("lost: {:?}", books.kept.difference(&books.came));

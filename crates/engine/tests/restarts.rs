@@ -17,16 +17,17 @@ use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const RESTARTS: usize = 1_000;
-/// Warm-up starts: these fill the buffers of the allocator, the threads and the system.
+/// The number of starts before the first count, which fill the buffers of the allocator, the
+/// threads and the system.
 const FIRST: usize = 100;
-/// The number of starts that fail.
+/// The number of starts that fail, because the address is in use.
 const STARTS_IN_VAIN: usize = 10;
 const LONG: Duration = Duration::from_secs(300);
-/// The memory limit for the other starts: under 2,000 bytes each, which the allocator varies
-/// anyway.
+/// The limit of the growth of memory, in KiB, over all counted starts. This is less than 2,000
+/// bytes per start, by which the allocator varies anyway.
 const KIB_MAX: usize = 1_700;
 
-/// Returns an application that answers orders and reports logons and messages.
+/// Returns an application that answers orders, and reports logons and messages to the test.
 fn echo(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -75,7 +76,7 @@ fn live(dir: &Path) {
     venue.stop(Duration::from_secs(20));
 }
 
-/// Tries to start an engine whose address is taken.
+/// Tries to start an engine at an address that is in use.
 fn start_in_vain(dir: &Path) {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
@@ -105,7 +106,7 @@ fn a_thousand_restarts_leave_nothing_behind() {
     (FIRST..RESTARTS).for_each(|_| live(dir.path()));
     (0..STARTS_IN_VAIN).for_each(|_| start_in_vain(dir.path()));
     let [memory_now, threads_now, files_now] = held();
-    // A warm-up thread may still have been ending during the first count.
+    // A thread of an earlier start may still have been ending when the first count was taken.
     let (left, before) = ((threads_now, files_now), (threads, files));
     assert!(threads_now <= threads && files_now <= files, "{left:?}, {before:?} before");
     assert!(memory_now < memory + KIB_MAX, "{memory} KiB have become {memory_now}");

@@ -1,4 +1,4 @@
-//! A link driven step by step through a restart.
+//! Tests a link that is driven step by step, for example through a restart.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::Arc;
@@ -25,8 +25,9 @@ fn first_words(rig: &mut Rig) -> String {
     String::from_utf8(words[..n].to_vec()).unwrap()
 }
 
-/// A Logon(A) that asks for a reset is lost, and the process ends. The new process must ask again;
-/// otherwise the numbers never agree (operators, seed 1389).
+/// A new process repeats a request to reset the numbers that was not answered. The Logon(A) with
+/// the request was lost, and the old process ended; without the repetition the numbers would never
+/// agree (simulation `operators`, seed 1389).
 #[test]
 fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     let dir = TempDir::new();
@@ -47,7 +48,7 @@ fn a_reset_that_nobody_has_answered_is_asked_for_again_after_a_restart() {
     assert!(again.contains("\x01141=Y\x01") && again.contains("\x0134=1\x01"), "{again}");
 }
 
-/// Returns an application that reports the messages that it gets back.
+/// Returns an application that reports the messages which are returned unsent.
 fn unsent_recorder(sender: Sender<Vec<u8>>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(message) = notice {
@@ -56,8 +57,8 @@ fn unsent_recorder(sender: Sender<Vec<u8>>) -> App {
     })
 }
 
-/// The engine returns a message only when no later process can send it. Until the store has
-/// committed the removal, a crash can restore the message.
+/// A message is returned to the application only when no later process can send it. Until the store
+/// has committed the removal, a crash can restore the message.
 #[test]
 fn a_message_is_given_back_when_that_is_safe() {
     let dir = TempDir::new();

@@ -13,13 +13,13 @@ use transfix::{
     Settings, Timestamp, clock, tag,
 };
 
-/// Enough time for the slowest machine; only a failing test waits this long.
+/// A time limit that suffices on the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 const SECOND: i64 = 1_000_000_000;
 
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
-    /// The next inbound and outbound numbers.
+    /// The session has logged on, with these next inbound and outbound numbers.
     Logon(u64, u64),
     Message,
     Frame(String),
@@ -94,7 +94,8 @@ fn soon(apart: i64) -> ScheduleSettings {
     ScheduleSettings { windows, ..ScheduleSettings::in_zone("UTC") }
 }
 
-/// Returns a window in six hours, for one hour: the session stays closed during the test.
+/// Returns a schedule with a window of one hour that opens in six hours, so that the session stays
+/// closed during the test.
 fn later() -> ScheduleSettings {
     let time = |hours: i64| {
         let moment = Timestamp(clock::now().utc.0 + hours * 3_600_000_000_000);

@@ -1,5 +1,5 @@
-//! A store with a hanging disk delays only its own session. Other sessions of the thread continue,
-//! and no byte is sent before the device has stored it.
+//! Tests stores on a disk that hangs. Only the session with such a store is delayed, and no byte is
+//! sent before the device has stored it.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::path::Path;
@@ -17,7 +17,7 @@ use transfix_testkit::random::Random;
 
 const LONG: Duration = Duration::from_secs(300);
 
-/// Returns an application that answers orders with reports and forwards events.
+/// Returns an application that answers orders with reports, and forwards events to the test.
 fn echo(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -48,7 +48,7 @@ fn options() -> Options {
     Options { durability: Durability::Power, ..Options::default() }
 }
 
-/// Starts two sessions in one thread; the store of the session with `SLOW` is on this disk.
+/// Starts two sessions in one thread, of which the session with `SLOW` has its store on this disk.
 fn venue(disk: &SimDisk, seen: Sender<String>) -> Engine {
     let mut all = Settings::default();
     all.engine.workers = 1;
@@ -127,8 +127,8 @@ fn a_sync_that_hangs_holds_up_its_own_session_alone() {
     }
 }
 
-/// The engine never sends bytes that a failed sync may have lost. The counterparty repeats its
-/// message and gets one answer.
+/// Bytes that a failed sync may have lost are never sent. The counterparty sends its message again,
+/// and gets one answer.
 #[test]
 fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
@@ -145,7 +145,7 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
         std::thread::yield_now();
     }
     disk.set_fault(None);
-    // The connection ends, and the engine opens the store again.
+    // After the failure, the connection ends and the engine reopens the store.
     slow.expect("logon");
     slow.send("b");
     slow.expect("a");
@@ -155,8 +155,8 @@ fn nothing_is_lost_or_sent_twice_by_a_sync_that_fails() {
     }
 }
 
-/// A device never answers. The engine stops, the session has failed, and the store stays locked
-/// until the device completes its operation.
+/// A stop does not wait for a device that never answers. The session ends as failed, and its store
+/// stays locked until the device completes its operation.
 #[test]
 fn a_device_that_never_answers_does_not_hold_up_the_stop() {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));

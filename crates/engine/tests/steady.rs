@@ -1,7 +1,8 @@
-//! Steady-state traffic allocates nothing per message, in either direction and in any mode.
+//! Tests that steady traffic allocates no memory per message, in either direction and in any mode.
 //!
-//! Only a new store segment allocates. Segments are rare and their timing depends on message sizes.
-//! The test therefore searches for a run of round trips without allocations.
+//! Only the beginning of a store segment allocates memory. Segments begin seldom, at times that
+//! depend on message sizes, so the test searches for a long run of round trips without an
+//! allocation.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -18,15 +19,16 @@ use transfix_testkit::temp::TempDir;
 static ALLOCATOR: Counting = Counting;
 
 const LONG: Duration = Duration::from_secs(300);
-/// The length of a run: consecutive round trips without an allocation in the whole process.
+/// The required length of a run: consecutive round trips during which the whole process allocates
+/// no memory.
 const STRETCH: u64 = 2_000;
 /// The maximum number of round trips in the search for a run.
 const REPORTS_MAX: u64 = 30_000;
-/// Large segments leave space for many runs. On a slow machine, 1 MiB segments of both sides (3,700
-/// messages each) could begin alternately and break every run.
+/// Segments are large enough for many runs. With 1 MiB (3,700 messages), the segments of both sides
+/// could begin alternately on a slow machine, and interrupt every run.
 const SEGMENT_BYTES: usize = 4 << 20;
 
-/// Answers each order with a report.
+/// The application of the venue: answers each order with a report.
 struct Venue {
     report: Template,
 }
@@ -46,24 +48,26 @@ impl Application for Venue {
     }
 }
 
-/// The way in which an order is sent.
+/// The way in which the client sends an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// Through the session of the callback.
+    /// The client sends through the session in its callback.
     Callback,
-    /// Through a handle while the session is busy, and therefore through its queue.
+    /// The client sends through a handle while the session is busy, so that the message goes
+    /// through the queue.
     Queue,
 }
 
-/// Sends the next order after the report of the last one. Ends with the longest run without an
-/// allocation.
+/// The application of the client: sends the next order when a report arrives, and finally reports
+/// the longest run without an allocation.
 struct Client {
     order: Template,
     way: Way,
-    /// The number of orders sent together.
+    /// The number of orders that the client sends at once.
     at_once: u64,
     reports: u64,
-    /// The allocation count at the last check, and the report count at its last change.
+    /// The number of allocations at the last check; `since` is the number of reports when it last
+    /// changed.
     allocations: u64,
     since: u64,
     longest: u64,
@@ -99,7 +103,7 @@ impl Application for Client {
         }
         self.longest = self.longest.max(self.reports - self.since);
         if self.longest == STRETCH || self.reports == REPORTS_MAX {
-            // More reports of the same batch may follow.
+            // The send fails if further reports of the same batch arrive after the result.
             let _ = self.done.try_send(self.longest);
         } else if self.reports.is_multiple_of(self.at_once) {
             self.send(session);
@@ -130,7 +134,7 @@ fn start(
     settings.store.durability = durability;
     settings.store.segment_bytes = SEGMENT_BYTES;
     settings.store.store_dir = dir.path().to_owned();
-    // The log thread allocates nothing either.
+    // The protocol log is on, because the log thread must not allocate either.
     settings.log = Some(LogSettings::in_dir(dir.path().join("log")));
     let mut application = Some(application);
     let mut settings = Settings::of(settings);
@@ -163,7 +167,7 @@ fn longest(how: (Mode, Durability, usize), (way, at_once): (Way, u64)) -> u64 {
     longest
 }
 
-// All cases are in one test, because the allocation counter is global.
+// All cases are in one test, because the allocation counter counts the whole process.
 #[test]
 fn nothing_is_allocated_in_steady_state() {
     let cases = [

@@ -1,4 +1,4 @@
-//! The number of threads of an engine, and their CPUs.
+//! Tests the number of an engine's threads, and the CPUs on which they run.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![cfg(target_os = "linux")]
 
@@ -13,20 +13,20 @@ use transfix::{
 use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
-/// Returns the CPUs on which a thread may run, in the format of the operating system.
+/// Returns the CPUs on which a thread may run, as the operating system writes them.
 fn cpus_of(task: &str) -> Option<String> {
     let status = fs::read_to_string(format!("/proc/self/task/{task}/status")).ok()?;
     let cpus = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?;
     Some(cpus.trim().to_owned())
 }
 
-/// Returns the threads whose names begin with `beginning`, and their CPUs.
+/// Returns the threads whose names begin with `beginning`, each with the CPUs on which it may run.
 fn threads(beginning: &str) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for task in fs::read_dir("/proc/self/task").unwrap() {
         let task = task.unwrap().file_name().into_string().unwrap();
         let comm = fs::read_to_string(format!("/proc/self/task/{task}/comm"));
-        // A thread may have ended in the meantime.
+        // Skips a thread that has ended since the directory was read.
         let (Ok(name), Some(cpus)) = (comm, cpus_of(&task)) else { continue };
         if name.starts_with(beginning) {
             found.insert(name.trim().to_owned(), cpus);
@@ -66,7 +66,7 @@ fn threads_are_as_many_as_wanted_and_where_they_are_wanted() {
         for name in ["tfx-accept", "tfx-watch"] {
             expected.insert(name.to_owned(), all.clone());
         }
-        // Each thread pins itself when it starts to run.
+        // Repeats the check, because each thread pins itself when it starts to run.
         while threads("tfx-") != expected {
             std::thread::yield_now();
         }
@@ -88,7 +88,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
         settings.engine.helper_cpus = helper_cpus;
         let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
         let handle = engine.session(&id).unwrap();
-        // These messages need new segments, which a helper thread makes.
+        // Sends enough messages to need new segments, which a helper thread creates.
         let sender = std::thread::spawn(move || {
             pin_to_cpu(last).unwrap();
             for _ in 0..200 {
@@ -96,7 +96,7 @@ fn a_pinned_thread_does_not_pass_its_cpu_on_to_helpers() {
             }
         });
         sender.join().unwrap();
-        // Helper threads of other tests end.
+        // Repeats the check until the helper threads of other tests have ended.
         let helpers = || threads("store-").into_values().collect::<Vec<_>>();
         while helpers().is_empty() || helpers().iter().any(|cpus| *cpus != expected) {
             std::thread::yield_now();

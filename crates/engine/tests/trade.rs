@@ -14,10 +14,10 @@ use transfix::{
 use transfix_store::journal::{self, Event};
 use transfix_testkit::app::App;
 
-/// Enough time for the slowest machine; only a failing test waits this long.
+/// A time limit that suffices on the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The messages and events that an application received.
+/// A message or an event that an application has received.
 #[derive(Debug, PartialEq, Eq)]
 enum Seen {
     Logon,
@@ -156,7 +156,7 @@ fn an_initiator_connects_from_its_local_address() {
     let address = listener.local_addr().unwrap().to_string();
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);
     settings.store.durability = Durability::Memory;
-    // All addresses of 127.0.0.0/8 belong to this host.
+    // The test can bind any address of 127.0.0.0/8, because all belong to this host.
     settings.socket.local_address = "127.0.0.2".to_owned();
     settings.socket.tcp_keepalive = Duration::from_secs(30);
     settings.socket.dscp = Some(46);
@@ -186,8 +186,8 @@ fn engines_share_a_port_if_all_of_them_say_so() {
     alone.socket.reuse_port = false;
     let refused = Engine::start(&Settings::of(alone), |_| Box::new(App::rejecting()));
     assert!(refused.err().unwrap().to_string().contains(&address));
-    // Both engines share the port, and the operating system picks one. A Logon(A) at the wrong
-    // engine is refused and retried.
+    // Both engines listen at the same port, and the operating system chooses one for each
+    // connection. A Logon(A) that reaches the wrong engine is refused, and the client tries again.
     let clients = ["A", "B"].map(|client| settings(Role::Initiator, client, &address));
     for client in clients.map(|settings| Side::start(settings, false)) {
         assert_eq!(client.seen.iter().find(|seen| *seen == Seen::Logon), Some(Seen::Logon));
@@ -269,7 +269,8 @@ fn polled_sessions_are_driven_by_the_application() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// Runs an application's own event loop. Returns the number of `Engine::poll` calls.
+/// Runs the event loop of a program until `is_over` returns true. Returns the number of calls of
+/// `Engine::poll`.
 fn wait_at_fd(client: &mut Side, mut is_over: impl FnMut(&Receiver<Seen>) -> bool) -> usize {
     let mut polls = 0;
     loop {
@@ -296,7 +297,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     let mut polls = 0;
     for n in 0..100 {
         let expected = format!("order{n}");
-        // Another thread must wake the loop too.
+        // A send in another thread wakes the loop too.
         let handle = client.engine.session(&client.id).unwrap();
         let order = expected.clone();
         let sender = std::thread::spawn(move || {
@@ -315,7 +316,7 @@ fn a_loop_of_its_own_waits_at_a_file_descriptor() {
     assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
 }
 
-/// Application threads wake the loop too.
+/// An acceptor wakes the loop for connections, and so do application threads.
 #[test]
 fn an_acceptor_waits_at_a_file_descriptor() {
     for application_threads in [0, 2] {
@@ -342,14 +343,14 @@ fn an_acceptor_waits_at_a_file_descriptor() {
                 assert_eq!(outcomes[0].outcome, Outcome::Ended(Disconnect::LoggedOut));
             }
             is_over.store(true, Ordering::SeqCst);
-            // Every operator call wakes the loop.
+            // Each call by an operator wakes the loop.
             handle.operate(&Action::LogOn {}).unwrap();
         });
         venue.engine.stop(Duration::from_secs(20));
     }
 }
 
-/// One file descriptor serves the first session and a session added later.
+/// A session that a reload adds wakes the loop through the same file descriptor as the first one.
 #[test]
 fn a_session_that_a_reload_adds_wakes_the_loop() {
     let venues = [0, 1].map(|_| Side::start(acceptor(BeginString::Fix44, Mode::Dedicated), true));
@@ -390,7 +391,8 @@ fn a_session_that_a_reload_adds_wakes_the_loop() {
     assert!(outcomes.iter().all(|one| one.outcome == ended), "{outcomes:?}");
 }
 
-/// The stop runs both sessions and waits for their logout exchange.
+/// Two sessions of one thread log out from each other, because the stop runs both and waits for
+/// their Logout(5)s.
 #[test]
 fn two_sessions_of_one_thread_log_out_from_each_other() {
     for with_fd in [false, true] {
@@ -482,7 +484,7 @@ fn the_journal_says_what_befell_the_session() {
 
 #[test]
 fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
-    // The client's store keeps messages that a cut connection loses.
+    // The client's store keeps messages that are lost with a connection.
     let venue = Side::start(acceptor(BeginString::Fix44, Mode::Pool), true);
     let relay = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut settings = initiator(BeginString::Fix44, Mode::Pool, &venue);
@@ -493,7 +495,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
     assert_eq!((venue.next(), client.next()), (Seen::Logon, Seen::Logon));
     trade(&venue, &client, 10);
     cut(&up);
-    // Some of these messages are sent to a dead connection, others without a connection.
+    // Some of these messages are sent on a dead connection, and others without a connection.
     let mut sent = Vec::new();
     let handle = client.engine.session(&client.id).unwrap();
     for n in 0..1_000 {
@@ -515,7 +517,7 @@ fn messages_lost_on_the_way_are_resent_after_the_next_logon() {
 
 type Ends = (std::net::TcpStream, std::net::TcpStream);
 
-/// Relays one connection in both directions. The returned function cuts the connection.
+/// Relays one connection in both directions. The returned function breaks the connection.
 fn pass_on(relay: &std::net::TcpListener, to: std::net::SocketAddr) -> (Ends, fn(&Ends)) {
     let (client, _) = relay.accept().unwrap();
     let venue = std::net::TcpStream::connect(to).unwrap();

@@ -1,6 +1,6 @@
 //! A message passed to programs, until all of them have answered.
 //!
-//! Invariant: the session gets one answer, after the last program's answer.
+//! Invariant: the session gets one answer, after the last program has answered.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -8,41 +8,42 @@ use transfix::{BusinessReject, MessageAnswer};
 
 use super::routes::Target;
 
-/// The delivery state of the message that a session received last.
+/// The delivery state of the message that a session has received last.
 #[derive(Default)]
 pub(super) struct Passed {
-    /// Names of the targets that have the message; they do not get it again.
+    /// The names of targets that have accepted the message, and do not get it again.
     pub(super) had: Vec<String>,
-    /// True if one of the other targets may have the message.
+    /// True if another target may have received the message.
     pub(super) in_doubt: bool,
-    /// Targets that may have the message. If one target suffices, only these are tried again.
+    /// The names of targets that may have received the message. If one target suffices, only these
+    /// are tried again.
     pub(super) doubtful: Vec<String>,
 }
 
-/// The delivery state, shared by all parts that update it.
+/// The delivery state of a message, shared by all parts that update it.
 pub(super) type SharedPassed = Arc<Mutex<Passed>>;
 
 pub(super) fn lock(passed: &SharedPassed) -> MutexGuard<'_, Passed> {
-    // A panic cannot leave the state inconsistent.
+    // The state stays consistent even after a panic, so a poisoned lock is used.
     passed.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 struct Open {
-    /// `None` once the answer is given.
+    /// `None` after the answer was given.
     answer: Option<MessageAnswer>,
     left: usize,
     refusal: Option<BusinessReject>,
-    /// Called instead of an answer "not available".
+    /// A function that holds the message, instead of answering that a program is not available.
     hold: Option<Hold>,
 }
 
-/// Holds the message of an answer.
+/// A function that holds the message to which this deferred answer belongs, to try it again later.
 pub(super) type Hold = Box<dyn FnOnce(MessageAnswer) + Send>;
 
-/// BusinessRejectReason(380): not available.
+/// BusinessRejectReason(380) 4: application not available.
 const NOT_AVAILABLE: u16 = 4;
 
-/// A message passed to programs. Clones share it.
+/// A message that was passed to programs. Clones share its state.
 #[derive(Clone)]
 pub(super) struct Asked {
     open: Arc<Mutex<Open>>,
@@ -50,13 +51,13 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// Returns a message passed to `count` programs.
+    /// Returns the state of a message that was passed to `count` programs.
     pub(super) fn new(answer: MessageAnswer, count: usize, passed: SharedPassed) -> Self {
         let open = Open { answer: Some(answer), left: count, refusal: None, hold: None };
         Self { open: Arc::new(Mutex::new(open)), passed }
     }
 
-    /// Holds the message instead of refusing it because a program is not available.
+    /// Makes the message be held, by calling `hold`, if a program is not available.
     pub(super) fn or_hold(self, hold: Hold) -> Self {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).hold = Some(hold);
         self

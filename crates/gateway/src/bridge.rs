@@ -1,4 +1,4 @@
-//! The application of each session of a gateway, which passes messages on.
+//! The application of each session of a gateway: forwards messages along the routes.
 //!
 //! Invariants:
 //! - A message counts as taken once all its targets have it permanently: a session in its store, a
@@ -34,9 +34,9 @@ const NO_SUCH_FIRM: u16 = 7;
 pub(super) enum Missed {
     /// The target never received the message; another target may get it.
     NotHandedOver(BusinessReject),
-    /// The target cannot take the message, and no other target gets it.
+    /// The target can never accept the message, so no other target gets it.
     Final(BusinessReject),
-    /// The target may have the message, or another target has it. The message is tried again.
+    /// The target may have the message, or another target has it. The message must be tried again.
     Held,
 }
 
@@ -59,18 +59,18 @@ fn not_there() -> Missed {
     Missed::NotHandedOver(BusinessReject::not_available())
 }
 
-/// Passes the messages of one session on.
+/// Forwards the messages of one session.
 pub(super) struct Bridge {
     gateway: Gateway,
-    /// True while received messages may have been passed on by an earlier process. Cleared by the
-    /// first message without PossDupFlag(43).
+    /// True while received messages may have been forwarded by an earlier process. The first
+    /// message without PossDupFlag(43) resets the flag.
     may_repeat: bool,
-    /// The last message and its delivery state.
+    /// The last message that was received; `passed` is its delivery state.
     last: Option<Known>,
     passed: SharedPassed,
 }
 
-/// A received message, and whether it has PossDupFlag(43).
+/// A received message, with a flag that is true if it has PossDupFlag(43)=Y.
 struct Known {
     incoming: Incoming,
     is_again: bool,
@@ -79,7 +79,8 @@ struct Known {
 impl Known {
     fn of(seq: u64, message: &Message<'_>) -> Self {
         let is_again = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
-        // After a reset, another message may have the same number and fields.
+        // The time distinguishes messages, because after a reset another one may have the same
+        // number and fields.
         let time = if is_again { tag::ORIG_SENDING_TIME } else { tag::SENDING_TIME };
         let sent = message.raw(time).unwrap_or_default().to_vec();
         let mark = choices::mark_of_incoming(message.bytes());
@@ -99,17 +100,17 @@ impl Known {
     }
 }
 
-/// A message being passed on.
+/// A message that is being forwarded.
 pub(super) struct Passing<'a, 'm, 's> {
     pub(super) gateway: &'a Gateway,
     pub(super) message: &'a Message<'m>,
-    /// The receiving session, if this runs in its callback.
+    /// The session that has received the message, if this is its callback.
     pub(super) session: Option<&'a mut SessionRef<'s>>,
     pub(super) id: &'a SessionId,
     pub(super) repeats: bool,
     pub(super) passed: &'a SharedPassed,
     pub(super) incoming: &'a Incoming,
-    /// The answer, if it is given later.
+    /// The deferred answer to the message, if the callback has returned.
     pub(super) answer: Option<MessageAnswer>,
 }
 
@@ -123,13 +124,14 @@ impl Bridge {
         }
     }
 
-    /// Returns true if this message, or its copy, may have been sent before. `from` is the
-    /// receiving session.
+    /// Returns true if this message, or a copy of it, may have been sent before. `from` is the
+    /// session that has received the message.
     fn repeats(&mut self, known: Known, from: Option<&SessionHandle>) -> bool {
         self.may_repeat &= known.is_again;
         if !self.last.as_ref().is_some_and(|last| known.is(last)) {
             let in_doubt = self.last.as_ref().is_some_and(|last| known.may_be(last));
-            // A holder of the old `passed` refers to another message.
+            // Creates a new state, because the old one may still be in use for the previous
+            // message.
             self.passed = SharedPassed::default();
             let mut passed = lock(&self.passed);
             passed.in_doubt = in_doubt;
@@ -155,7 +157,7 @@ impl Passing<'_, '_, '_> {
         Origin::Session(self.id.clone(), self.incoming.seq)
     }
 
-    /// Returns another session of the gateway.
+    /// Returns a handle to another session of the gateway.
     fn other(&self, id: &SessionId) -> Option<SessionHandle> {
         match &self.session {
             Some(session) => session.other(id),
@@ -168,12 +170,13 @@ impl Passing<'_, '_, '_> {
         self.answer.take().or_else(later)
     }
 
-    /// Records the targets of the message before any target gets it.
+    /// Records the targets of the message in the file of choices, before any of them gets the
+    /// message.
     fn choose(&self, targets: &[&Target], route: &Route) -> Result<Option<OpenChoices>, Missed> {
         let Some(own) = self.other(self.id) else { return Ok(None) };
         let beside = Beside { sender: &own.id().target_comp_id, repeats: false, ref_seq: None };
         let mut copy = Vec::new();
-        // Sending the message reports its errors.
+        // An error is ignored, because sending the message reports it too.
         let _ = Body::detached(&mut copy, Precision::Millis, |body| {
             route.change.write(self.message, beside, body);
         });
@@ -211,7 +214,8 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Sends a copy to the session `to`. Returns once the copy is safe in that session's store.
+    /// Sends a copy of the message through the session `to`. Returns when the copy is durable in
+    /// that session's store.
     fn to_session(
         &self,
         to: &SessionHandle,
@@ -254,7 +258,7 @@ impl Passing<'_, '_, '_> {
     fn third_party(&self) -> Result<SessionHandle, Missed> {
         let from = self.id;
         let firm = self.message.raw(tag::DELIVER_TO_COMP_ID).unwrap_or_default();
-        // Messages are not translated between versions.
+        // Only a session of the same version is suitable, because messages are not translated.
         let version = |one: &SessionHandle| {
             (one.id().begin_string, one.settings().protocol.default_appl_ver_id)
         };
@@ -284,16 +288,16 @@ impl Passing<'_, '_, '_> {
             Target::File(name) => {
                 let session = self.id.to_string();
                 let line = line::without_id(&session, self.message, self.repeats);
-                // The log has the reason.
+                // The log already contains the reason.
                 self.gateway.drains.write(name, &line).map_err(|_| not_there())
             }
-            // Programs are asked by `ask`.
+            // Programs get messages only through `ask`.
             Target::Socket(_) => Err(not_there()),
         }
     }
 
-    /// Returns RefSeqNum(45) of a BusinessMessageReject(j) for session `to`: the number of its
-    /// message that was passed on.
+    /// Returns the RefSeqNum(45) for a BusinessMessageReject(j) that is forwarded to the session
+    /// `to`: the number of the original message there.
     fn ref_seq_for(&self, to: &SessionId) -> Option<u64> {
         match self.rejected()? {
             Origin::Session(id, seq) if id == *to => Some(seq),
@@ -301,7 +305,8 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Returns the origin of the message that a BusinessMessageReject(j) rejects.
+    /// Returns the origin of the message that is rejected, if this message is a
+    /// BusinessMessageReject(j).
     fn rejected(&self) -> Option<Origin> {
         if self.message.msg_type() != b"j" {
             return None;
@@ -310,12 +315,14 @@ impl Passing<'_, '_, '_> {
         self.gateway.origins.find(self.id, seq)
     }
 
-    /// Returns true for the session that the message came from. A message never goes back.
+    /// Returns true if the target is the session from which the message came. A message is never
+    /// sent back.
     fn is_sender(&self, target: &Target) -> bool {
         matches!(target, Target::Session(id) if id == self.id)
     }
 
-    /// Returns true if the target already has the message, and must not get it again.
+    /// Returns true if the target has already accepted the message, so that it must not get it
+    /// again.
     fn has_had(&self, target: &Target) -> bool {
         lock(self.passed).had.contains(&self.name(target))
     }
@@ -339,13 +346,14 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Asks the available programs at these targets. Their answers become the message's answer.
+    /// Passes the message to the programs at these targets. The message is answered when all of
+    /// them have answered.
     fn ask(&mut self, programs: &[&Target]) -> Result<(), Missed> {
         let from = self.other(self.id);
         let Some(answer) = self.take_answer() else { return Err(not_there()) };
         lock(self.passed).in_doubt = true;
         let asked = Asked::new(answer, programs.len(), Arc::clone(self.passed));
-        // If another target has the message, wait for a program that leaves without an answer.
+        // If another target already has the message, holds it until a program is available again.
         let is_elsewhere = !lock(self.passed).had.is_empty();
         let asked = match from.filter(|_| is_elsewhere) {
             Some(from) => asked.or_hold(Box::new(self.hold(from))),
@@ -362,7 +370,7 @@ impl Passing<'_, '_, '_> {
         Ok(())
     }
 
-    /// Returns the function that holds the message, which is answered later.
+    /// Returns a function that holds the message with its deferred answer, to try it again later.
     fn hold(&self, from: SessionHandle) -> impl FnOnce(MessageAnswer) + Send + use<> {
         let (gateway, bytes) = (self.gateway.clone(), self.message.bytes().to_vec());
         let (incoming, passed) = (self.incoming.clone(), Arc::clone(self.passed));
@@ -373,7 +381,7 @@ impl Passing<'_, '_, '_> {
         }
     }
 
-    /// Passes the message to the first of its targets that takes it.
+    /// Passes the message to the first of these targets that accepts it.
     fn give_first<'t>(
         &mut self,
         route: &Route,
@@ -384,14 +392,15 @@ impl Passing<'_, '_, '_> {
         }
         let mut last = not_there();
         let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
-        // A target that may already have the message is tried again, and no other target.
+        // If a target may already have the message, only this target is tried again.
         let doubtful = lock(self.passed).doubtful.clone();
         let only = targets.iter().copied().find(|to| doubtful.contains(&self.name(to)));
         for target in targets.into_iter().filter(|to| only.is_none_or(|one| one == *to)) {
             let choices = self.choose(&[target], route)?;
             let done = match target {
                 Target::Socket(name) if self.gateway.ports.has_program(name) => {
-                    // The program decides about the message from now on.
+                    // From here on the program may have the message, so only this target may be
+                    // tried again.
                     lock(self.passed).doubtful = vec![self.name(target)];
                     self.ask(&[target])
                 }
@@ -415,9 +424,9 @@ impl Passing<'_, '_, '_> {
         Err(last)
     }
 
-    /// Passes the message to each of its targets. Programs come last, because they give the answer.
-    /// No target gets the message before all are available. If one becomes unavailable meanwhile,
-    /// the message is held.
+    /// Passes the message to each target of the route, and to programs last, because they determine
+    /// the answer. No target gets the message before all are available. If one becomes unavailable
+    /// meanwhile, the message is held.
     fn give_all(&mut self, route: &Route) -> Result<(), Missed> {
         let left =
             route.to.iter().filter(|target| !self.has_had(target) && !self.is_sender(target));
@@ -432,8 +441,8 @@ impl Passing<'_, '_, '_> {
             match self.to_one(target, (&route.change, choices.as_ref())) {
                 Ok(()) => {}
                 Err(Missed::NotHandedOver(_)) if self.is_somewhere() => return Err(Missed::Held),
-                // This target never takes the message, but others already have it, which cannot be
-                // undone.
+                // This target will never accept the message, but others already have it, which
+                // cannot be undone.
                 Err(Missed::Final(reject)) if self.is_somewhere() => {
                     let (to, why) = (target.to_string(), &*reject.text);
                     let session = self.id;
@@ -450,9 +459,10 @@ impl Passing<'_, '_, '_> {
         if programs.is_empty() { Ok(()) } else { self.ask(&programs) }
     }
 
-    /// Passes the message on. After [`Missed::Held`] it must be tried again.
+    /// Forwards the message along its route. After [`Missed::Held`], the message must be tried
+    /// again.
     pub(super) fn pass(&mut self) -> Result<(), Missed> {
-        // A repeated try must set PossResend(97).
+        // A message that may have been delivered before gets PossResend(97)=Y.
         self.repeats |= lock(self.passed).in_doubt;
         // A reject goes to the sender of the rejected message, whatever the routes are.
         match self.rejected() {
@@ -474,7 +484,8 @@ impl Passing<'_, '_, '_> {
         }
         let routes = self.gateway.routes();
         let Some(route) = routes.find(self.id, self.message) else {
-            // A target that has the message keeps it, even if the routes changed.
+            // If a target already has the message, it counts as delivered, even though new routes
+            // do not include it.
             let reject = Missed::Final(BusinessReject::unsupported());
             return if lock(self.passed).had.is_empty() { Err(reject) } else { Ok(()) };
         };
@@ -550,10 +561,9 @@ impl Application for Bridge {
                 gateway.told.say(format!("{id} ended: {end}"));
                 gateway.ports.tell_all(id, false);
             }
-            // A message that was passed on and then rolled back arrives again.
+            // A message that was forwarded before the rollback arrives again.
             SessionNotice::RolledBack(_) => self.may_repeat = true,
-            // Messages that are passed on get their number at once, so they never cause this
-            // notice.
+            // Forwarded messages never cause this notice, because they get their numbers at once.
             SessionNotice::Unsent(message) => {
                 tracing::warn!(session = %id, why = %message.why, "a message could not be sent");
             }
@@ -568,7 +578,7 @@ impl Bridge {
         let count = gateway.origins.take_stored(id);
         let (_, next_out) = session.next_numbers();
         gateway.origins.forget_from(id, next_out);
-        // The numbers were reset, and our Logon(A) has number 1.
+        // A next number of at most 2 shows a reset, because our Logon(A) has used number 1.
         if count > 0 && next_out <= 2 {
             let why = "the sequence numbers were reset at the logon";
             tracing::error!(session = %id, count, why, "messages were not sent");

@@ -1,9 +1,9 @@
-//! The targets chosen for a message, recorded in a file before the first target gets it. A gateway
-//! that was killed finds there which targets may have a message.
+//! Records the targets chosen for each message in a file, before the first target gets the message.
+//! After a gateway was killed, the file shows which targets may have a message.
 //!
-//! Each session with inbound messages has a file next to its store, `NAME.choices`. The file has a
-//! line for each choice and for each numbered copy. At the next start, the store of a target shows
-//! the fate of each choice.
+//! Each session that receives messages has a file next to its store, `NAME.choices`, with a line
+//! for each choice and for each numbered copy. At the next start, the stores of the targets show
+//! whether a chosen target has the message.
 //!
 //! Invariants: no target has a message whose choice is missing from the file. The file and its
 //! predecessor `NAME.choices.old` have more choices than a session can have messages under way.
@@ -21,19 +21,19 @@ use transfix_store::lines;
 use super::mark::mark;
 use super::stored::{self, StoredCopies};
 
-/// The minimum number of choices in a file before the next file is begun.
+/// The number of choices, at least, after which a new file is begun.
 const CHOICES_MIN: usize = 10_000;
-/// Choices are private to the owner.
+/// The permissions of the file: only the owner may read choices.
 const MODE: u32 = 0o600;
 
-/// The identity of a message among all messages of a session.
+/// The values that identify a message among all messages of a session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Incoming {
     /// MsgSeqNum(34).
     pub(super) seq: u64,
-    /// SendingTime(52) of the first transmission.
+    /// SendingTime(52) of the message when it was first sent.
     pub(super) sent: Vec<u8>,
-    /// The hash of the fields that a resend keeps.
+    /// A hash of the fields that stay the same when the message is resent.
     pub(super) mark: u64,
 }
 
@@ -47,25 +47,25 @@ enum Line {
     /// The targets chosen for a message.
     Choice {
         message: Incoming,
-        /// True if only one of several targets is chosen. Earlier choices did not reach their
-        /// targets.
+        /// True if the targets are alternatives, so that earlier choices for the message did not
+        /// reach their targets.
         alone: bool,
         to: Vec<ChosenTarget>,
         /// The hash of the copy that a session sends.
         copy: u64,
-        /// UTC nanoseconds since 1970.
+        /// The time of the choice, in UTC nanoseconds since 1970.
         at_ns: u64,
     },
-    /// The number of the copy for this session.
+    /// The MsgSeqNum(34) that the copy of the message `seq` has got in the session `to`.
     Numbered { seq: u64, to: String, number: u64 },
 }
 
-/// The fate of a choice.
+/// The fate of a choice: whether the chosen target has received the message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
     /// The target has the message permanently.
     Has,
-    /// The target may have it.
+    /// The target may have the message.
     Unknown,
     /// The target never had the message.
     Nowhere,
@@ -74,7 +74,7 @@ pub(super) enum Fate {
 /// The targets of a message chosen by an earlier process, each with its fate.
 pub(super) type Fates = Vec<(String, Fate)>;
 
-/// All choices of a gateway. Clones share them.
+/// All choices of a gateway. Clones share one state.
 #[derive(Clone, Default)]
 pub(super) struct Choices(Arc<All>);
 
@@ -82,12 +82,14 @@ pub(super) struct Choices(Arc<All>);
 struct All {
     /// Files by the store path of the receiving session.
     files: Mutex<HashMap<PathBuf, Arc<Mutex<ChoiceFile>>>>,
-    /// Choices of earlier processes, by the file name of that store.
+    /// The choices of earlier processes: by the file name of the receiving session's store, and by
+    /// the message's number.
     before: HashMap<String, HashMap<u64, (Incoming, Fates)>>,
 }
 
 impl Choices {
-    /// Reads earlier choices, and finds their fate in the stores of the targets.
+    /// Reads the choices of earlier processes, and finds out from the targets' stores which of them
+    /// were delivered.
     ///
     /// # Errors
     /// Names the file that cannot be read.
@@ -102,14 +104,15 @@ impl Choices {
         Ok(Self(Arc::new(All { before, ..All::default() })))
     }
 
-    /// Returns the fates of a message of this session that an earlier process had.
+    /// Returns the fates of an earlier process's choices for this message of the session, if there
+    /// are any.
     pub(super) fn before(&self, from: &SessionSettings, message: &Incoming) -> Option<&Fates> {
         let of_session = self.0.before.get(&file_name(&from.store_path())?)?;
         of_session.get(&message.seq).filter(|(known, _)| known == message).map(|(_, fates)| fates)
     }
 
-    /// Opens the file of a session whose messages are passed on. Returns `None` if the session has
-    /// no store on a disk, because its messages cannot be identified after a restart.
+    /// Opens the file of choices for messages of the session `from`. Returns `None` if the session
+    /// has no store on disk, because its messages cannot be recognized after a restart.
     ///
     /// # Errors
     /// If the file cannot be opened.
@@ -131,14 +134,14 @@ impl Choices {
     }
 }
 
-/// The choices of one session. Clones share them.
+/// The open file of choices of one session. Clones share one file.
 #[derive(Clone)]
 pub(super) struct OpenChoices(Arc<Mutex<ChoiceFile>>);
 
-/// A choice to record before the message is given to its targets.
+/// A choice that must be recorded before the targets get the message.
 pub(super) struct Choice<'c> {
     pub(super) message: &'c Incoming,
-    /// True if only one of several targets is chosen.
+    /// True if the targets are alternatives, of which only one gets the message.
     pub(super) alone: bool,
     /// Names of the targets, with handles for sessions.
     pub(super) to: Vec<(String, Option<SessionHandle>)>,
@@ -147,7 +150,8 @@ pub(super) struct Choice<'c> {
 }
 
 impl OpenChoices {
-    /// Records a choice. The choice is synced if a target survives a power cut.
+    /// Writes a choice into the file. Syncs the file if the store of a target survives a power
+    /// failure.
     ///
     /// # Errors
     /// No target may get the message then.
@@ -162,19 +166,19 @@ impl OpenChoices {
         file.add(&Line::Choice { message, alone, to, copy, at_ns }, syncs)
     }
 
-    /// Returns a callback that records the number of a copy.
+    /// Returns a function that records the number which the copy for the session `to` gets.
     pub(super) fn numbered(&self, seq: u64, to: &SessionId) -> impl Fn(Sent) + use<> {
         let (own, to) = (self.clone(), to.to_string());
         move |sent| {
             let (Sent::Direct(number) | Sent::Stored(number)) = sent else { return };
             let mut file = own.0.lock().unwrap_or_else(PoisonError::into_inner);
-            // The copy is found by its fields if this line is missing.
+            // An error is ignored, because the copy can also be found by its fields.
             let _ = file.add(&Line::Numbered { seq, to: to.clone(), number }, false);
         }
     }
 }
 
-/// The file being written.
+/// The file into which choices are written.
 struct ChoiceFile {
     path: PathBuf,
     file: File,
@@ -189,7 +193,8 @@ impl ChoiceFile {
             fs::create_dir_all(dir)?;
         }
         let (file, bytes) = lines::open(&path, MODE)?;
-        // An existing file counts as full, so that the files do not grow with each start.
+        // An existing file counts as full, so that a new one begins at its first choice and files
+        // do not grow with each start.
         let choices_max = from.application.messages_max.max(CHOICES_MIN);
         let choices = if bytes == 0 { 0 } else { choices_max };
         Ok(Self { path, file, choices, choices_max })
@@ -206,7 +211,7 @@ impl ChoiceFile {
         let written = self.file.write_all(&text);
         let written = written.and_then(|()| if syncs { self.file.sync_data() } else { Ok(()) });
         if written.is_err() {
-            // Otherwise a partial line would precede the next one.
+            // Removes a partly written line, because the next line would be appended to it.
             self.file.set_len(before)?;
         }
         self.choices += usize::from(is_choice);
@@ -234,7 +239,7 @@ fn file_name(path: &Path) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// A choice of an earlier process.
+/// The targets that an earlier process has chosen for a message.
 #[derive(Debug)]
 struct Chosen {
     message: Incoming,
@@ -243,18 +248,20 @@ struct Chosen {
 
 #[derive(Clone, Copy, Debug)]
 struct ChosenBefore {
-    /// The target's next outbound number at that time.
+    /// The target's next outbound number when the choice was made; `None` unless the target is a
+    /// session.
     next: Option<u64>,
     copy: u64,
     at_ns: u64,
-    /// The number of the copy.
+    /// The number that the copy has got, if it was recorded.
     number: Option<u64>,
 }
 
-/// Choices by the receiving session's store name and the message's number.
+/// The choices of earlier processes, by the name of the receiving session's store and the number of
+/// the message.
 type AllChosen = BTreeMap<String, BTreeMap<u64, Chosen>>;
 
-/// Reads the files of a directory.
+/// Reads all files of choices in a directory.
 fn read_all(dir: &Path, chosen: &mut AllChosen) -> io::Result<()> {
     let entries = match fs::read_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -276,7 +283,8 @@ fn read_all(dir: &Path, chosen: &mut AllChosen) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads the lines of a file. The last line may be torn; its message reached no target.
+/// Reads the lines of a file. An incomplete last line is skipped, because its message has not
+/// reached a target.
 fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
     for line in text.split(|byte| *byte == b'\n') {
         let Ok(line) = serde_json::from_slice(line) else { continue };
@@ -290,7 +298,8 @@ fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
                 }
                 for (name, next) in to {
                     let new = ChosenBefore { next, copy, at_ns, number: None };
-                    // After a second try both copies count, so the first entry is kept.
+                    // The earlier entry is kept, because after a second try both copies must be
+                    // searched for.
                     all.entry(name).or_insert(new);
                 }
                 chosen.insert(seq, Chosen { message, to: all });
@@ -305,12 +314,13 @@ fn read_one(text: &[u8], chosen: &mut BTreeMap<u64, Chosen>) {
     }
 }
 
-/// Finds the fates in the stores of the targets.
+/// Finds out from the targets' stores which choices were delivered.
 fn resolve(
     chosen: AllChosen,
     settings: &Settings,
 ) -> HashMap<String, HashMap<u64, (Incoming, Fates)>> {
-    // The first number to read in each store, and the numbers already assigned to known messages.
+    // For each store: the first number to read, and the numbers that already belong to known
+    // copies.
     let mut wanted: HashMap<String, (u64, BTreeSet<u64>)> = HashMap::new();
     for (name, to) in chosen.values().flat_map(BTreeMap::values).flat_map(|one| &one.to) {
         if let Some(next) = to.next {
@@ -341,7 +351,7 @@ fn resolve(
     chosen.into_iter().map(|(name, one)| (name, of_session(one, &mut fate))).collect()
 }
 
-/// Returns the fate of a copy for a session, from the session's store.
+/// Returns whether a session has sent the copy, according to its store.
 fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -> Fate {
     if copies.was_reset_since(to.at_ns) {
         // After a reset the copy's number may belong to another message.
@@ -349,13 +359,14 @@ fn fate_of(to: ChosenBefore, copies: &StoredCopies, taken: &mut BTreeSet<u64>) -
     }
     let found = match to.number {
         Some(number) => copies.is(number, to.copy),
-        // The process was killed before it recorded the number.
+        // The process was killed before it recorded the number, so the copy is searched for by its
+        // fields.
         None => copies.numbers(to.copy, to.next.unwrap_or(0)).any(|number| taken.insert(number)),
     };
     if found { Fate::Has } else { Fate::Nowhere }
 }
 
-/// Returns the hash of the fields that a resend keeps.
+/// Returns a hash of the fields that stay the same when a message is resent.
 pub(super) fn mark_of_incoming(bytes: &[u8]) -> u64 {
     mark(&stored::lasting_fields(bytes, &BTreeSet::new()))
 }

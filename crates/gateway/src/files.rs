@@ -24,20 +24,21 @@ use super::origins::Origins;
 use super::routes::{FileMode, MessageFile};
 use super::sending;
 
-/// The interval for retrying a file without a further line, or a session that cannot send.
+/// The interval at which a file without another line, or a session that cannot send, is tried
+/// again.
 const LOOK: Duration = Duration::from_millis(100);
 /// The maximum length of a line read, in bytes.
 const LINE_MAX: u64 = 1 << 20;
 
-/// Files that routes write into. Clones share them.
+/// The files into which routes write. Clones share one state.
 #[derive(Clone, Default)]
 pub(super) struct Drains(Arc<BTreeMap<String, Mutex<Drain>>>);
 
-/// A file that routes write into.
+/// A file into which routes write.
 struct Drain {
     path: PathBuf,
     file: File,
-    /// The number of failed lines since the last written line.
+    /// The number of lines that could not be written since the last one that could.
     refused: u64,
 }
 
@@ -55,7 +56,7 @@ impl Drains {
         Ok(Self(Arc::new(drains)))
     }
 
-    /// Writes a line, and returns once the line is on the disk.
+    /// Writes a line to the file `name`, and returns when the line is durable.
     ///
     /// # Errors
     /// The file does not contain the line then.
@@ -74,13 +75,13 @@ fn named(file: &MessageFile, error: &io::Error) -> String {
 
 impl Drain {
     fn open(path: &Path) -> io::Result<Self> {
-        // Messages are private to owner and group.
+        // Only owner and group may read the file, because messages are confidential.
         let file =
             OpenOptions::new().read(true).append(true).create(true).mode(0o640).open(path)?;
         if !file.metadata()?.is_file() {
             return Err(no_file());
         }
-        // Two writers would corrupt each other's lines.
+        // Locks the file, because two writers would mix their lines.
         file.try_lock().map_err(|_| io::Error::other("another program is writing to this file"))?;
         let length = whole_lines(&file)?;
         if length < file.metadata()?.len() {
@@ -93,7 +94,7 @@ impl Drain {
     }
 
     fn write(&mut self, line: &Value) -> io::Result<()> {
-        // The file may have been moved away, as log rotation does.
+        // Checks whether the file was renamed, as by a log rotation.
         let is_it = |found: fs::Metadata| {
             self.file
                 .metadata()
@@ -107,7 +108,7 @@ impl Drain {
         let bytes = format!("{line}\n").into_bytes();
         let written = self.file.write_all(&bytes).and_then(|()| self.file.sync_data());
         if written.is_err() {
-            // Otherwise a partial line would precede the next one.
+            // Removes a partly written line, because the next line would be appended to it.
             self.file.set_len(length)?;
         }
         written
@@ -115,7 +116,8 @@ impl Drain {
 }
 
 impl Drain {
-    /// Logs the first of several failed lines, and the first line written afterwards.
+    /// Logs the first of several lines that cannot be written, and the first line that can be
+    /// written afterwards.
     fn tell(&mut self, name: &str, written: &io::Result<()>) {
         match written {
             Ok(()) => {
@@ -198,16 +200,16 @@ struct Source {
     path: PathBuf,
     /// The offset of the next line.
     position: u64,
-    /// The hash of the bytes before the position, which identifies the file.
+    /// A hash of the last bytes before the position, by which the file is recognized.
     mark: u64,
     /// True if the next line may already have been sent.
     in_doubt: bool,
-    /// The file of answers to the lines.
+    /// The file into which the answers to the lines are written.
     answers: Drain,
     origins: Origins,
     /// The answer to the previous line, if not written yet.
     unanswered: Option<Value>,
-    /// True if the position is not written yet.
+    /// True if the position has changed but could not be recorded yet.
     unkept: bool,
 }
 
@@ -236,12 +238,14 @@ impl Source {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => return Err(error),
         }
-        // The position counts as unfinished until an orderly end.
+        // Records that this process is running, so that after a crash the next line counts as
+        // possibly sent.
         source.keep(false)?;
         Ok(source)
     }
 
-    /// Writes the position atomically: a crash leaves this one or the previous one.
+    /// Records the position atomically: after a crash, the file contains either the new or the
+    /// previous position.
     fn keep(&self, ended: bool) -> io::Result<()> {
         let kept = json!({ "position": self.position, "mark": self.mark, "ended": ended });
         let (path, new) = (beside(&self.path, "position"), beside(&self.path, "position.new"));
@@ -269,7 +273,7 @@ impl Source {
                 }
             }
         }
-        // A line whose position could not be written may be sent again.
+        // If the last position could not be recorded, the next process may send that line again.
         let ended = !self.in_doubt && !self.unkept;
         if let Err(error) = self.keep(ended) {
             tracing::error!(file = %self.name, %error, "the position in a file could not be \
@@ -277,10 +281,10 @@ impl Source {
         }
     }
 
-    /// Sends the next line. Returns false if there is none.
+    /// Sends the next line. Returns false if there is no complete line, or the gateway is ending.
     fn step(&mut self, admin: &Admin, stops: &AtomicBool) -> io::Result<bool> {
         self.write_down()?;
-        // Opening a pipe without a writer would block.
+        // Checks the type first, because opening a named pipe without a writer would block.
         match fs::metadata(&self.path) {
             Ok(found) if found.is_file() => {}
             Ok(_) => return Err(no_file()),
@@ -290,7 +294,8 @@ impl Source {
         let mut file = File::open(&self.path)?;
         let sent = before(&mut file, self.position)?;
         let Some(mut sent) = sent.filter(|sent| mark(sent) == self.mark) else {
-            // Only the owner knows whether the file is new or changed.
+            // Reports an error, because only the owner knows whether the file is new or was
+            // changed.
             let position = beside(&self.path, "position");
             let why = "the part of the file that was sent is missing or changed";
             return Err(io::Error::other(format!(
@@ -303,12 +308,12 @@ impl Source {
         if bytes.last() != Some(&b'\n') {
             return match bytes.len() as u64 >= LINE_MAX {
                 true => Err(io::Error::other(format!("a line is longer than {LINE_MAX} bytes"))),
-                // The line is not complete yet.
+                // The writer has not completed the line yet.
                 false => Ok(false),
             };
         }
         let Some(answer) = self.send(&bytes, admin, stops) else { return Ok(false) };
-        // The line is sent. Whatever fails from here on, this process does not send it again.
+        // The line was sent, so this process does not send it again, whatever fails from here on.
         self.unanswered = answered(answer, self.position);
         self.unkept = true;
         self.position += bytes.len() as u64;
@@ -319,8 +324,8 @@ impl Source {
         Ok(true)
     }
 
-    /// Sends the message of a line as soon as its session takes it. Returns `None` if the gateway
-    /// ends before.
+    /// Sends the message of a line, and tries again until its session accepts the message. Returns
+    /// `None` if the gateway ends before.
     fn send(&mut self, line: &[u8], admin: &Admin, stops: &AtomicBool) -> Option<Value> {
         if line.trim_ascii().is_empty() {
             return Some(Value::Null);
@@ -339,7 +344,7 @@ impl Source {
             match sent {
                 Err(SendError::Closed) => return None,
                 Err(error) if is_passing(&error) => {
-                    // The store may have the message.
+                    // After a failure, the store may contain the message nevertheless.
                     self.in_doubt |= matches!(error, SendError::Failed);
                     if stops.load(Ordering::Acquire) {
                         return None;
@@ -351,7 +356,7 @@ impl Source {
         }
     }
 
-    /// Writes the previous line's answer, and the position.
+    /// Writes the previous line's answer and records the position, if either is still missing.
     fn write_down(&mut self) -> io::Result<()> {
         if let Some(answer) = &self.unanswered {
             self.answers.write(answer)?;
@@ -373,7 +378,7 @@ fn answered(answer: Value, position: u64) -> Option<Value> {
     Some(line)
 }
 
-/// Returns the path of a file next to this one.
+/// Returns the path of a file next to `path`, with `what` as a further ending.
 fn beside(path: &Path, what: &str) -> PathBuf {
     let mut path = path.to_owned().into_os_string();
     path.push(".");
@@ -385,11 +390,11 @@ fn no_file() -> io::Error {
     io::Error::other("the path is not a regular file")
 }
 
-/// The number of bytes before a position that identify the file.
+/// The number of bytes before the position by which a file is recognized.
 const MARK_BYTES: usize = 4096;
 
-/// Returns the last bytes before `position`, and leaves the file at that position. `None` if the
-/// file is shorter.
+/// Returns the last bytes before `position`, and moves to that position in the file. Returns `None`
+/// if the file is shorter.
 fn before(file: &mut File, position: u64) -> io::Result<Option<Vec<u8>>> {
     if file.metadata()?.len() < position {
         return Ok(None);

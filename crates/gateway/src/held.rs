@@ -1,9 +1,9 @@
-//! Messages that cannot be delivered now, and must not be refused, because a target has or may have
-//! them. These messages are tried again until their targets are available, or the routes name other
+//! Messages that cannot be delivered now and must not be refused, because a target has them or may
+//! have them. They are tried again until their targets are available, or new routes name other
 //! targets.
 //!
-//! Invariant: the session of a held message gets no further message meanwhile, so the order is
-//! kept.
+//! Invariant: while a message is held, its session receives no further message, so that the order
+//! is kept.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,10 +18,10 @@ use super::asked::SharedPassed;
 use super::bridge::Passing;
 use super::choices::Incoming;
 
-/// The interval between two tries.
+/// The interval at which held messages are tried again.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// A held message.
+/// A message that is tried again, with all that is needed for its delivery.
 pub(super) struct HeldMessage {
     pub(super) gateway: Gateway,
     pub(super) from: SessionHandle,
@@ -32,7 +32,7 @@ pub(super) struct HeldMessage {
     pub(super) answer: MessageAnswer,
 }
 
-/// The queue of held messages. Clones share it.
+/// The sending end of the queue of held messages. Clones share one queue.
 #[derive(Clone)]
 pub(super) struct Held(Arc<Mutex<Option<Holding>>>);
 
@@ -53,11 +53,11 @@ impl Held {
         Ok(Self(Arc::new(Mutex::new(Some(Holding { to, thread })))))
     }
 
-    /// Holds a message until its targets have it.
+    /// Hands a message to the thread, which tries it until its targets have it.
     pub(super) fn hold(&self, held: HeldMessage) {
         let holding = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(holding) = &*holding {
-            // The thread ends after the engine, and an answer has no effect then.
+            // The send fails only after the engine has ended, when an answer has no effect anyway.
             let _ = holding.to.send(held);
         }
     }
@@ -80,7 +80,7 @@ fn run(new: &Receiver<HeldMessage>) {
             false => new.recv_timeout(LOOK),
         };
         match more {
-            // The message was tried just now.
+            // The message was tried just before, so the thread waits first.
             Ok(more) => held.push(more),
             Err(RecvTimeoutError::Timeout) => {
                 held = held.into_iter().filter_map(HeldMessage::again).collect();
@@ -91,12 +91,12 @@ fn run(new: &Receiver<HeldMessage>) {
 }
 
 impl HeldMessage {
-    /// Tries once more. Returns the message if it is still held.
+    /// Tries the message again. Returns the message if it must be held further.
     fn again(self) -> Option<Self> {
         let Self { gateway, from, bytes, incoming, repeats, passed, answer } = self;
         let mut index = FieldIndex::default();
         let Ok(message) = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) else {
-            // The message was valid when it arrived.
+            // The message can be parsed, because it was valid when it arrived.
             answer.give(Ok(()));
             return None;
         };
@@ -114,7 +114,7 @@ impl HeldMessage {
         let done = passing.pass();
         let answer = passing.answer.take();
         match (done, answer) {
-            // A program has been asked and gives the answer.
+            // A program has received the message and will answer it.
             (_, None) => None,
             (Err(missed), Some(answer)) if missed.is_held() => {
                 Some(Self { gateway, from, bytes, incoming, repeats, passed, answer })

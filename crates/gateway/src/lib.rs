@@ -1,5 +1,6 @@
-//! A gateway. Messages go from session to session by the rules of a file, to programs in any
-//! language by a Unix socket, and into and out of files.
+//! A gateway between FIX sessions, programs and files. The routes of a file determine to which
+//! sessions, programs (in any language, by a Unix socket) and files a message goes. Programs and
+//! files can also send messages.
 //!
 //! [`Routes`] are the rules. A [`Gateway`] starts an engine whose sessions have no application of
 //! their own, and passes their messages on:
@@ -61,17 +62,17 @@ use port::Ports;
 pub use routes::Routes;
 use told::Told;
 
-/// The minimum number of threads that pass messages on.
+/// The minimum number of application threads, which forward messages.
 const APPLICATION_THREADS: usize = 2;
 
-/// Adds the application threads that a gateway needs. These threads do not drive sessions, so one
-/// session may wait for another.
+/// Raises the number of application threads to what a gateway needs. These threads do not drive
+/// sessions, so one may wait until another session has stored a message.
 pub fn prepare(settings: &mut Settings) {
     let threads = &mut settings.engine.application_threads;
     *threads = (*threads).max(APPLICATION_THREADS);
 }
 
-/// The state that all sessions of a gateway share. Clones share it.
+/// A gateway: the state that all its sessions share. Clones share one state.
 #[derive(Clone)]
 pub struct Gateway {
     /// The rules in force.
@@ -79,14 +80,14 @@ pub struct Gateway {
     ports: Ports,
     drains: Drains,
     origins: Origins,
-    /// The chosen targets of messages.
+    /// The files that record the chosen targets of messages.
     choices: Choices,
-    /// Fields that sessions add to outbound messages.
+    /// The fields that sessions add to outbound messages, by their settings.
     added: Arc<BTreeSet<Tag>>,
-    /// Messages that can neither be passed on nor be refused.
+    /// Messages that can neither be delivered now nor refused.
     held: Held,
     told: Told,
-    /// Set once the engine runs.
+    /// The administration of the engine, set when the engine runs.
     admin: Arc<OnceLock<Admin>>,
 }
 
@@ -100,9 +101,9 @@ impl fmt::Debug for Gateway {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Renewed {
-    /// The sessions that changed.
+    /// The result of the engine's reload, with the sessions that have changed.
     pub engine: Reloaded,
-    /// True if the rules are new.
+    /// True if the new routes differ from the old ones.
     pub routes_changed: bool,
 }
 
@@ -117,8 +118,8 @@ impl Gateway {
         settings: &Settings,
         say: impl Fn(&str) + Send + 'static,
     ) -> Result<Self, String> {
-        // The stores must be read before the engine opens them, so that only earlier processes'
-        // messages are found.
+        // Reads the stores before the engine opens them, so that only messages of earlier processes
+        // are found.
         let (choices, held) = (Choices::read(settings)?, Held::begin()?);
         let added = Arc::new(stored::added_tags(settings));
         let (origins, told) = (Origins::default(), Told::begin(say)?);
@@ -129,7 +130,7 @@ impl Gateway {
         Ok(Self { routes, ports, drains, origins, choices, added, held, told, admin })
     }
 
-    /// Starts an engine whose sessions pass their messages on.
+    /// Starts an engine whose sessions forward their messages along the routes.
     ///
     /// # Errors
     /// Those of [`Engine::start`].
@@ -140,7 +141,8 @@ impl Gateway {
             .start(|_| self.application())
     }
 
-    /// Lets programs and files send through the sessions of this engine. Call it once.
+    /// Lets programs and files send messages through the sessions of this engine. Call this method
+    /// once.
     ///
     /// # Errors
     /// Names the file that cannot be read, or the thread that cannot be started.
@@ -166,13 +168,13 @@ impl Gateway {
         *self.routes.write().unwrap_or_else(PoisonError::into_inner) = routes;
     }
 
-    /// Returns the application of a session: it passes the messages of the session on.
+    /// Returns the application for a session, which forwards the session's messages.
     #[must_use]
     pub fn application(&self) -> Box<dyn Application> {
         Box::new(Bridge::new(self))
     }
 
-    /// Returns the application of a session that is added at run time.
+    /// Returns the application for a session that is added while the gateway runs.
     ///
     /// # Errors
     /// Names the rule that does not allow the session.
@@ -184,7 +186,8 @@ impl Gateway {
         Ok(self.application())
     }
 
-    /// Switches to other settings and rules. Changed sessions have `logout_time` to log out.
+    /// Applies new settings and new routes. Changed sessions have the time `logout_time` to log
+    /// out.
     ///
     /// # Errors
     /// Describes the fault; nothing has changed then.
@@ -208,7 +211,7 @@ impl Gateway {
             );
         }
         let routes_changed = *before != routes;
-        // New sessions must begin with the new routes.
+        // The routes must be in force before new sessions receive messages.
         self.put_in_force(Arc::new(routes));
         let done = engine.reload(from, to, logout_time, |_| self.application());
         let engine = done.map_err(|error| {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use transfix::Message;
 
-/// A value of a field: text, a whole number, or bytes if it is not valid UTF-8.
+/// The value of a field: a text, a whole number, or bytes that are not valid UTF-8.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(super) enum FieldValue {
@@ -33,7 +33,7 @@ pub(super) enum Said {
     Take(u64),
     /// The program refuses a message.
     Refuse(Refusal),
-    /// A message to be sent.
+    /// The program wants to send a message.
     Send(Sending),
 }
 
@@ -51,7 +51,7 @@ pub(super) struct Refusal {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Sending {
-    /// The caller's reference, repeated in the answer.
+    /// A reference chosen by the program, which the answer repeats.
     #[serde(default, rename = "ref")]
     pub(super) reference: Value,
     pub(super) session: String,
@@ -59,15 +59,15 @@ pub(super) struct Sending {
     pub(super) fields: Vec<(u32, FieldValue)>,
 }
 
-/// Returns a message as a line for a program. `repeats` is true if a program may already have had
-/// it.
+/// Returns a message as a line for a program. `repeats` is true if a program may already have
+/// received it.
 pub(super) fn message(id: u64, session: &str, message: &Message<'_>, repeats: bool) -> Value {
     let mut line = without_id(session, message, repeats);
     line["id"] = json!(id);
     json!({ "message": line })
 }
 
-/// Returns a message as an object.
+/// Returns a message as a JSON object without an ID.
 pub(super) fn without_id(session: &str, message: &Message<'_>, repeats: bool) -> Value {
     let fields = message.fields().map(|field| {
         let value = match std::str::from_utf8(field.value) {

@@ -1,4 +1,4 @@
-//! A hash that is the same in every process.
+//! A hash function whose results are the same in every process.
 
 /// FNV-1a.
 pub(super) fn mark(bytes: &[u8]) -> u64 {

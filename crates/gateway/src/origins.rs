@@ -1,7 +1,7 @@
-//! The origins of outbound messages. A rejection of a message goes back to its origin.
+//! The origins of outbound messages, to which rejections of these messages are returned.
 //!
-//! Invariant: the origin noted for a number is of the message that now has the number. The numbers
-//! of a session ascend; a lower number means a reset, which clears all notes.
+//! Invariant: an origin always belongs to the message that now has the number. The numbers of a
+//! session ascend; a lower number shows a reset, which discards all origins.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,10 +12,10 @@ use transfix::{Sent, SessionId};
 /// The number of messages remembered per session, more than a counterparty leaves unanswered.
 const KEPT_MAX: usize = 1_000;
 
-/// The origin of a message.
+/// The origin of an outbound message.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    /// The message with this MsgSeqNum(34) of a session.
+    /// The message with this MsgSeqNum(34), received by this session.
     Session(SessionId, u64),
     /// The program at this socket, and its reference for the message.
     Program(String, Value),
@@ -23,9 +23,11 @@ pub(super) enum Origin {
 
 #[derive(Default)]
 struct OfTarget {
-    /// `None` for messages of the gateway itself, from a file or for a passed-on rejection.
+    /// The origins by MsgSeqNum(34). `None` means the gateway itself: a line of a file, or a
+    /// forwarded rejection.
     by_seq: BTreeMap<u64, Option<Origin>>,
-    /// The number of messages stored since the last logon, to be sent after the next one.
+    /// The number of messages that were stored since the last logon, and are sent after the next
+    /// one.
     stored: u64,
 }
 
@@ -41,7 +43,7 @@ impl OfTarget {
     }
 }
 
-/// The origins of outbound messages. Clones share them.
+/// The origins of outbound messages, by session. Clones share one state.
 #[derive(Clone, Default)]
 pub(super) struct Origins(Arc<Mutex<HashMap<SessionId, OfTarget>>>);
 
@@ -62,12 +64,14 @@ impl Origins {
         }
     }
 
-    /// Returns the origin of the message sent with this number. `None` if unknown or forgotten.
+    /// Returns the origin of the message with this MsgSeqNum(34), or `None` if it is unknown or no
+    /// longer remembered.
     pub(super) fn find(&self, id: &SessionId, seq: u64) -> Option<Origin> {
         self.lock().get(id)?.by_seq.get(&seq).cloned().flatten()
     }
 
-    /// Returns the number of messages stored for this session since its last logon, and clears it.
+    /// Returns the number of messages that were stored for this session since its last logon, and
+    /// sets the number to 0.
     pub(super) fn take_stored(&self, id: &SessionId) -> u64 {
         self.lock().get_mut(id).map_or(0, |target| std::mem::take(&mut target.stored))
     }
@@ -100,13 +104,13 @@ mod tests {
         };
         (1..=KEPT_MAX as u64 + 10).for_each(note);
         assert!(!is_known(10) && is_known(11) && is_known(1_010));
-        // A reset is found either by a lower number or by `forget_from`.
+        // A lower number shows a reset, and so does `forget_from`.
         note(2);
         assert!(is_known(2) && !is_known(11) && !is_known(1_010));
         (3..=9).for_each(note);
         origins.forget_from(&id, 3);
         assert!(is_known(2) && !is_known(3) && !is_known(9));
-        // A message from a file has no program as its origin.
+        // A message from a file has no program to which a rejection could go.
         note(20);
         origins.note(&id, None)(Sent::Direct(20));
         assert!(!is_known(20) && !is_known(2));

@@ -1,7 +1,8 @@
-//! The sockets of a gateway. One program at each socket receives and sends messages.
+//! The Unix sockets of a gateway. At each socket, one program at a time receives and sends
+//! messages.
 //!
-//! Invariants: a message counts as taken once the program confirms it. An answer of one program
-//! never counts for a message that another program was asked about.
+//! Invariants: a message counts as accepted only after the program has confirmed it. An answer of
+//! one program is never taken for the answer of another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,14 +28,14 @@ use super::told::Told;
 
 /// The maximum length of a program's line, in bytes.
 const LINE_MAX: u64 = 1 << 20;
-/// The pause before accepting again after no descriptor was free for a program.
+/// The pause before accepting programs again after accepting one has failed.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// All sockets. Clones share them.
+/// All sockets of a gateway. Clones share one state.
 #[derive(Clone)]
 pub(super) struct Ports(Arc<Opened>);
 
-/// Open sockets. Dropping them removes their files.
+/// The open sockets, by name. Dropping this value removes their files.
 #[derive(Default)]
 struct Opened(BTreeMap<String, Arc<Port>>);
 
@@ -48,11 +49,11 @@ impl Drop for Opened {
 
 struct Port {
     socket: Socket,
-    /// Taken by the listening thread.
+    /// The listening socket, until its thread takes it.
     listener: Mutex<Option<UnixListener>>,
     program: Mutex<Option<Program>>,
-    /// The id of the next message. The id continues across programs, so an answer of an earlier
-    /// program never counts for a later program's message.
+    /// The ID of the next message. IDs continue from one program to the next, so that an answer of
+    /// an earlier program is never taken for a later one's.
     next_id: AtomicU64,
     admin: OnceLock<Admin>,
     origins: Origins,
@@ -60,7 +61,7 @@ struct Port {
 }
 
 impl Ports {
-    /// Opens the sockets, without serving programs yet.
+    /// Opens the sockets, but does not serve programs yet.
     ///
     /// # Errors
     /// Names the path where no socket can be created.
@@ -84,10 +85,10 @@ impl Ports {
         Ok(Self(Arc::new(ports)))
     }
 
-    /// Serves programs from now on, each socket in its own thread.
+    /// Begins to serve programs, with one thread per socket.
     pub(super) fn begin(&self, admin: &Admin) -> Result<(), String> {
         for (name, port) in &self.0.0 {
-            // `begin` is called once, so `set` cannot fail.
+            // An error is impossible, because `begin` is called only once.
             let _ = port.admin.set(admin.clone());
             let listener = port.listener.lock().unwrap_or_else(PoisonError::into_inner).take();
             let Some(listener) = listener else { continue };
@@ -144,8 +145,8 @@ fn start(name: String, run: impl FnOnce() + Send + 'static) -> Result<(), String
     thread.map(drop).map_err(|error| failed(error, name))
 }
 
-/// Listens on a socket at `path`, accessible to owner and group. An abandoned socket is removed; a
-/// socket in use is not.
+/// Listens on a socket at `path`, which owner and group may use. Replaces a socket that a killed
+/// process has left, but not one in use.
 fn listen(path: &Path) -> io::Result<UnixListener> {
     match fs::symlink_metadata(path) {
         Ok(found) if found.file_type().is_socket() => {
@@ -156,14 +157,15 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
         Ok(_) => return Err(io::Error::other("the path exists, but is not a socket")),
         Err(_) => {}
     }
-    // The socket is created in a private directory, and renamed once its mode is set.
+    // Creates the socket in a private directory, and moves it to its path after its permissions are
+    // set.
     let file = path.file_name().ok_or_else(|| io::Error::other("the path names no file"))?;
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let parent = parent.unwrap_or(Path::new("."));
     let name = format!(".{}.{}", file.to_string_lossy(), std::process::id());
     let private = parent.join(name);
     let made = private.join("s");
-    // These are remains of a killed process with the same process id.
+    // Removes what a killed process with the same process ID may have left.
     let _ = fs::remove_file(&made);
     let _ = fs::remove_dir(&private);
     fs::DirBuilder::new().mode(0o700).create(&private)?;
@@ -182,13 +184,14 @@ impl Port {
         self.program.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Calls `does` with the program of this number, if it is still connected.
+    /// Calls `does` with the program of this number, or returns `None` if this program is no longer
+    /// connected.
     fn with<T>(&self, number: u64, does: impl FnOnce(&mut Program) -> T) -> Option<T> {
         self.program().as_mut().filter(|one| one.number == number).map(does)
     }
 
-    /// Sends a line to the program; if `number` is given, only to that program. Returns whether it
-    /// is connected.
+    /// Sends a line to the program, or only to the program `number` if it is given. Returns false
+    /// if that program is not connected.
     fn tell(&self, number: Option<u64>, line: &Value) -> bool {
         self.tell_by(number, |program| program.say(line))
     }
@@ -206,8 +209,8 @@ impl Port {
 
     fn cut_off(&self, mut place: MutexGuard<'_, Option<Program>>, why: &str) {
         let program = place.take();
-        // Dropping the program answers the sessions that wait for it. These sessions may ask
-        // another program, so the lock must be free.
+        // Releases the lock before the program is dropped. The drop answers the sessions that wait
+        // for the program, and these may ask another program.
         drop(place);
         if program.is_some() {
             tracing::warn!(socket = %self.socket.name, why, "a program was disconnected from its \
@@ -215,7 +218,8 @@ impl Port {
         }
     }
 
-    /// Serves one program after another. A second program gets an error.
+    /// Serves one program after the other. A program that connects while another is connected gets
+    /// an error.
     fn serve(self: &Arc<Self>, listener: &UnixListener, admin: &Admin) {
         let mut was_told = false;
         for (number, stream) in (1..).zip(listener.incoming()) {
@@ -228,7 +232,7 @@ impl Port {
                 tracing::warn!(socket = %self.socket.name, %error, "no program can connect to a \
                     socket");
             }
-            // Without a pause, `accept` would fail again at once while descriptors are exhausted.
+            // Pauses, because `accept` would fail again at once while no file descriptor is free.
             thread::park_timeout(ACCEPT_PAUSE);
         }
     }
@@ -244,7 +248,7 @@ impl Port {
         if place.is_some() {
             drop(place);
             let busy = json!({ "error": { "text": "another program is already connected" } });
-            // A new socket always has room for a few bytes.
+            // An error is ignored; a new socket has room for such a short line.
             let _ = stream.write_all(format!("{busy}\n").as_bytes());
             return Ok(());
         }
@@ -258,7 +262,7 @@ impl Port {
             if let Err(error) = &end {
                 reads.tell(Some(number), &json!({ "error": { "text": error } }));
             }
-            // Remaining lines are still written, if the program reads.
+            // Queued lines are still written, if the program reads them.
             reads.leaves(number, end);
         };
         start(format!("socket-to-{name}"), move || writes.write(writer, number))
@@ -272,11 +276,11 @@ impl Port {
         Ok(())
     }
 
-    /// Writes the lines for the program, and checks that it answers in time.
+    /// Writes the lines for the program, and disconnects the program if it does not answer in time.
     fn write(&self, mut writer: Writer, number: u64) {
         loop {
             let Some(until_ns) = self.with(number, |program| program.owes_until_ns()) else {
-                // Write the last lines.
+                // The program was removed, so only the queued lines are left to write.
                 while let Wrote::Line(_) = writer.next(None) {}
                 return;
             };
@@ -302,7 +306,7 @@ impl Port {
 
     /// Removes the program, which has disconnected or sent an invalid line.
     fn leaves(&self, number: u64, end: Result<(), String>) {
-        // Another program may be connected by now.
+        // The number distinguishes the program from another one that may be connected by now.
         let program = self.program().take_if(|program| program.number == number);
         let name = &self.socket.name;
         if let Some(program) = program {
@@ -316,7 +320,7 @@ impl Port {
         }
     }
 
-    /// Reads the program's lines until it disconnects.
+    /// Reads the program's lines until it disconnects. Returns an error if a line is invalid.
     fn read(&self, stream: UnixStream, number: u64) -> Result<(), String> {
         let mut reader = BufReader::new(stream);
         let mut bytes = Vec::new();
@@ -330,7 +334,7 @@ impl Port {
                 return Err(format!("a line is longer than {LINE_MAX} bytes, or incomplete"));
             }
             let said = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
-            // Remaining lines of a disconnected program are ignored.
+            // The rest of the lines is ignored if the program was disconnected.
             if self.with(number, |_| ()).is_none() {
                 return Ok(());
             }
@@ -360,7 +364,7 @@ impl Port {
     }
 }
 
-/// Returns the first line to a program.
+/// Returns the first line that each program receives.
 fn hello(admin: &Admin) -> Value {
     let sessions = admin
         .handles()

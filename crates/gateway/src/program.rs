@@ -1,4 +1,4 @@
-//! A program connected to a socket: lines to it and from it.
+//! A program that is connected to a socket, with the lines to and from it.
 //!
 //! Invariants:
 //! - A sender of lines never waits for the program.
@@ -18,17 +18,17 @@ use transfix::{BusinessReject, clock};
 use super::asked::Asked;
 use super::routes::Target;
 
-/// The maximum bytes that wait for a program.
+/// The maximum size, in bytes, of lines that wait for a program.
 const BYTES_MAX: usize = 64 << 20;
 
-/// A line for a program.
+/// A line that waits to be written to a program.
 struct Line {
     bytes: Vec<u8>,
-    /// The deadline for writing the line.
+    /// The monotonic time by which the line must be written.
     until_ns: u64,
 }
 
-/// A message that a program is asked about.
+/// A message that the program has received and must answer.
 struct Waiting {
     asked: Asked,
     target: Target,
@@ -38,10 +38,11 @@ struct Waiting {
 /// A connected program.
 pub(super) struct Program {
     stream: UnixStream,
-    /// Distinguishes the program from earlier ones.
+    /// A number that distinguishes the program from earlier ones at the same socket.
     pub(super) number: u64,
     lines: Sender<Line>,
-    /// Lines held while a message of the program is being sent. These lines follow the answer.
+    /// Lines that must not precede the answer about the message that is being sent for the program;
+    /// `None` if no message is being sent.
     held: Option<Vec<Vec<u8>>>,
     /// Bytes of the waiting lines.
     bytes: usize,
@@ -49,13 +50,13 @@ pub(super) struct Program {
     waiting: BTreeMap<u64, Waiting>,
 }
 
-/// The receiving end of the lines, which writes them to the socket.
+/// The part of a program that writes its lines to the socket, in a thread of its own.
 pub(super) struct Writer {
     stream: UnixStream,
     lines: Receiver<Line>,
 }
 
-/// The reasons for disconnecting a program.
+/// A reason for disconnecting a program, for the log.
 pub(super) const DOES_NOT_READ: &str = "does not read";
 pub(super) const DOES_NOT_ANSWER: &str = "does not answer";
 
@@ -101,17 +102,18 @@ impl Program {
     }
 
     fn put(&self, bytes: Vec<u8>) {
-        // Without a writer the reader ends soon.
+        // The send fails only if the writer has ended, and then the reader ends soon too.
         let _ = self.lines.send(Line { bytes, until_ns: self.until_ns() });
     }
 
-    /// Begins to send a message of the program. Lines are held until [`Program::say_sent`].
+    /// Notes that a message of the program is being sent. Other lines are held until
+    /// [`Program::say_sent`].
     pub(super) fn hold(&mut self) {
         self.held.get_or_insert_default();
     }
 
-    /// Queues the result of that message, and then the held lines. Returns the same as
-    /// [`Program::say`].
+    /// Queues the answer about the sent message, and then the held lines. Returns false if too many
+    /// bytes wait, like [`Program::say`].
     #[must_use]
     pub(super) fn say_sent(&mut self, line: &Value) -> bool {
         let held = self.held.take();
@@ -120,7 +122,7 @@ impl Program {
         goes_on
     }
 
-    /// Records that `bytes` bytes were written.
+    /// Subtracts `bytes` bytes, which were written, from the waiting ones.
     pub(super) const fn written(&mut self, bytes: usize) {
         self.bytes = self.bytes.saturating_sub(bytes);
     }
@@ -131,12 +133,14 @@ impl Program {
         self.waiting.insert(id, waiting);
     }
 
-    /// Records an answer. Returns the message, if the program was asked about it.
+    /// Notes that the program has answered the message `id`. Returns the message, or `None` if the
+    /// program does not have to answer it.
     pub(super) fn answered(&mut self, id: u64) -> Option<(Asked, Target)> {
         self.waiting.remove(&id).map(|waiting| (waiting.asked, waiting.target))
     }
 
-    /// Returns the earliest deadline of a missing answer, or `None` if no answer is missing.
+    /// Returns the earliest deadline of the answers that the program owes, or `None` if it owes
+    /// none.
     pub(super) fn owes_until_ns(&self) -> Option<u64> {
         self.waiting.values().map(|waiting| waiting.until_ns).min()
     }
@@ -147,7 +151,8 @@ impl Drop for Program {
         // The reader ends. The writer ends after it has written the queued lines.
         let _ = self.stream.shutdown(Shutdown::Read);
         for waiting in std::mem::take(&mut self.waiting).into_values() {
-            // The program may have the message, so a repeated offer is marked.
+            // The program may have accepted the message, so the message is marked as repeated when
+            // it is offered again.
             waiting.asked.answered(&waiting.target, Err(BusinessReject::not_available()));
         }
     }
@@ -159,18 +164,18 @@ impl Drop for Writer {
     }
 }
 
-/// The outcome of a writer's step.
+/// The outcome of a step of the writer.
 pub(super) enum Wrote {
     Line(usize),
-    /// The deadline has passed; check the missing answers.
+    /// The time limit has passed, so the owed answers must be checked.
     Time,
     End(&'static str),
-    /// No more lines follow.
+    /// The program was dropped, or its socket has failed, so no more lines are written.
     Over,
 }
 
 impl Writer {
-    /// Writes the next line, or waits for one until `until_ns`.
+    /// Writes the next line, or waits for one until the monotonic time `until_ns`.
     pub(super) fn next(&mut self, until_ns: Option<u64>) -> Wrote {
         let line = match until_ns {
             None => self.lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
@@ -185,7 +190,8 @@ impl Writer {
                 match self.write(&line.bytes, until_ns) {
                     Ok(()) => Wrote::Line(line.bytes.len()),
                     Err(ErrorKind::TimedOut) => Wrote::End(DOES_NOT_READ),
-                    // The reader finds the same error, after the program's last lines.
+                    // The error is not reported here, because the reader finds it too, after the
+                    // program's last lines.
                     Err(_) => Wrote::Over,
                 }
             }
@@ -194,7 +200,7 @@ impl Writer {
         }
     }
 
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes` to the socket, until the monotonic time `until_ns`.
     ///
     /// # Errors
     /// `TimedOut` if not everything is written by `until_ns`; others if the program has
@@ -202,7 +208,7 @@ impl Writer {
     fn write(&mut self, mut bytes: &[u8], until_ns: u64) -> Result<(), ErrorKind> {
         while !bytes.is_empty() {
             let left = Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()));
-            // A timeout of zero would mean no timeout.
+            // The system takes a timeout of zero to mean no timeout.
             if left.is_zero() {
                 return Err(ErrorKind::TimedOut);
             }
@@ -228,7 +234,8 @@ mod tests {
 
     use super::*;
 
-    /// The rejection may arrive before the sending thread continues.
+    /// The answer about a sent message precedes the message's rejection, which may arrive before
+    /// the sending thread continues.
     #[test]
     fn what_is_said_of_a_message_comes_after_that_it_was_sent() {
         let (end, other) = UnixStream::pair().unwrap();

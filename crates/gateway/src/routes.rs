@@ -1,8 +1,8 @@
-//! The routes in force: the targets of messages, and their changes.
+//! The routes in force, which determine the targets of messages and the changes to them.
 //!
-//! Invariants: a message never returns to the session that received it. A route names existing
-//! sessions, sockets and files. The sessions of a route have one version, because messages are not
-//! translated.
+//! Invariants: a message never returns to the session that has received it. A route names only
+//! sessions, sockets and files that exist. All sessions of a route have the same version, because
+//! messages are not translated.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -15,11 +15,11 @@ use super::copy::{Change, OnBehalf};
 use super::mark::mark;
 use super::written::{self, keeps};
 
-/// The selection among several targets.
+/// The rule that selects the target if a route has several targets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum Pick {
-    /// The first available target.
+    /// The first target that is available gets the message.
     #[default]
     First,
     /// All targets.
@@ -28,13 +28,13 @@ pub(super) enum Pick {
     Hash,
 }
 
-/// A socket for programs.
+/// A Unix socket to which a program connects.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Socket {
     /// The name used in routes.
     pub(super) name: String,
-    /// The path of the socket.
+    /// The path of the socket in the file system.
     pub(super) path: PathBuf,
     /// The time in milliseconds for a program to answer a message, or to read a line.
     #[serde(default = "answer_ms")]
@@ -45,7 +45,7 @@ const fn answer_ms() -> u64 {
     5_000
 }
 
-/// A file for messages.
+/// A file into which messages are written, or from which they are sent.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MessageFile {
@@ -53,23 +53,23 @@ pub(super) struct MessageFile {
     pub(super) name: String,
     /// The path of the file.
     pub(super) path: PathBuf,
-    /// The use of the file.
+    /// The use of the file: messages are written into it or sent from it.
     #[serde(default)]
     pub(super) mode: FileMode,
 }
 
-/// The use of a file.
+/// The direction of messages through a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum FileMode {
-    /// Routes write into it.
+    /// Routes write messages into the file.
     #[default]
     Write,
-    /// The gateway sends its lines.
+    /// The gateway sends the lines of the file as messages.
     Read,
 }
 
-/// A text that may end with a wildcard.
+/// A text that may end with the wildcard `*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     pub(super) begin: String,
@@ -89,7 +89,7 @@ impl Pattern {
         if self.is_open { text.starts_with(begin) } else { text == begin }
     }
 
-    /// Returns true if some text fits both patterns.
+    /// Returns true if there is a text that fits both patterns.
     pub(super) fn meets(&self, other: &Self) -> bool {
         match (self.is_open, other.is_open) {
             (true, true) => {
@@ -108,7 +108,7 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// The target of a message.
+/// A target to which a route passes messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Session(SessionId),
@@ -118,7 +118,7 @@ pub(super) enum Target {
     ThirdParty,
 }
 
-/// The written forms of targets that are not sessions.
+/// The beginning of a socket's name as a target in the file of routes.
 pub(super) const SOCKET: &str = "socket:";
 pub(super) const FILE: &str = "file:";
 pub(super) const THIRD_PARTY: &str = "DeliverToCompID";
@@ -134,17 +134,17 @@ impl fmt::Display for Target {
     }
 }
 
-/// A routing rule.
+/// A rule that determines the targets of some messages.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Route {
-    /// Receiving sessions; `None` for all.
+    /// The sessions whose received messages fit the rule; `None` for all sessions.
     pub(super) from: Option<Vec<Pattern>>,
-    /// MsgType(35); empty for all.
+    /// The MsgType(35)s that fit the rule; an empty list stands for all.
     pub(super) msg_types: Vec<String>,
     pub(super) when: Vec<(Tag, Pattern)>,
     pub(super) to: Vec<Target>,
     pub(super) pick: Pick,
-    /// The field that selects the target, with `Pick::Hash`.
+    /// The field whose value selects the target with `Pick::Hash`.
     pub(super) hash: Option<Tag>,
     pub(super) change: Change,
 }
@@ -164,7 +164,8 @@ impl Route {
             && self.when.iter().all(holds)
     }
 
-    /// Returns the index of the target for the hashed field's value, always the same for a value.
+    /// Returns the index of the target for the value of the hashed field. Equal values always have
+    /// the same target.
     pub(super) fn hashed(&self, message: &Message<'_>) -> usize {
         let value = self.hash.and_then(|tag| message.raw(tag)).unwrap_or_default();
         let hash = mark(value);
@@ -172,9 +173,9 @@ impl Route {
     }
 }
 
-/// All rules, in order.
+/// All rules of a gateway, in the order of the file.
 ///
-/// `Display` writes a line for each, for people.
+/// `Display` writes a line for each rule, to be read by people.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Routes {
     pub(super) routes: Vec<Route>,
@@ -183,7 +184,7 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// Reads the rules of a file, for the sessions of these settings.
+    /// Reads the rules from a file, and checks them against the sessions of these settings.
     ///
     /// # Errors
     /// All faults of the rules.
@@ -191,7 +192,7 @@ impl Routes {
         written::read(path, settings)
     }
 
-    /// Returns the first rule that fits a message of this session.
+    /// Returns the first rule that fits a message received by the session `from`.
     pub(super) fn find(&self, from: &SessionId, message: &Message<'_>) -> Option<&Route> {
         let name = from.to_string();
         self.routes.iter().find(|route| route.fits((from, &name), message))
@@ -213,7 +214,7 @@ impl Routes {
         self.routes.iter().any(names)
     }
 
-    /// Checks that a session may be added under these rules.
+    /// Checks that these rules allow the session to be added.
     ///
     /// # Errors
     /// If a rule sends its messages to a session of another version, or messages sent to this
@@ -245,7 +246,7 @@ impl Routes {
     }
 }
 
-/// Returns a text of the file in one line.
+/// Returns a text from the file, shortened and escaped to one line.
 fn shown_text(text: &str) -> Shown<'_> {
     Shown::whole(text.as_bytes())
 }

@@ -1,4 +1,4 @@
-//! Sends messages of programs and of files' lines.
+//! Sends the messages of programs, and those in the lines of files.
 
 use serde_json::{Value, json};
 use transfix::{Admin, Body, SendError, SendOptions, Sent, SessionHandle, Tag, tag};
@@ -17,8 +17,8 @@ pub(super) fn send(sending: &Sending, (socket, origins): (&str, &Origins), admin
     told(sending, stored(sending, &handle, false, &mut note))
 }
 
-/// Sends a message of this session, and returns once it is safe in the store. `repeats` is true if
-/// it may have been sent before. `note` is called once it has its number.
+/// Sends a message, and returns when it is durable in the session's store. `repeats` is true if the
+/// message may have been sent before. The engine calls `note` when the message has its number.
 pub(super) fn stored(
     sending: &Sending,
     handle: &SessionHandle,
@@ -30,7 +30,7 @@ pub(super) fn stored(
         while let Some((tag, value)) = fields.next() {
             let data = fields.next_if(|(data, _)| length_of(*data) == Some(tag));
             match data {
-                // The length field is computed, and the given value ignored.
+                // Ignores the given length, and computes it from the data.
                 Some((data, value)) => _ = body.data(tag, data, &value.bytes()),
                 None if repeats && tag == tag::POSS_RESEND => {}
                 None => _ = body.bytes(tag, &value.bytes()),
@@ -41,7 +41,7 @@ pub(super) fn stored(
     handle.send_with(options, &sending.msg_type, fill)
 }
 
-/// Returns the answer about a message that was to be sent.
+/// Returns the answer that tells whether a message was sent.
 pub(super) fn told(sending: &Sending, sent: Result<Sent, SendError>) -> Value {
     let reference = &sending.reference;
     match sent {

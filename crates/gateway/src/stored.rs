@@ -1,4 +1,4 @@
-//! Copies of messages in the store of a target, found by their fields.
+//! Searches the store of a target session for copies of messages, by their fields.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -10,9 +10,9 @@ use transfix_store::{Kind, StoreError};
 use super::mark::mark;
 use super::written::named;
 
-/// The messages that a session sent from some number on.
+/// The messages that a session has sent from a certain number on, as its store contains them.
 pub(super) struct StoredCopies {
-    /// Numbers by the hash of the fields.
+    /// The numbers of sent messages, by the hash of their fields.
     by_copy: HashMap<u64, Vec<u64>>,
     by_number: BTreeMap<u64, u64>,
     /// The last reset among the records read.
@@ -56,19 +56,20 @@ impl StoredCopies {
         self.reset_ns.is_some_and(|reset_ns| reset_ns >= at_ns)
     }
 
-    /// Returns true if the message with this number is this copy.
+    /// Returns true if the message with this number has the hash `copy`.
     pub(super) fn is(&self, number: u64, copy: u64) -> bool {
         self.by_number.get(&number) == Some(&copy)
     }
 
-    /// Returns the numbers of this copy, from `least` on.
+    /// Returns the numbers, from `least` on, of messages with the hash `copy`.
     pub(super) fn numbers(&self, copy: u64, least: u64) -> impl Iterator<Item = u64> {
         let numbers = self.by_copy.get(&copy).into_iter().flatten().copied();
         numbers.filter(move |number| *number >= least)
     }
 }
 
-/// Returns the store of a target, if it is on a disk and keeps all outbound messages.
+/// Returns the path of a target's store. Returns `None` if the store is not on disk, or does not
+/// keep all outbound messages.
 pub(super) fn store_of(settings: &Settings, name: &str) -> Option<PathBuf> {
     settings.sessions.iter().find_map(|session| {
         let id = named(&session.id(), name)?;
@@ -81,7 +82,7 @@ pub(super) fn store_of(settings: &Settings, name: &str) -> Option<PathBuf> {
     })
 }
 
-/// Returns the fields that sessions add to all outbound messages.
+/// Returns the tags of fields that sessions add to outbound messages by their settings.
 pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
     let of_session = settings.sessions.iter().map(|session| &session.protocol);
     of_session
@@ -90,8 +91,9 @@ pub(super) fn added_tags(settings: &Settings) -> BTreeSet<Tag> {
         .collect()
 }
 
-/// Returns the fields of a message, or part of one, that are the same in every session and resend.
-/// Leaves out fields of the session, PossResend(97), the number named by a reject, and `left_out`.
+/// Returns those fields of a message, or of a part of one, that stay the same in other sessions and
+/// in resends. Leaves out fields of the session layer, PossResend(97), RefSeqNum(45), and the
+/// fields `left_out`.
 pub(super) fn lasting_fields(bytes: &[u8], left_out: &BTreeSet<Tag>) -> Vec<u8> {
     let mut lasting = Vec::with_capacity(bytes.len());
     for field in bytes.split_inclusive(|byte| *byte == 1) {

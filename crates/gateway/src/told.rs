@@ -1,14 +1,14 @@
-//! Lines for people while the gateway runs.
+//! Passes lines to be shown to people while the gateway runs.
 //!
-//! Invariant: a callback never waits for the reader of the lines.
+//! Invariant: callbacks never wait for the program to show a line.
 
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
 use std::thread;
 
-/// The maximum number of waiting lines; further lines are dropped.
+/// The maximum number of lines that wait to be shown; further lines are dropped.
 const LINES_MAX: usize = 1_000;
 
-/// The queue of lines for people. Clones share it.
+/// The sending end of the queue of lines. Clones share one queue.
 #[derive(Clone)]
 pub(super) struct Told(SyncSender<String>);
 
@@ -26,7 +26,7 @@ impl Told {
 
     pub(super) fn say(&self, line: String) {
         match self.0.try_send(line) {
-            // The event log has the line too.
+            // A dropped line is no loss, because the event log contains it too.
             Ok(()) | Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {}
         }
     }

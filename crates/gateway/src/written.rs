@@ -47,7 +47,7 @@ struct Written {
     on_behalf: OnBehalf,
 }
 
-/// Reads the routes of a file, for the sessions of these settings.
+/// Reads the routes of a file, and checks them against the sessions of these settings.
 ///
 /// # Errors
 /// All faults of the routes.
@@ -55,8 +55,8 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
     let shown = path.display();
     let text = fs::read_to_string(path).map_err(|error| vec![format!("{shown}: {error}")])?;
     let file: File = toml::from_str(&text).map_err(|error| {
-        // The text shows the line and marks the fault. The reason may contain a key of the file
-        // without its escapes.
+        // The error text shows the line and marks the mistake. The reason is escaped, because it
+        // may contain a key of the file.
         let (text, why) = (error.to_string(), error.message());
         vec![format!(
             "{shown}: {}",
@@ -85,7 +85,7 @@ pub(super) fn read(path: &Path, settings: &Settings) -> Result<Routes, Vec<Strin
     }
 }
 
-/// Converts the written routes, and collects errors.
+/// Converts the routes of the file, and collects all errors.
 struct Reader<'r> {
     settings: &'r Settings,
     dictionary: Dictionary,
@@ -191,7 +191,7 @@ impl Reader<'_> {
         if let Some(found) = self.dictionary.message_named(name) {
             return found.msg_type.clone();
         }
-        // User-defined messages begin with U.
+        // A user-defined type, which begins with U, need not be in the dictionary.
         if self.dictionary.message(name).is_none() && !name.starts_with('U') {
             let names: Vec<_> = self.dictionary.messages().iter().map(|one| &*one.name).collect();
             let hint = nearest(name, names);
@@ -244,7 +244,7 @@ impl Reader<'_> {
         let counts = self.dictionary.field(tag.0).is_some_and(|field| {
             matches!(field.data_type, DataType::NumInGroup | DataType::Length | DataType::Data)
         });
-        // Without this field the beginning of an entry is unknown.
+        // The first field of a group cannot be removed, because it shows where an entry begins.
         let begins = msg_types.iter().find(|msg_type| {
             let message = self.dictionary.message(msg_type.as_str());
             message.is_some_and(|message| begins_entries(&message.members, tag.0))
@@ -269,7 +269,7 @@ impl Reader<'_> {
         self.settings.sessions.iter().map(|session| session.id().to_string()).collect()
     }
 
-    /// Returns the pattern of receiving sessions.
+    /// Returns the pattern for the sessions whose messages the route takes.
     fn from(&mut self, n: usize, name: &str) -> Pattern {
         let pattern = Pattern::new(name);
         let ids = self.ids();
@@ -326,8 +326,8 @@ impl Reader<'_> {
         Some(Target::Session(id))
     }
 
-    /// Checks that all sessions have one version. Messages are not translated, and may be invalid
-    /// in another version.
+    /// Checks that all sessions of a route have the same version. Messages are not translated, so
+    /// they may be invalid in another version.
     fn check_versions(&mut self, n: usize, from: Option<&[Pattern]>, to: &[Target]) {
         let versions = |session: &SessionSettings| {
             let id = session.id();
@@ -363,7 +363,7 @@ impl Reader<'_> {
     }
 }
 
-/// Checks that messages to this session cannot be lost without notice.
+/// Checks that the settings of a target session allow no message to be lost without notice.
 ///
 /// # Errors
 /// The reason why they can.
@@ -379,7 +379,7 @@ pub(super) fn keeps(session: &SessionSettings) -> Result<(), String> {
     }
 }
 
-/// Returns true if the entries of a group begin with this field.
+/// Returns true if each entry of a group begins with this field.
 fn begins_entries(members: &[Member], tag: u32) -> bool {
     members.iter().any(|member| match &member.kind {
         MemberKind::Field(_) => false,
@@ -398,7 +398,7 @@ fn first_field(members: &[Member]) -> Option<u32> {
     }
 }
 
-/// Returns the session named `name` if it is `id`, or is made from the template `id`.
+/// Returns the identity of the session `name` if it is `id`, or if the template `id` makes it.
 pub(super) fn named(id: &SessionId, name: &str) -> Option<SessionId> {
     if &*id.target_comp_id != "*" {
         return (id.to_string() == name).then(|| id.clone());

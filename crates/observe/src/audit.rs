@@ -1,7 +1,7 @@
 //! The audit file: a permanent record of operators' actions.
 //!
-//! Invariants: the file is append-only. A line is on the disk before its action begins. A failed
-//! write leaves no partial line.
+//! Invariants: lines are only appended. A line is durable before its action begins. A failed write
+//! leaves no incomplete line.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom, Write};
@@ -17,7 +17,7 @@ pub use line::{AuditError, AuditLine, Verified, verify};
 use crate::event;
 use line::{NO_HASH, chained, hash_of};
 
-/// Length, in bytes, of the tail in which the last lines are searched.
+/// The length, in bytes, of the end of the file in which the last line is searched.
 const TAIL: u64 = 2 << 20;
 
 /// The audit file, open and locked.
@@ -26,30 +26,30 @@ pub struct AuditFile {
     chain: Mutex<Chain>,
 }
 
-/// The state of the hash chain.
+/// The state of the hash chain, which links each line to the one before.
 struct Chain {
     file: File,
-    /// The length of the file up to its last whole line.
+    /// The offset after the last complete line.
     length: u64,
     /// The number of the last line.
     n: u64,
     hash: String,
-    /// True if a partial line may follow the last whole line.
+    /// True if an incomplete line may follow the last complete one.
     is_torn: bool,
 }
 
-/// A written line.
+/// A line that was written to the audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrittenLine {
     /// The number of the line, from 1.
     pub n: u64,
-    /// The hash of the line.
+    /// The hash of the line, in hexadecimal digits.
     pub hash: String,
 }
 
 impl AuditFile {
-    /// Opens or creates the file. Moves a torn last line, left by a crash, to `FILE.torn`, and
-    /// records the move in the chain.
+    /// Opens the file, or creates it. If a crash has left an incomplete last line, moves that line
+    /// to `FILE.torn`, and records this in the chain.
     pub fn open(path: &Path, now: Timestamp) -> io::Result<Self> {
         // Create the folder at the first start, as for the file of [events].
         if let Some(dir) = path.parent().filter(|dir| !dir.as_os_str().is_empty()) {
@@ -85,7 +85,7 @@ impl AuditFile {
         Ok(Self { path: path.to_owned(), chain: Mutex::new(chain) })
     }
 
-    /// Appends a line, and waits until the line is on the disk.
+    /// Appends a line, and returns when it is durable.
     pub fn append(&self, line: &AuditLine<'_>) -> io::Result<WrittenLine> {
         self.chain.lock().unwrap_or_else(PoisonError::into_inner).append(line)
     }
@@ -109,7 +109,7 @@ impl Chain {
         self.file.seek(SeekFrom::Start(self.length))?;
         let written = self.file.write_all(text.as_bytes()).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
-            // Remove the partial line now, or with the next line.
+            // Removes the incomplete line at once, or else before the next line is written.
             self.is_torn = self.file.set_len(self.length).is_err();
             return Err(error);
         }
@@ -121,7 +121,7 @@ impl Chain {
     }
 }
 
-/// Checks that the file ends in a valid line, without changes to the file. A missing file is valid.
+/// Checks that the file ends with a valid line, without changing it. A missing file is valid too.
 pub fn check(path: &Path) -> io::Result<()> {
     if path.as_os_str().is_empty() || !path.exists() {
         return Ok(());
@@ -130,7 +130,7 @@ pub fn check(path: &Path) -> io::Result<()> {
     last_sound(&tail, start == 0).map(|_| ())
 }
 
-/// Returns the length of the file, the offset of the tail, and the tail.
+/// Returns the length of the file, the offset of its last part, and the bytes of that part.
 fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
     let length = file.metadata()?.len();
     let start = length.saturating_sub(TAIL);
@@ -140,8 +140,8 @@ fn tail_of(file: &mut File) -> io::Result<(u64, u64, Vec<u8>)> {
     Ok((length, start, tail))
 }
 
-/// Returns the end, the number and the hash of the last valid line. Only the last line may be torn,
-/// because each line is on the disk before the next begins.
+/// Returns the end offset, the number and the hash of the last valid line. Only the last line may
+/// be incomplete, because a line is durable before the next one is written.
 fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     let whole = tail.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
     let mut end = whole;
@@ -150,8 +150,8 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
         let start = tail[..end - 1].iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         match chained(&tail[start..end - 1]) {
             Ok(line) => return Ok((end, line.n, line.hash.to_owned())),
-            // A crash may store the end of the line before its beginning, which is then zeros. An
-            // invalid line without zeros was edited.
+            // After a crash, the end of a line may be on disk without its beginning, which then
+            // consists of zeros. An invalid line without zeros must have been edited.
             Err(_) if damaged == 0 && end == tail.len() && tail[start..end].contains(&0) => {
                 damaged = 1;
             }
@@ -175,7 +175,7 @@ fn last_sound(tail: &[u8], is_whole: bool) -> io::Result<(usize, u64, String)> {
     }
 }
 
-/// Appends the torn bytes to a file beside the audit file.
+/// Appends the bytes of an incomplete line to a file next to the audit file.
 fn keep_apart(path: &Path, torn: &[u8]) -> io::Result<()> {
     let mut name = path.as_os_str().to_owned();
     name.push(".torn");
@@ -237,13 +237,13 @@ mod tests {
             with_lines(&path, 1);
             let told = u64::from(cut > two);
             assert_eq!(verified(&path).lines, 3 + told, "cut at {cut}");
-            // The new length reached the disk, but the bytes did not.
+            // The crash has saved the new length of the file, but not the bytes.
             let mut zeros = sound.clone();
             zeros[cut as usize..].fill(0);
             fs::write(&path, zeros).unwrap();
             with_lines(&path, 1);
             assert_eq!(verified(&path).lines, 4, "zeros from {cut}");
-            // The end reached the disk, but the beginning did not.
+            // The crash has saved the end of the line, but not its beginning.
             let mut zeros = sound.clone();
             zeros[two as usize..=cut as usize].fill(0);
             fs::write(&path, zeros).unwrap();
@@ -253,7 +253,7 @@ mod tests {
         assert!(fs::read(dir.path().join("audit.torn")).unwrap().len() > 100);
     }
 
-    /// An edited line never counts as torn by a crash.
+    /// An edited line is never taken for one that a crash has left incomplete.
     #[test]
     fn a_change_of_any_byte_of_the_last_line_is_found_at_the_next_start() {
         let dir = TempDir::new();

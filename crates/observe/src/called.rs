@@ -1,7 +1,7 @@
 //! Reports application callbacks that do not return, with session and callback.
 //!
-//! Invariants: a call of an application costs two stores and no clock reading. Each slow call is
-//! reported once, and once more after its return.
+//! Invariants: a callback costs two atomic stores and no reading of the clock. Each slow callback
+//! is reported once, and once more after it has returned.
 
 use crate::event;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ const MS: u64 = 1_000_000;
 /// Checks of all callbacks within the time after which a callback is reported.
 const LOOKS: u64 = 2;
 
-/// A method of `Application`, or an event passed to `on_event`.
+/// A method of `Application`, or an event that `on_event` or `on_notice` receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Callback {
@@ -28,31 +28,31 @@ pub enum Callback {
     OnResend,
     /// `on_wire`.
     OnWire,
-    /// `on_event` or `on_notice` with `LoggedOn`.
+    /// `on_event` with the event `LoggedOn`.
     LoggedOn,
-    /// `on_event` or `on_notice` with `NumbersReset`.
+    /// `on_event` with the event `NumbersReset`.
     NumbersReset,
-    /// `on_event` or `on_notice` with `Rejected`.
+    /// `on_event` with the event `Rejected`.
     Rejected,
-    /// `on_event` or `on_notice` with `RolledBack`.
+    /// `on_notice` with the notice `RolledBack`.
     RolledBack,
-    /// `on_event` or `on_notice` with `Unsent`.
+    /// `on_notice` with the notice `Unsent`.
     Unsent,
-    /// `on_event` or `on_notice` with `Disconnected`.
+    /// `on_notice` with the notice `Disconnected`.
     Disconnected,
-    /// `on_event` or `on_notice` with `ResendLoop`.
+    /// `on_event` with the event `ResendLoop`.
     ResendLoop,
-    /// `on_event` or `on_notice` with `AdminMessage`.
+    /// `on_event` with the event `AdminMessage`.
     AdminMessage,
-    /// `on_event` or `on_notice` with `StateChanged`.
+    /// `on_notice` with the notice `StateChanged`.
     StateChanged,
-    /// `on_event` or `on_notice` with `SlowConsumer`.
+    /// `on_event` with the event `SlowConsumer`.
     SlowConsumer,
-    /// `on_event` or `on_notice` with `CaughtUp`.
+    /// `on_event` with the event `CaughtUp`.
     CaughtUp,
 }
 
-/// The names of callbacks, indexed by their numbers.
+/// The names of callbacks, indexed by the value of the enum.
 const NAMES: [&str; 17] = [
     "none",
     "on_message",
@@ -80,11 +80,12 @@ impl Callback {
     }
 }
 
-/// The current call of a session's application. An application has one call at a time.
+/// The running callback of a session's application, which has at most one at a time.
 #[derive(Debug)]
 pub struct CurrentCall {
     id: SessionId,
-    /// The number of the call, times 256, plus the running callback; 0 = none.
+    /// The number of callbacks begun so far, times 256, plus the value of the running callback; the
+    /// latter is 0 if none is running.
     call: AtomicU64,
 }
 
@@ -93,7 +94,7 @@ impl CurrentCall {
         self.call.load(Ordering::Relaxed)
     }
 
-    /// Marks the start of a call, which ends when the returned value is dropped.
+    /// Notes that a callback begins. It ends when the returned value is dropped.
     #[inline]
     pub fn begin(&self, callback: Callback) -> Running<'_> {
         let call = (self.now() | 0xff).wrapping_add(1);
@@ -102,7 +103,7 @@ impl CurrentCall {
     }
 }
 
-/// A running callback. A panic ends it as well.
+/// A running callback. Dropping the value ends it, also during a panic.
 pub struct Running<'a> {
     called: &'a CurrentCall,
     call: u64,
@@ -115,7 +116,7 @@ impl Drop for Running<'_> {
     }
 }
 
-/// A call seen at the last check, and the time of its first sight.
+/// A callback that was running at the last check, and the time at which a check first saw it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
     call: u64,
@@ -123,11 +124,11 @@ struct Seen {
     is_told: bool,
 }
 
-/// All applications of an engine, with the calls seen at the last check.
+/// The applications of an engine, with the callbacks that were running at the last check.
 #[derive(Debug, Default)]
 pub struct Watch {
     all: Mutex<Vec<(Weak<CurrentCall>, Seen)>>,
-    /// Time after which a call is reported; 0 = never.
+    /// The time in nanoseconds after which a callback is reported; 0 turns off reports.
     slow_ns: u64,
 }
 
@@ -141,7 +142,8 @@ struct Slow {
 }
 
 impl Watch {
-    /// Returns a watch that reports calls longer than `slow_callback`; zero = none.
+    /// Returns a watch that reports callbacks which take longer than `slow_callback`; zero turns
+    /// off reports.
     #[must_use]
     pub fn new(slow_callback: Duration) -> Self {
         Self { all: Mutex::default(), slow_ns: nanos(slow_callback) }
@@ -165,8 +167,8 @@ impl Watch {
         called
     }
 
-    /// Reports slow calls, and slow calls that have returned. Calls `held_up` for each of these
-    /// sessions: with the callback, or with `None` after its return.
+    /// Reports slow callbacks, and slow callbacks that have returned. Calls `held_up` for each of
+    /// these sessions: with the callback's name, or with `None` after its return.
     pub fn look(&self, now_ns: u64, held_up: impl Fn(&SessionId, Option<&'static str>)) {
         for slow in self.find(now_ns) {
             let Slow { id, callback, ms, has_returned } = slow;

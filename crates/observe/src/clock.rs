@@ -8,8 +8,8 @@ use rustix::time::{ClockId, Timespec, clock_gettime};
 use transfix_codec::Timestamp;
 use transfix_session::Now;
 
-/// Time for which the difference of the two clocks is reused, in nanoseconds. A step of the wall
-/// clock is noticed after this time at the latest.
+/// The time, in nanoseconds, for which the difference of the two clocks is reused. After this time
+/// at the latest, a step of the wall clock is noticed.
 const DISTANCE_NS: u64 = 10_000_000;
 
 thread_local! {
@@ -19,7 +19,7 @@ thread_local! {
 }
 
 /// Returns the current time of both clocks. A call usually reads only the monotonic clock, in about
-/// 25 ns, and derives the wall clock from it. The wall clock is read every 10 ms.
+/// 25 ns, and computes the wall clock from it; the wall clock itself is read every 10 ms.
 #[must_use]
 pub fn now() -> Now {
     let monotonic_ns = monotonic_ns();
@@ -48,21 +48,21 @@ pub fn process_cpu_ns() -> u64 {
 /// The file in which Linux names the source of its clock.
 #[cfg(target_arch = "x86_64")]
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
-/// Duration of the calibration of the counter, once per process. With an error of 20 ns in each of
-/// the two readings, the result is accurate to 20 millionths.
+/// The duration, in nanoseconds, of the counter's calibration, once per process. With an error of
+/// 20 ns in each of its two readings, the result is accurate to 20 parts per million.
 const CALIBRATION_NS: u64 = 2_000_000;
-/// Pairs of readings, of which the closest pair counts: the thread may lose its CPU between two
-/// readings.
+/// The number of reading pairs, of which the closest pair is used, because the thread may lose its
+/// CPU between two readings.
 const PAIRS: usize = 8;
 static TICKS: OnceLock<Ticks> = OnceLock::new();
 
-/// Measures short times. The source is the processor's counter if the system trusts it (about 7 ns
-/// per reading), or else the monotonic clock (about 25 ns).
+/// A clock for measuring short times. The source is the processor's counter if the system trusts it
+/// (about 7 ns per reading), or else the monotonic clock (about 25 ns).
 ///
 /// The counter is the TSC of x86-64. Linux uses the TSC as its clock only if the TSC runs evenly,
-/// never stops, and is the same on all processors. Therefore two threads may read the two ends of a
-/// time. A reading is not ordered with the surrounding instructions: the processor may move it by a
-/// few nanoseconds.
+/// never stops, and is the same on all processors. The beginning and the end of a time may
+/// therefore be read in different threads. The processor may move a reading by a few nanoseconds,
+/// because it is not ordered with the surrounding instructions.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticks {
     has_counter: bool,
@@ -70,15 +70,15 @@ pub struct Ticks {
 }
 
 impl Ticks {
-    /// Returns the ticks of this machine. The first call in a process calibrates the counter for 2
-    /// ms.
+    /// Returns the ticks of this machine. The first call in a process takes 2 ms to calibrate the
+    /// counter.
     pub fn of_machine() -> Self {
         *TICKS.get_or_init(|| {
             if is_counter_trusted() { Self::calibrated() } else { Self::NANOSECONDS }
         })
     }
 
-    /// Ticks of the monotonic clock.
+    /// The monotonic clock as the source, with one tick per nanosecond.
     pub const NANOSECONDS: Self = Self { has_counter: false, ns_per_tick: 1.0 };
 
     fn calibrated() -> Self {
@@ -88,7 +88,7 @@ impl Ticks {
         }
         let (to, ended_ns) = pair();
         if to <= from {
-            // A counter that does not advance is unusable.
+            // Uses the monotonic clock, because the counter does not advance.
             return Self::NANOSECONDS;
         }
         Self { has_counter: true, ns_per_tick: (ended_ns - begun_ns) as f64 / (to - from) as f64 }
@@ -109,18 +109,18 @@ impl Ticks {
     /// Converts ticks to nanoseconds.
     #[inline]
     pub const fn ns(self, ticks: u64) -> f64 {
-        // A signed integer converts to a float in one instruction.
+        // The conversion goes through a signed integer, which takes a single instruction.
         ticks.cast_signed() as f64 * self.ns_per_tick
     }
 }
 
-// Cold, so that machines with a counter do not pay for it.
+// This function is marked cold, so that machines with a counter lose no time.
 #[cold]
 fn without_counter() -> u64 {
     monotonic_ns()
 }
 
-/// Reads the counter and the monotonic clock at the same moment.
+/// Reads the counter and the monotonic clock as simultaneously as possible.
 fn pair() -> (u64, u64) {
     let pairs = (0..PAIRS).map(|_| {
         let before = counter();

@@ -1,4 +1,4 @@
-//! The counters of a session.
+//! The counters of a session, which count its messages, resends and connections.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Whole messages received.
+    /// Complete messages received.
     pub messages_in: u64,
     /// Messages sent for the first time.
     pub messages_out: u64,
@@ -14,22 +14,24 @@ pub struct Counters {
     pub bytes_in: u64,
     /// Bytes of the messages sent for the first time.
     pub bytes_out: u64,
-    /// Parts of the stream that were not a message and were skipped.
+    /// Parts of the received stream that were skipped, because they are not a valid message.
     pub garbled: u64,
     /// Accepted logons.
     pub logons: u64,
-    /// Numbers requested by the counterparty that the store does not have. Gap fills cover them.
+    /// Messages that the counterparty requested again but the store does not have; gap fills
+    /// replace them.
     pub not_stored: u64,
-    /// Connections refused because the session was already connected, or must not be connected.
+    /// Connections refused because the session was already connected, or was not allowed to
+    /// connect.
     pub refused: u64,
-    /// Messages held above a gap that the counterparty then covered by a SequenceReset(4). These
-    /// messages were not delivered.
+    /// Messages that were kept above a gap and never delivered, because the counterparty then
+    /// covered them by a SequenceReset(4).
     pub passed_over: u64,
-    /// Lines lost because the protocol log had no room.
+    /// Lines of the protocol log that were lost because its buffer was full.
     pub not_logged: u64,
-    /// Connections that ended because either side rejected a Logon(A), for any reason. The count
-    /// includes rejections before the session received the Logon(A), such as by `allow_from`,
-    /// `tls.peer`, or another waiting connection.
+    /// Connections that ended because either side refused a Logon(A), for any reason. Includes
+    /// refusals before the session has received the Logon(A), for example by `allow_from`, by
+    /// `tls.peer`, or because another connection waits.
     pub logons_refused: u64,
     /// Reject(3) received.
     pub rejects_in: u64,
@@ -39,7 +41,7 @@ pub struct Counters {
     pub business_rejects_in: u64,
     /// BusinessMessageReject(j) sent.
     pub business_rejects_out: u64,
-    /// ResendRequest(2) received that were answered or ended the connection.
+    /// Received ResendRequest(2)s that were answered, or that ended the connection.
     pub resend_requests_in: u64,
     /// ResendRequest(2) sent.
     pub resend_requests_out: u64,
@@ -49,19 +51,19 @@ pub struct Counters {
     pub disconnects: u64,
 }
 
-/// A count with one writer at a time, which holds the session's lock. Any thread may read it.
+/// A counter that only the holder of the session's lock changes. Any thread may read it.
 #[derive(Debug, Default)]
 pub struct Count(AtomicU64);
 
 impl Count {
-    /// Adds `more`. Only the writer that holds the session's lock may call this.
+    /// Adds `more`. Only the holder of the session's lock may call this method.
     #[inline]
     pub fn add(&self, more: u64) {
-        // There is one writer, so a locked bus operation is not needed.
+        // A plain load and store suffices, because there is only one writer.
         self.0.store(self.get().wrapping_add(more), Ordering::Relaxed);
     }
 
-    /// Adds `more` to a count with several concurrent writers.
+    /// Adds `more` to a counter that several threads may change at the same time.
     pub fn add_beside_others(&self, more: u64) {
         self.0.fetch_add(more, Ordering::Relaxed);
     }
@@ -74,11 +76,11 @@ impl Count {
     }
 }
 
-/// Makes [`LiveCounters`] with the fields of [`Counters`].
+/// Defines [`LiveCounters`], with the same fields as [`Counters`].
 macro_rules! live {
     ($($name:ident)*) => {
-        /// The live form of [`Counters`], which a session updates. The acceptor also updates
-        /// `logons_refused`.
+        /// The counters that a session updates while it runs; a snapshot is [`Counters`]. The
+        /// acceptor also updates `logons_refused`.
         #[derive(Debug, Default)]
         pub struct LiveCounters {
             $(
@@ -88,7 +90,7 @@ macro_rules! live {
         }
 
         impl LiveCounters {
-            /// Returns the current counts.
+            /// Returns a snapshot of the counters.
             #[must_use]
             pub fn now(&self) -> Counters {
                 Counters { $($name: self.$name.get(),)* }

@@ -1,11 +1,11 @@
 //! The codes of the engine's events, and what an operator does about each.
 //!
-//! Invariant: a code never changes, and is never given to another event; each is written at one
-//! place in the code. The book's list is made from this table, and a test holds it against the
-//! places that write events. A text is a statement, and a remedy begins with a verb.
+//! Invariant: a code never changes, and never gets another meaning. Each code is logged at one
+//! place of the source. The book's list is generated from this table, and a test compares it with
+//! the places that log events. A text is a statement, and a remedy begins with a verb.
 
-/// Writes an event. Arguments: its level, its code, and what it says more, as fields of `tracing`.
-/// The words of an event that differ each time stand at the end, behind a semicolon.
+/// Logs an event. The arguments are its level, its code, and further fields of `tracing`. An event
+/// without a fixed text has its words at the end, after a semicolon.
 #[macro_export]
 macro_rules! event {
     ($level:ident, $code:ident $(, $who:ident = $name:expr, $left_out:ident)?; $words:expr) => {
@@ -28,12 +28,12 @@ macro_rules! event {
 
 use transfix_settings::EventLevel;
 
-/// Each event with its number, levels, text and what to do. Hundreds are subjects: 20 sessions, 21
-/// doors, 22 stores, 23 applications, 24 threads, 25 logs, 26 certificates, 27 administration, 28
-/// figures.
+/// Defines each event with its code, levels, text and remedy. Each hundred of codes is a subject:
+/// 20 sessions, 21 acceptors, 22 stores, 23 applications, 24 threads, 25 logs, 26 certificates, 27
+/// administration, 28 figures.
 macro_rules! events {
     ($($name:ident = $code:literal, $($level:ident)|+, $text:literal, $remedy:literal;)*) => {
-        /// An event of the engine. Its number never changes.
+        /// An event that the engine logs. Its code never changes.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[non_exhaustive]
         #[repr(u16)]
@@ -42,7 +42,7 @@ macro_rules! events {
         }
 
         impl EventCode {
-            /// All of them, in the order of their numbers.
+            /// All events, in the order of their codes.
             pub const ALL: &[Self] = &[$(Self::$name),*];
 
             /// Its number.
@@ -51,7 +51,7 @@ macro_rules! events {
                 self as u16
             }
 
-            /// Its name in the code.
+            /// Returns the name of the event in the source.
             #[must_use]
             pub const fn name(self) -> &'static str {
                 match self {
@@ -59,7 +59,8 @@ macro_rules! events {
                 }
             }
 
-            /// The levels it is written at: two for an event that is worse in some cases.
+            /// Returns the levels at which the event is logged: two if it is more severe in some
+            /// cases.
             #[must_use]
             pub const fn levels(self) -> &'static [EventLevel] {
                 match self {
@@ -67,7 +68,8 @@ macro_rules! events {
                 }
             }
 
-            /// Its text, as the event has it. The subject of an event whose words differ each time.
+            /// Returns the text of the event. For an event without a fixed text, returns its
+            /// subject.
             #[must_use]
             pub const fn text(self) -> &'static str {
                 match self {
@@ -83,7 +85,7 @@ macro_rules! events {
                 }
             }
 
-            /// The event with this number, if there is one.
+            /// Returns the event with this code, or `None` if there is none.
             #[must_use]
             pub const fn from_u16(code: u16) -> Option<Self> {
                 match code {

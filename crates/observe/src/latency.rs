@@ -1,4 +1,4 @@
-//! Latency of messages within a session: the measured stages and their times.
+//! The latency of messages within a session, by stages of their processing.
 //!
 //! Invariant: the holder of the session's lock records times. Any thread takes a snapshot without
 //! waiting.
@@ -13,7 +13,7 @@ use std::fmt;
 pub use histogram::LatencyHistogram;
 pub use recorder::{Recorder, Times};
 
-/// A measured part of a message's processing.
+/// A measured stage in the processing of a message.
 ///
 /// The points of a turn follow each other:
 ///
@@ -22,51 +22,54 @@ pub use recorder::{Recorder, Times};
 /// read > found > session > callback > found > session > callback > committed > written    two
 /// ```
 ///
-/// Each time begins where the previous one ends, so that the times cover the whole turn. The work
-/// between two points belongs to the later point. Messages of the queue are an exception: their
-/// work is [`LatencyStage::Encoded`]. The time of a message sent in a callback is a part of
-/// [`LatencyStage::Callback`]. [`LatencyStage::ReadToCallback`] and [`LatencyStage::ReadToWritten`]
-/// are sums, which include the wait behind other messages of the turn. The time before the read
-/// returns (network, kernel, wake-up of the thread) is not measured.
+/// Each stage begins where the previous one ends, so that the stages cover the whole turn. Work
+/// between two points in time belongs to the later point. Messages of the queue are an exception,
+/// because their work is [`LatencyStage::Encoded`]. The time of a message sent in a callback is a
+/// part of [`LatencyStage::Callback`]. [`LatencyStage::ReadToCallback`] and
+/// [`LatencyStage::ReadToWritten`] are sums, which include waiting for other messages of the turn.
+/// The time before the read returns (network, kernel, wake-up of the thread) is not measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum LatencyStage {
-    /// From the read, or from the previous message of the turn, until a sound message is framed.
-    /// Framing indexes the fields and verifies CheckSum(10). One time for each sound message.
+    /// From the read, or from the previous message of the turn, until the next valid message is
+    /// found. Includes indexing the fields and verifying CheckSum(10). Measured once for each valid
+    /// message.
     Found,
     /// From the end of [`LatencyStage::Found`] until the session layer and the dictionary have
-    /// checked the message and the application is called. A message that is not delivered counts
-    /// until the session has processed it, including `on_event`. One time for each sound message.
+    /// checked the message, and the application is called. For a message that is not delivered, the
+    /// stage ends when the session has processed it, including `on_event`. Measured once for each
+    /// valid message.
     Session,
-    /// The duration of `on_message`. One time for each call.
+    /// The duration of `on_message`. Measured once for each call.
     Callback,
-    /// One time for each message sent in `on_message`: from the call, or from the previous message
-    /// sent in the call, until the message has its number and is encoded. The application's work
-    /// before the send is included. Also one time for each message sent by a `SessionHandle`. This
-    /// time begins when the session dequeues the message, whose fields are already encoded. It ends
-    /// when the message has its number, header and trailer.
+    /// For a message sent in `on_message`: from the call, or from the previous message sent in the
+    /// call, until the message is encoded with its number. Includes the application's work before
+    /// the send. For a message sent through a `SessionHandle`, whose body is already encoded: from
+    /// taking the message out of the queue until it has its number, header and trailer. Measured
+    /// once for each message.
     Encoded,
-    /// From the last message of a turn, received or dequeued, until the store has committed the
-    /// turn. With `durability = "power"` it ends when the store has accepted the turn: the wait for
-    /// the device counts in [`LatencyStage::Written`]. One time for each turn with a message.
+    /// From the last message of a turn, received or taken out of the queue, until the store has
+    /// committed the turn. With `durability = "power"`, the stage ends when the store has accepted
+    /// the turn; waiting for the device counts as [`LatencyStage::Written`]. Measured once for each
+    /// turn with a message.
     Committed,
-    /// From the commit until the socket has accepted all answers. One time for each turn with a
-    /// message and an answer.
+    /// From the commit until the socket has accepted all answers of the turn. Measured once for
+    /// each turn with a message and an answer.
     Written,
-    /// From the read until `on_message` is called. One time for each message that the application
-    /// receives in the turn that read it.
+    /// From the read until `on_message` is called. Measured once for each message that the
+    /// application receives in the turn which has read it.
     ReadToCallback,
-    /// From the read until the socket has accepted all answers. One time for each turn with a
-    /// message and an answer.
+    /// From the read until the socket has accepted all answers of the turn. Measured once for each
+    /// turn with a message and an answer.
     ReadToWritten,
-    /// From the end of the encoding of the body until the socket has accepted the whole message.
-    /// One time for each message sent by a `SessionHandle` of a logged-on session. With `send =
-    /// "direct"` all work is done in the caller's thread; otherwise the message waits in the queue
-    /// for the session's thread.
+    /// From the end of the body's encoding until the socket has accepted the whole message.
+    /// Measured once for each message sent through a `SessionHandle` of a logged-on session. With
+    /// `send = "direct"`, all work happens in the caller's thread; otherwise the message waits in
+    /// the queue for the session's thread.
     PutToWritten,
-    /// The round trip of a TestRequest(1): from the moment at which the socket has accepted the
-    /// request until the Heartbeat(0) with its TestReqID(112) is read. One time for each own
-    /// TestRequest(1) that is answered before the next one is sent.
+    /// The round trip of a TestRequest(1): from the time at which the socket has accepted the
+    /// request until the Heartbeat(0) with its TestReqID(112) is read. Measured once for each
+    /// TestRequest(1) of ours that is answered before the next one is sent.
     TestRequest,
 }
 
@@ -109,8 +112,8 @@ impl fmt::Display for LatencyStage {
     }
 }
 
-/// The times of one session, as they were at one moment: since the engine was started, or since
-/// [an earlier moment](Latency::since).
+/// A snapshot of the latencies of one session: since the start of the engine, or since
+/// [an earlier snapshot](Latency::since).
 ///
 /// ```no_run
 /// # use transfix::{LatencyStage, SessionHandle};
@@ -127,7 +130,7 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Returns the latency of these stages, in the order of [`LatencyStage::ALL`].
+    /// Returns a snapshot with these histograms, in the order of [`LatencyStage::ALL`].
     #[must_use]
     pub const fn new(stages: [LatencyHistogram; LatencyStage::ALL.len()]) -> Self {
         Self { stages }
@@ -152,7 +155,8 @@ impl Latency {
     }
 }
 
-/// Writes a table for human readers, in nanoseconds: a line for each stage with measurements.
+/// Writes a table to be read by people, in nanoseconds, with a line for each stage that was
+/// measured.
 impl fmt::Display for Latency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let head = ["count", "min", "p50", "p90", "p99", "p99.9", "max"];

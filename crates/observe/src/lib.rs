@@ -1,8 +1,7 @@
-//! Observation of an engine from outside: clock, event codes, counts, states, latency, protocol
-//! log, audit file, and supervision of threads.
+//! Observation of an engine from outside: clock, event codes, counters, states, latency, protocol
+//! log and audit file. Also supervises threads.
 //!
-//! A session publishes its values here. Other threads read the values without the lock of the
-//! session.
+//! A session publishes its values here, so that other threads read them without the session's lock.
 //!
 //! Invariant: [`clock`] alone reads a clock.
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Checks how many of the process's memory mappings the stores leave.
+//! Checks how much of the process's limit of memory mappings is used by stores.
 //!
 //! Each segment of a store is a mapping, and so is its lock. A segment being synced or made in
 //! advance is split into parts. Linux allows 65,530 by default.
@@ -8,15 +8,16 @@ use std::io::{BufRead, BufReader};
 
 use crate::event;
 
-/// Fewer stores stay far below the limit.
+/// The number of stores below which a process stays far from the limit, so that nothing is checked.
 const STORES_MIN: usize = 1_000;
 
-/// Warns once, at the start, if more than half of the mappings are used, because stores grow.
+/// Logs a warning at the start if more than half of the allowed mappings are in use, because stores
+/// grow.
 pub fn check(stores: usize) {
     if stores < STORES_MIN {
         return;
     }
-    // A system that reports neither value has no such limit.
+    // A system that does not report these values has no such limit.
     let (Some(used), Some(limit)) = (used(), limit()) else { return };
     if is_near(used, limit) {
         event!(warn, FewMappings, used, limit);

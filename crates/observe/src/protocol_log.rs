@@ -1,11 +1,11 @@
 //! The protocol log: every inbound and outbound message of a session, as lines of text files.
 //!
-//! A session's thread copies a message into a ring. One thread of the engine, `tfx-log`, masks
-//! secrets and writes the lines.
+//! A session's thread copies each message into a ring buffer. The thread `tfx-log` of the engine
+//! masks secrets and writes the lines.
 //!
-//! Invariants: a sending thread never waits for the log, makes a system call for it, or allocates.
-//! Lost lines are counted, and the file records their number. A session that has ended has no open
-//! file, so that a session with the same name can begin.
+//! Invariants: for the log, a session's thread never waits, makes a system call or allocates
+//! memory. Lost lines are counted, and the file records their number. The files of an ended session
+//! are closed, so that a session with the same name can begin.
 
 mod file;
 mod ring;
@@ -34,7 +34,7 @@ use writer::SessionLog;
 
 pub use ring::LineKind;
 
-/// The log input of a session. Each call only copies the bytes.
+/// The session's side of the log. Each call only copies bytes.
 pub struct Tap {
     ring: Producer,
     registrations: Arc<Registrations>,
@@ -56,10 +56,9 @@ impl Tap {
         self.ring.push(time, what, bytes)
     }
 
-    /// Logs sent messages, which `bytes` holds one after the other. Returns the number of lost
-    /// lines.
+    /// Logs sent messages, which follow each other in `bytes`. Returns the number of lost lines.
     pub fn outbound(&mut self, time: Timestamp, mut bytes: &[u8]) -> u64 {
-        // Own frames may have any length.
+        // No length limit applies to frames that we have encoded.
         let limits = Limits { message_bytes_max: usize::MAX };
         let mut lost = 0;
         while let Frame::Whole(end) = frame::split(bytes, limits) {
@@ -73,7 +72,7 @@ impl Tap {
 /// Ranges of a turn's messages in the receive buffer. The messages are logged at the end of the
 /// turn, after the write, so that the counterparty does not wait for the log.
 pub struct Received {
-    /// The ranges; `None` without a log.
+    /// The ranges in the receive buffer; `None` without a log.
     places: Option<Vec<(LineKind, Range<usize>)>>,
 }
 
@@ -105,8 +104,8 @@ impl Received {
         }
     }
 
-    /// Combines the ranges with the receive buffer. Must be called before the next read into the
-    /// buffer.
+    /// Combines the ranges with the buffer to which they refer. Call this method before the next
+    /// read into the buffer.
     pub const fn of_turn<'a>(&'a mut self, buffer: &'a [u8]) -> Unlogged<'a> {
         Unlogged { received: self, buffer }
     }
@@ -126,16 +125,16 @@ impl Unlogged<'_> {
     }
 }
 
-/// Messages of one read that need no allocation.
+/// The number of messages in one read for which memory is reserved in advance.
 const PLACES_USUAL: usize = 1_024;
 
 /// Commands for the log thread.
 #[derive(Default)]
 struct Orders {
     added: Vec<SessionLog>,
-    /// Threads that request new files, and wait for the number of files or the error.
+    /// The channels of threads that request new files, and get the number of files or an error.
     rolls: Vec<SyncSender<Result<usize, String>>>,
-    /// True if a session has ended.
+    /// True if a session has ended, so that its files must be closed.
     closes: bool,
     /// Threads that wait until the files of ended sessions are closed.
     closed: Vec<SyncSender<()>>,
@@ -148,14 +147,15 @@ struct Registrations {
     wakeup: Condvar,
 }
 
-/// The logs of an engine and their thread, which starts with the first log.
+/// The protocol logs of an engine, with the thread that writes them. The thread starts with the
+/// first log.
 #[derive(Default)]
 pub struct ProtocolLogs {
-    /// CPU to which the thread is pinned.
+    /// The CPU to which the thread is pinned, if any.
     pub cpu: Option<usize>,
     /// The helper threads, whose CPUs the log thread uses if `cpu` is `None`.
     pub helpers: Arc<Helpers>,
-    /// Reaction to a panic of the thread.
+    /// The reaction to a panic of the log thread.
     pub lost: ThreadLost,
     registrations: Arc<Registrations>,
     thread: Mutex<Option<JoinHandle<()>>>,
@@ -171,8 +171,8 @@ impl ProtocolLogs {
         self.begin((settings, name), files)
     }
 
-    /// Opens the files as [`ProtocolLogs::open`] does. If the files cannot be opened, they are
-    /// opened later, the lines wait, and the error is returned too.
+    /// Opens the files like [`ProtocolLogs::open`]. Files that cannot be opened now are opened
+    /// later, and the lines wait meanwhile; the error is returned too.
     ///
     /// # Errors
     /// If the thread cannot be started.
@@ -187,7 +187,8 @@ impl ProtocolLogs {
         }
     }
 
-    /// Opens the files. Waits for an ended session of the same name to close its files.
+    /// Opens the files of a log. If an ended session of the same name still has them open, waits
+    /// until they are closed.
     fn open_files(&self, settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
         match writer::open_files(settings, name) {
             Err(error) if error.kind() == io::ErrorKind::ResourceBusy => {
@@ -198,7 +199,7 @@ impl ProtocolLogs {
         }
     }
 
-    /// Waits until the files of all sessions that have ended are closed.
+    /// Waits until the files of all ended sessions are closed, but no longer than `CLOSE_MAX`.
     fn close_ended(&self) {
         if self.thread.lock().unwrap_or_else(PoisonError::into_inner).is_none() {
             return;
@@ -206,11 +207,11 @@ impl ProtocolLogs {
         let (to, closed) = sync_channel(1);
         self.registrations.orders.lock().unwrap_or_else(PoisonError::into_inner).closed.push(to);
         self.registrations.wakeup.notify_one();
-        // A disk that takes longer has the files open still.
+        // If the disk takes longer, opening the files fails, because they are still open.
         let _ = closed.recv_timeout(CLOSE_MAX);
     }
 
-    /// Gives the files to the thread, which is started with the first ones.
+    /// Hands the files to the log thread, and starts the thread if they are the first.
     fn begin(&self, of: (&LogSettings, &Path), files: Vec<LogFile>) -> io::Result<Tap> {
         let (ring, lines) = ring::ring(of.0.buffer_bytes);
         let log = SessionLog::new(of, files, lines);
@@ -222,7 +223,8 @@ impl ProtocolLogs {
             let helpers = Arc::clone(&self.helpers);
             let run = move || {
                 match cpu.map(|cpu| (cpu, pin_to_cpu(cpu))) {
-                    // The session's thread that starts it may be pinned.
+                    // Moves the log thread to the helpers' CPUs, because it is started by a
+                    // session's thread, which may be pinned.
                     None => helpers.begin(),
                     Some((_, Ok(()))) => {}
                     Some((cpu, Err(error))) => {
@@ -240,7 +242,8 @@ impl ProtocolLogs {
         Ok(Tap { ring, registrations: Arc::clone(&self.registrations) })
     }
 
-    /// Begins new files now. Returns how many there are; waits for the thread so long.
+    /// Starts new files at once. Returns the number of new files, and waits at most `wait` for the
+    /// log thread.
     ///
     /// # Errors
     /// The files that were not rolled: they grow on, and the next line tries again if it must.
@@ -259,7 +262,7 @@ impl ProtocolLogs {
         })
     }
 
-    /// Writes what is left and ends the thread.
+    /// Writes the waiting lines and ends the thread.
     pub fn stop(&self) {
         let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(thread) = thread else { return };
@@ -277,9 +280,9 @@ impl Drop for ProtocolLogs {
     }
 }
 
-/// How long the files of sessions that have ended are waited for.
+/// The maximum time to wait until the files of ended sessions are closed.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
-/// The pause while a ring fills faster than it should.
+/// The pause of the log thread while a ring buffer fills quickly.
 const HURRY: Duration = Duration::from_millis(2);
 
 fn run(registrations: &Registrations, logs: &mut Vec<SessionLog>) {
@@ -307,7 +310,7 @@ fn run(registrations: &Registrations, logs: &mut Vec<SessionLog>) {
         closed.iter().for_each(|to| _ = to.try_send(()));
         if !rolls.is_empty() {
             let rolled = roll_all(logs);
-            // The asking thread may have given up.
+            // The send fails only if the requesting thread no longer waits.
             rolls.iter().for_each(|to| _ = to.try_send(rolled.clone()));
         }
         if ends {
@@ -316,7 +319,7 @@ fn run(registrations: &Registrations, logs: &mut Vec<SessionLog>) {
     }
 }
 
-/// Begins new files. Returns how many, or what was not rolled.
+/// Starts new files for all logs. Returns their number, or the errors.
 fn roll_all(logs: &mut [SessionLog]) -> Result<usize, String> {
     let (mut count, mut failed) = (0, Vec::new());
     for rolled in logs.iter_mut().flat_map(SessionLog::roll) {

@@ -1,8 +1,8 @@
 //! The state of a session that other threads read without its lock.
 //!
-//! Invariants: the holder of the session's lock writes, before it calls the application and at the
-//! end of a turn. Only the thread `tfx-watch` writes its own findings. Readers never wait. Each
-//! value is consistent; two values read one after the other may be of different turns.
+//! Invariants: only the holder of the session's lock writes, before it calls the application and at
+//! the end of a turn. The findings of the thread `tfx-watch` are an exception. Readers never wait.
+//! Each value is consistent by itself, but two values may come from different turns.
 
 use std::hint::cold_path;
 use std::net::SocketAddr;
@@ -22,15 +22,15 @@ use crate::latency::{Latency, Recorder};
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LastEnd {
-    /// Time of the end.
+    /// The time at which the connection ended.
     pub at: Timestamp,
-    /// Reason, from the view of this side.
+    /// The reason of the end, from the view of this side.
     pub reason: Disconnect,
     /// Text(58) of the counterparty's Logout(5), truncated and escaped; empty if none was received.
     pub text: String,
 }
 
-/// The published state of a session.
+/// The values of a session that other threads may read.
 #[derive(Debug, Default)]
 pub struct Published {
     state: AtomicU8,
@@ -42,12 +42,13 @@ pub struct Published {
     last_end: Mutex<Option<LastEnd>>,
     /// True if the counterparty reads too slowly.
     is_slow: AtomicBool,
-    /// The callback that has not returned, written by the thread `tfx-watch`. The lock is held for
-    /// a copy.
+    /// The name of a callback that has not returned in time, which the thread `tfx-watch` writes.
+    /// The lock is held only to copy the value.
     held_up_by: Mutex<Option<&'static str>>,
-    /// The peer address of the connection. The lock is held for a copy, twice per connection.
+    /// The address of the connection's peer. The lock is held only to copy the value, twice per
+    /// connection.
     peer: Mutex<Option<SocketAddr>>,
-    /// Logons before the connection began.
+    /// The number of logons before the present connection.
     logons_before: AtomicU64,
     next_num_in: AtomicU64,
     next_num_out: AtomicU64,
@@ -59,10 +60,10 @@ pub struct Published {
     sent_ns: AtomicI64,
     /// Counts of the session.
     pub counters: LiveCounters,
-    /// Latency recorder. It is created at the first turn, because most sessions of a large venue
+    /// The recorder of latencies, created at the first turn, because most sessions of a large venue
     /// may never connect.
     latency: OnceLock<Arc<Recorder>>,
-    /// Stages with an unusual p99, written by the thread `tfx-watch`.
+    /// The stages with unusual latencies, which the thread `tfx-watch` writes.
     pub unusual: Unusual,
 }
 
@@ -128,24 +129,24 @@ impl Published {
         self.is_slow.load(Ordering::Relaxed)
     }
 
-    /// Publishes the callback that has not returned; `None` after its return.
+    /// Publishes the name of a callback that has not returned in time, or `None` after its return.
     pub fn note_held_up(&self, by: Option<&'static str>) {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner) = by;
     }
 
-    /// Returns the callback that has not returned for too long.
+    /// Returns the name of a callback that has not returned in time, if there is one.
     #[must_use]
     pub fn held_up_by(&self) -> Option<&'static str> {
         *self.held_up_by.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the peer address of the connection.
+    /// Returns the peer address of the connection, or `None` without a connection.
     #[must_use]
     pub fn peer(&self) -> Option<SocketAddr> {
         *self.peer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the end of the last connection.
+    /// Returns the end of the last connection, if one has ended.
     #[must_use]
     pub fn last_end(&self) -> Option<LastEnd> {
         self.last_end.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -176,7 +177,7 @@ impl Published {
         self.received_ns.store(at.0, Ordering::Relaxed);
     }
 
-    /// Counts a new message of `bytes` bytes that was written.
+    /// Counts a new message with a length of `bytes` bytes, which was written to the socket.
     #[inline]
     pub fn sent(&self, at: Timestamp, bytes: usize) {
         self.counters.messages_out.add(1);
@@ -184,12 +185,12 @@ impl Published {
         self.sent_ns.store(at.0, Ordering::Relaxed);
     }
 
-    /// Returns the latency recorder of the session, and creates it if necessary.
+    /// Returns the latency recorder of the session. Creates it at the first call.
     pub fn recorder(&self) -> Arc<Recorder> {
         Arc::clone(self.latency.get_or_init(|| Arc::new(Recorder::default())))
     }
 
-    /// Returns the latency so far.
+    /// Returns a snapshot of the session's latencies.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.latency.get().map(|recorder| recorder.now()).unwrap_or_default()
@@ -201,15 +202,15 @@ impl Published {
         known(&self.received_ns)
     }
 
-    /// Returns the time of the last sent message.
+    /// Returns the time at which the last new message was written.
     #[must_use]
     pub fn last_sent(&self) -> Option<Timestamp> {
         known(&self.sent_ns)
     }
 }
 
-/// Returns true if `why` means that this side rejected the Logon(A) of a connection that was not
-/// logged on.
+/// Returns true if a connection that ended for the reason `why`, before the logon, ended because
+/// this side refused its Logon(A).
 const fn refuses_first_message(why: Disconnect) -> bool {
     matches!(
         why,

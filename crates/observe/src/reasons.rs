@@ -1,36 +1,38 @@
-//! Counts of each reject reason and disconnect reason, for all sessions of an engine together.
+//! Counts the reasons of rejects and of ended connections, for all sessions of an engine together.
 //!
-//! Invariant: memory is bounded: there is one count for each possible number of a reason, whatever
-//! a counterparty sends.
+//! Invariant: the memory is bounded, because there is one counter per possible number of a reason,
+//! whatever a counterparty sends.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use transfix_session::Disconnect;
 
-/// Upper bound of counted SessionRejectReason(373) values. The count at this index is for all other
-/// values.
+/// The number of SessionRejectReason(373) values with a counter of their own. The counter at this
+/// index is for all others.
 const REJECTS: usize = 100;
-/// The least number of [`Disconnect`].
+/// The lowest number of a [`Disconnect`] reason.
 const ENDS_FIRST: u16 = 100;
-/// Most numbers of [`Disconnect`].
+/// The maximum number of [`Disconnect`] reasons.
 const ENDS: usize = 100;
 
-/// Counts of each reason since the engine started, for all its sessions together, including removed
-/// sessions. A reason without an occurrence is absent.
+/// Counts by reason since the start of the engine, for all its sessions together, including removed
+/// ones. Reasons that did not occur are absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ReasonCounts {
-    /// Reject(3) received, by SessionRejectReason(373). `None` = the field is missing or above 99.
+    /// Received Reject(3)s by SessionRejectReason(373). `None` stands for a missing field or a
+    /// value above 99.
     pub rejects_in: Vec<(Option<u16>, u64)>,
-    /// Reject(3) sent, by SessionRejectReason(373). `None` = the field is missing or above 99.
+    /// Sent Reject(3)s by SessionRejectReason(373). `None` stands for a missing field or a value
+    /// above 99.
     pub rejects_out: Vec<(Option<u16>, u64)>,
-    /// Connections that have ended, by [`Disconnect::as_u16`]. The counts include rejected
-    /// counterparties of templates.
+    /// Ended connections by [`Disconnect::as_u16`], including those of unknown counterparties that
+    /// a template has refused.
     pub disconnects: Vec<(u16, u64)>,
 }
 
-/// The live form of [`ReasonCounts`], which all threads update. A usual turn updates none of the
-/// counts.
+/// The counters that all threads update; a snapshot is [`ReasonCounts`]. A usual turn updates none
+/// of them.
 #[derive(Debug)]
 pub struct LiveReasons {
     rejects_in: [AtomicU64; REJECTS + 1],
@@ -59,7 +61,7 @@ impl LiveReasons {
         self.rejects_out[place(reason)].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Counts the end of a connection.
+    /// Counts a connection that has ended for this reason.
     pub fn ended(&self, why: Disconnect) {
         let place = usize::from(why.as_u16().wrapping_sub(ENDS_FIRST));
         if let Some(count) = self.ends.get(place) {

@@ -1,23 +1,23 @@
 //! Bounds the number of log lines about events that a counterparty, a stranger or a failing disk
 //! can repeat.
 //!
-//! Each cause has a few lines at once and then one line per interval, with the number of omitted
-//! lines.
+//! Each cause is allowed a few lines at once, and then one line per interval, with the number of
+//! omitted lines.
 //!
-//! Invariants: the number of lines grows with time, never with messages, bytes or connections.
-//! Omitted lines are reported at the latest when the source ends.
+//! Invariants: the number of lines grows with time, but not with messages, bytes or connections.
+//! Omitted lines are reported when their source ends, at the latest.
 
-/// The maximum number of lines of one cause in a burst.
+/// The maximum number of lines that one cause may have at once.
 const AT_ONCE: u32 = 10;
-/// Interval after which one more line of a cause may be written, in nanoseconds.
+/// The interval, in nanoseconds, after which one more line of a cause is allowed.
 const ONE_MORE_NS: u64 = 10_000_000_000;
 
-/// Writes a log line about a repeatable event, unless the limit of its cause is reached.
+/// Logs an event that can be repeated at will, unless the limit of its cause is reached.
 ///
-/// Arguments: the counter of the lines ([`Repeats`] or the acceptor's `Lines`), the time or address
-/// that the counter needs, the cause, the level, and the code. The field that names the source
-/// follows, then further fields, or the text of an event whose text varies. The line has the number
-/// of lines omitted before it. `display` is known to the macros of `tracing`, without an import.
+/// The arguments are: the counter of lines ([`Repeats`] or the acceptor's `Lines`), the time or
+/// address that it needs, the cause, the level, and the code. Then follow the field that names the
+/// source, further fields, and the text of an event without a fixed text. The line contains the
+/// number of lines omitted before it. The macros of `tracing` know `display` without an import.
 #[macro_export]
 macro_rules! tell {
     (
@@ -44,22 +44,22 @@ macro_rules! tell {
     };
 }
 
-/// Events that a counterparty can repeat at will, or that a persistent fault repeats.
+/// The causes of events that a counterparty can repeat at will, or that a lasting fault repeats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
     /// Bytes that are not a message were skipped.
     Garbled,
-    /// A remark of the session layer.
+    /// The session layer has remarked on a received message, for instance that it is not delivered.
     Remark,
     /// A ResendRequest(2) is answered.
     Resend,
     /// The same ResendRequest(2) was received again.
     ResendLoop,
-    /// The counterparty has rejected an own message.
+    /// The counterparty has rejected one of our messages.
     Rejected,
     /// A message of the counterparty was not accepted.
     NotTaken,
-    /// A message could not be forwarded to another session.
+    /// A message to a third party could not be forwarded to its session.
     NotRouted,
     /// A session has logged on.
     LoggedOn,
@@ -67,19 +67,20 @@ pub enum Cause {
     Ended,
     /// A connection was refused.
     Refused,
-    /// A Logon(A) waits for its check.
+    /// A Logon(A) has to wait until it is checked.
     Held,
     /// A waiting message was not sent.
     NotSent,
     /// The next numbers have changed.
     Numbers,
-    /// Fields that the application or the dictionaries add to a Logon(A) are missing.
+    /// Fields of the application are missing from our Logon(A), or messages are not validated
+    /// because a dictionary is missing.
     Logon,
     /// The store cannot be read or opened.
     Store,
     /// The application or the engine has panicked.
     Panicked,
-    /// A file of the protocol log could not be rolled.
+    /// A file of the protocol log could not be replaced by a new one.
     NotRolled,
     /// Lines of the protocol log were lost.
     NotLogged,
@@ -89,7 +90,7 @@ pub enum Cause {
     Slow,
     /// The messages that wait for the application have reached a limit.
     Full,
-    /// The counterparty would reject an own message.
+    /// The counterparty would reject one of our messages as invalid.
     Invalid,
 }
 
@@ -148,28 +149,29 @@ impl Cause {
     }
 }
 
-/// The line count of one cause.
+/// The counts of log lines for one cause.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lines {
-    /// Written lines that still count; [`AT_ONCE`] of them end a burst.
+    /// The number of written lines that still count toward the limit [`AT_ONCE`].
     written: u32,
-    /// The time since which the oldest counting line counts.
+    /// The monotonic time from which the oldest of these lines counts.
     since_ns: u64,
-    /// Lines omitted since the last one.
+    /// The number of lines omitted since the last written one.
     left_out: u64,
 }
 
-/// The lines of one source: a session, an address, a file.
+/// The counts of log lines for one source, such as a session, an address or a file.
 #[derive(Debug, Default)]
 pub struct Repeats {
     lines: [Lines; Cause::COUNT],
-    /// The time at which [`Repeats::take_untold`] has a report, if no other line comes before.
+    /// The monotonic time at which [`Repeats::take_untold`] must report omitted lines, unless
+    /// another line does so earlier.
     untold_at_ns: Option<u64>,
 }
 
 impl Repeats {
-    /// Returns the number of omitted lines about `cause` since the last one, if one may be written
-    /// now.
+    /// Counts a line about `cause`. If the line may be written, returns the number of lines omitted
+    /// before it; otherwise `None`.
     pub fn tell(&mut self, now_ns: u64, cause: Cause) -> Option<u64> {
         let lines = &mut self.lines[cause as usize];
         lines.age(now_ns);
@@ -185,8 +187,8 @@ impl Repeats {
         Some(std::mem::take(&mut lines.left_out))
     }
 
-    /// Takes the unreported omitted lines as (cause, count), for causes of which a line may be
-    /// written now.
+    /// Takes the omitted lines that were not reported yet, as pairs of cause and count, for causes
+    /// that are allowed a line now.
     pub fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
         if self.untold_at_ns.is_none_or(|at| now_ns < at) {
@@ -209,7 +211,7 @@ impl Repeats {
         untold
     }
 
-    /// Takes all unreported omitted lines, because the source ends.
+    /// Takes all omitted lines that were not reported yet, because the source ends.
     pub fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let counts = Cause::ALL.into_iter().zip(&mut self.lines);
@@ -223,7 +225,8 @@ impl Repeats {
         self.untold_at_ns
     }
 
-    /// Returns true if no line was omitted and no written line counts any more.
+    /// Returns true if no omitted line waits to be reported, and no written line counts toward a
+    /// limit.
     pub fn is_quiet(&mut self, now_ns: u64) -> bool {
         self.lines.iter_mut().all(|lines| {
             lines.age(now_ns);
@@ -232,15 +235,15 @@ impl Repeats {
     }
 }
 
-/// Returns the earlier of `moment` and the time at which a line written at `since_ns` no longer
-/// counts.
+/// Returns the earlier of two times: `moment`, and the time at which a line that counts since
+/// `since_ns` no longer does.
 fn earliest(moment: Option<u64>, since_ns: u64) -> Option<u64> {
     let other = since_ns + ONE_MORE_NS;
     Some(moment.map_or(other, |moment| moment.min(other)))
 }
 
 impl Lines {
-    /// Drops old lines from the count.
+    /// Removes lines from the count that are older than their interval.
     fn age(&mut self, now_ns: u64) {
         let gone = now_ns.saturating_sub(self.since_ns) / ONE_MORE_NS;
         if gone > 0 {

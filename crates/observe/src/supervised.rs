@@ -28,7 +28,7 @@ pub fn pin_to_cpu(cpu: usize) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// Pins the calling thread to this CPU, if one is given. Reports a failure.
+/// Pins the calling thread to this CPU, if one is given. Logs a failure.
 pub fn pin_to(cpu: Option<usize>) {
     if let Some(cpu) = cpu
         && let Err(error) = pin_to_cpu(cpu)
@@ -37,19 +37,19 @@ pub fn pin_to(cpu: Option<usize>) {
     }
 }
 
-/// Gives the calling thread a low priority, so that it works when sessions do not. The thread still
-/// gets a tenth of a contested CPU.
+/// Gives the calling thread a low priority, so that sessions go first. On a busy CPU, the thread
+/// still gets about a tenth of the time.
 pub fn lower_priority() {
-    // Only Linux has a priority for each thread.
+    // Only Linux applies this priority to a single thread.
     #[cfg(target_os = "linux")]
     if let Err(error) = rustix::process::setpriority_process(None, 10) {
         tracing::debug!(%error, "a thread keeps its priority");
     }
 }
 
-/// Returns the first step of helper threads: they move to `cpus`, or if `cpus` is empty, to the
-/// CPUs of the caller. A new thread inherits the CPUs of its creator, which may be pinned to the
-/// CPU of a session. `report` receives an error of the move.
+/// Returns the function with which helper threads begin. It moves a thread to `cpus`, or to the
+/// CPUs of the present thread if `cpus` is empty. A new thread would otherwise inherit the CPUs of
+/// its creator, which may be pinned to a session's CPU. `report` receives an error of the move.
 pub fn on_cpus(cpus: &[usize], report: fn(&io::Error)) -> impl Fn() + Send + Sync + 'static {
     let named = cpus.iter().filter(|cpu| **cpu < CpuSet::MAX_CPU);
     let mut set = CpuSet::new();
@@ -69,8 +69,8 @@ pub fn helper_not_pinned(error: &io::Error) {
     event!(error, HelperCpusRefused, %error);
 }
 
-/// Runs `run` until it succeeds. After a panic or an error, `run` is called again with the existing
-/// state: it must leave no partial change that other code relies on.
+/// Calls `run` until it succeeds. After a panic or an error, calls `run` again with its existing
+/// state, so `run` must leave no half-made change on which other code relies.
 ///
 /// `now_ns` reads the monotonic clock; `sleep` blocks the thread.
 pub fn supervise<T>(
@@ -99,8 +99,8 @@ pub fn supervise<T>(
     }
 }
 
-/// Reports the failure of a thread. `error`: `None` after a panic. The report catches panics, since
-/// the listener of events may be the cause.
+/// Logs the failure of a thread; `error` is `None` after a panic. A panic while logging is caught,
+/// because the listener of events may have caused the failure.
 fn tell(lost: ThreadLost, (error, now_ns): (Option<&io::Error>, u64), lines: &mut Repeats) {
     let Some(left_out) = lines.tell(now_ns, Cause::Ended) else { return };
     let left_out = (left_out > 0).then_some(left_out);

@@ -18,7 +18,7 @@ use crate::{
 
 /// Migrates all sessions of a file.
 pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
-    // Each session's line, and its index among the written sessions.
+    // For each session, the line of its section, and its index among the written sessions.
     let mut ids: Vec<(SessionId, usize, usize)> = Vec::new();
     let (mut known, mut stores_known) = (HashSet::new(), HashSet::new());
     let mut told = Told::default();
@@ -26,7 +26,7 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
         let mut session = Session::new(cfg, section, all, overlays_in);
         session.tell_of_unknown();
         let settings = session.carry_over();
-        // Only the reason replaces a session that is not carried over.
+        // Instead of a session that is not migrated, only the reason is written.
         let why = session.toml.last().cloned();
         session.tell_of_variables();
         session.tell_of_the_rest(&mut told);
@@ -82,27 +82,27 @@ pub(crate) fn all(cfg: &Cfg, overlays_in: Option<&Path>, all: &mut Migration) {
     }
 }
 
-/// Returns the text that replaces a session.
+/// Returns the text that is written instead of a session.
 fn dropped(line: usize, says: String) -> Section {
     ("", vec![Line::Dropped(format!("[SESSION] (line {line})"), says)])
 }
 
-/// Adds the keys of a section that earlier sessions have not written.
+/// Adds the keys of a section, unless an earlier session has already added this section.
 fn add_section(sections: &mut Vec<Section>, heading: &'static str, lines: Vec<Line>) {
     if sections.iter().all(|(known, _)| *known != heading) {
         sections.push((heading, lines));
     }
 }
 
-/// The finding about a store in PostgreSQL.
+/// The sentence of the report about a store in PostgreSQL.
 const IN_POSTGRES: &str = "the package transfix-stores can keep stores in PostgreSQL; it uses a \
                            table of its own";
 
-/// Keys that a session requires.
+/// The keys that every session must have.
 const NEEDED: [&str; 5] = ["role", "begin_string", "sender_comp_id", "target_comp_id", "address"];
 
 impl Session<'_> {
-    /// Writes all keys; `None` if the session cannot be carried over.
+    /// Writes all keys of the session. Returns `None` if the session cannot be migrated.
     fn carry_over(&mut self) -> Option<SessionSettings> {
         let wrong = self.identity().and_then(|()| self.address()).err();
         self.simple_keys();
@@ -128,19 +128,19 @@ impl Session<'_> {
         self.taken()
     }
 
-    /// Reads the written settings again. Rejected keys are removed and reported.
+    /// Parses the written settings. Keys that the parser rejects are removed and reported.
     fn taken(&mut self) -> Option<SessionSettings> {
         loop {
             let error = match self.parsed(&self.toml) {
                 Ok(settings) => return Some(settings),
                 Err(error) => error,
             };
-            // Finds the key whose removal fixes the error or changes it.
+            // Finds the key without which the error disappears or changes.
             let is_it = |n: &usize| {
                 let others = [&self.toml[..*n], &self.toml[n + 1..]].concat();
                 self.parsed(&others).map_or_else(|other| other != error, |_| true)
             };
-            // A session must not continue without its TLS: it would be unencrypted.
+            // The keys of TLS are never removed, because the session would then be unencrypted.
             let is_optional = |line: &Line| match line {
                 Line::Key(key, _) => !NEEDED.contains(&&**key) && !key.starts_with("tls."),
                 _ => false,
@@ -157,9 +157,9 @@ impl Session<'_> {
         }
     }
 
-    /// Removes a key that the settings reject, and reports it.
+    /// Removes a key that the parser rejects, and reports it.
     fn leave_out(&mut self, place: usize, (key, value): (&str, &str), error: &str) {
-        // Without this key, every address may connect.
+        // Without this key, any address could connect.
         let opens_door = key == "allow_from";
         let fate = if opens_door { Fate::Dangerous } else { Fate::NotCarriedOver };
         let becomes = Variables::Named.put(&format!("{key} = {value}"));
@@ -179,8 +179,8 @@ impl Session<'_> {
         }
     }
 
-    /// Parses a file with only this session, without undecided keys. An overlay is not written yet,
-    /// but only its name is checked.
+    /// Parses a file with only this session, without the keys that still need a decision. An
+    /// overlay does not exist yet, so only its name is checked.
     fn parsed(&self, toml: &[Line]) -> Result<SessionSettings, String> {
         let keys = toml.iter().filter(|line| matches!(line, Line::Key(..))).cloned().collect();
         let (from, session) = ((&*self.path, self.dialect), ("[[session]]", keys));
@@ -283,7 +283,7 @@ impl Session<'_> {
                 says = IN_POSTGRES;
             }
             match written {
-                // Reported with the other Java properties.
+                // The report lists this key with the other Java properties.
                 Err(_) if !entry.variables.is_empty() => {}
                 Err(why) => self.find(Finding::of(entry, Fate::NotCarriedOver, "", &why)),
                 Ok(None) => self.find(Finding::of(entry, fate, "", says)),
@@ -308,7 +308,8 @@ impl Session<'_> {
         values.any(|value| names.iter().any(|name| value.to_lowercase().contains(name)))
     }
 
-    /// Returns true if the file enables TLS. In C++ only the program enables it, by its connector.
+    /// Returns true if the file enables TLS. QuickFIX C++ enables TLS only in the program, by the
+    /// kind of connector.
     pub(crate) fn has_tls(&self) -> bool {
         match self.dialect {
             Dialect::Cpp => true,
@@ -323,7 +324,7 @@ impl Session<'_> {
         }
     }
 
-    /// Returns `reset_on` with another event.
+    /// Returns the value of `reset_on` with `word` added.
     fn reset_words(&self, word: &str) -> String {
         let known = self.written("reset_on").unwrap_or("[]");
         let known = known.trim_matches(['[', ']']).split(", ").map(|text| text.trim_matches('"'));
@@ -437,7 +438,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes QuickFIX defaults that differ from the defaults of Transfix.
+    /// Writes keys for defaults of QuickFIX that differ from those of Transfix.
     fn defaults(&mut self) {
         let mut absent = vec![("LogoutTimeout", "2", "logout_timeout_ms", "2000")];
         if !self.is_acceptor() {
@@ -458,7 +459,7 @@ impl Session<'_> {
         }
     }
 
-    /// Migrates the treatment of messages that are sent while not logged on.
+    /// Migrates the keys about messages that are sent without a logon.
     fn offline(&mut self) {
         let resets = self.written("reset_on").is_some_and(|words| words != "[]");
         let keeps = self.written("keep_outbound") != Some("false");

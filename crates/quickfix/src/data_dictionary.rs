@@ -8,7 +8,8 @@ use crate::keys::quoted;
 use crate::session::Session;
 use crate::{Dialect, Fate, Overlay};
 
-/// Names of versions, their ApplVerID(1128), and their standard dictionaries.
+/// The names of the versions, each with its ApplVerID(1128) and the name of its standard
+/// dictionary.
 const VERSIONS: [(&str, u8, &str); 8] = [
     ("FIX.4.0", 2, "FIX40"),
     ("FIX.4.1", 3, "FIX41"),
@@ -20,7 +21,7 @@ const VERSIONS: [(&str, u8, &str); 8] = [
     ("FIX.5.0SP2", 9, "FIX50SP2"),
 ];
 
-/// Most differences that the report lists; it counts further differences.
+/// The maximum number of differences that the report lists; further differences are only counted.
 const SHOWN_MAX: usize = 10;
 
 /// Returns the ApplVerID(1128) of a version, by number or name.
@@ -61,7 +62,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         true => ("AppDataDictionary", "DataDictionary"),
         false => ("DataDictionary", "AppDataDictionary"),
     };
-    // QuickFIX/n and /J also accept DataDictionary on FIXT, for the application.
+    // With FIXT, QuickFIX/n and /J also accept DataDictionary, as the application's dictionary.
     let used = if is_fixt && !session.has(used) && session.has(unused) { unused } else { used };
     for key in KEYS.into_iter().filter(|key| *key != used) {
         if key != "TransportDataDictionary" || !is_fixt {
@@ -92,7 +93,8 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     versions(session, is_fixt);
 }
 
-/// Migrates the dictionary of the session layer: the standard one, unless the file has additions.
+/// Migrates the dictionary of the session layer. The standard one is used unless the file adds
+/// something.
 fn transport(session: &mut Session<'_>) {
     const KEY: &str = "TransportDataDictionary";
     let Some(file) = session.value(KEY).map(str::to_owned) else { return };
@@ -116,11 +118,11 @@ fn transport(session: &mut Session<'_>) {
     session.tell(KEY, fate, "", &says);
 }
 
-/// Returns the finding about a dictionary without additions: Transfix accepts fields that the file
-/// lacks.
+/// Returns the finding about a session-layer dictionary that adds nothing to the standard. Returns
+/// `None` if it adds something.
 fn beside_ours(differences: Vec<String>) -> Option<(Fate, String)> {
     let is_beyond = |difference: &String| {
-        // The application's dictionary defines the messages.
+        // Additional messages do not count, because the application's dictionary defines messages.
         let is_more = difference.ends_with(" added") || difference.ends_with(" required");
         is_more && !difference.contains("of MsgType(35)")
     };
@@ -169,7 +171,7 @@ fn versions(session: &mut Session<'_>, is_fixt: bool) {
     }
 }
 
-/// Returns the value of `dictionary` for a QuickFIX file.
+/// Returns the value of `dictionary` for a dictionary file of QuickFIX, and reports the key.
 fn one(
     session: &mut Session<'_>,
     key: &str,
@@ -215,9 +217,9 @@ fn one(
     Some(value)
 }
 
-/// Where the overlay for this dictionary is written: each dictionary has one of its own. Those that
-/// are called alike are told apart by their folders, `b2-FIX44.overlay.xml`.
-/// A file that is there with another text may be the overlay of other settings: it stays.
+/// Returns the path for the overlay of a dictionary. Dictionaries of the same name get the name of
+/// their folder too, such as `b2-FIX44.overlay.xml`. An existing file with another text is not
+/// replaced, because it may belong to other settings.
 fn overlay_path(
     session: &Session<'_>,
     dir: &Path,
@@ -242,7 +244,7 @@ fn overlay_path(
     }
 }
 
-/// The key of ours.
+/// Returns the Transfix key for this key.
 fn ours(key: &str) -> String {
     if key == "TransportDataDictionary" {
         return "session_dictionary".to_owned();
@@ -251,7 +253,8 @@ fn ours(key: &str) -> String {
     version.map_or_else(|| "dictionary".to_owned(), |number| format!("appl_versions.{number}"))
 }
 
-/// Returns the finding about a missing file: QuickFIX/J has the standard files in its classes.
+/// Returns the value for a dictionary file that is missing, and reports the key. QuickFIX/J has the
+/// standard files among its classes.
 fn not_there(
     session: &mut Session<'_>,
     key: &str,
@@ -283,7 +286,8 @@ fn not_there(
     value
 }
 
-/// Returns the file, relative to the working directory or to the settings.
+/// Returns the path of an existing file, which is relative to the working directory or to the
+/// settings file.
 pub(crate) fn found(session: &Session<'_>, file: &str) -> Option<PathBuf> {
     let here = PathBuf::from(file);
     let beside = session.path.parent().unwrap_or(Path::new("")).join(file);

@@ -4,7 +4,7 @@ use crate::keys::{list, quoted, variable_number};
 use crate::session::Session;
 use crate::{Dialect, Fate};
 
-/// Keys of a proxy in this order: kind, version, host, port, user, password.
+/// The keys of a proxy in the order of kind, version, host, port, user and password.
 const PROXY: [&str; 6] =
     ["ProxyType", "ProxyVersion", "ProxyHost", "ProxyPort", "ProxyUser", "ProxyPassword"];
 
@@ -17,7 +17,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
         });
         let others = PROXY.into_iter().chain(["HostSelectionPolicy"]);
         for key in further.into_iter().flatten().chain(others) {
-            // The first host and port were reported already.
+            // The first host and port were already migrated as `address`.
             if !matches!(key, "SocketConnectHost" | "SocketConnectPort") {
                 session.tell(
                     key,
@@ -37,7 +37,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
 fn failover(session: &mut Session<'_>) {
     let mut addresses = Vec::new();
     let mut is_over = false;
-    // One more than the last number, to detect a gap.
+    // Searches one number beyond the count of keys, to detect a gap in the numbers.
     let most = session.beginning_with("SocketConnect").len() as u32 + 1;
     for n in 1..=most {
         let (host_key, port_key) =

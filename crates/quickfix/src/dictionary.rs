@@ -1,8 +1,8 @@
-//! Compares a dictionary file with a standard dictionary, and makes an overlay of the differences.
+//! Compares a dictionary file with a standard dictionary, and writes the differences as an overlay.
 //!
-//! Invariant: an overlay is returned only if the standard with the overlay equals the file in
-//! fields, types, codes and members. Names of codes, the order of members outside of groups, and
-//! conditions (which only the standard has) do not count.
+//! Invariant: an overlay is returned only if it changes the standard dictionary so that fields,
+//! types, codes and members equal those of the file. Not compared are names of codes, the order of
+//! members outside of groups, and conditions, which only the standard has.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -10,14 +10,15 @@ use std::path::Path;
 use transfix_dictionary::{Category, Draft, DraftKind, DraftMember, Field};
 use transfix_settings::text_file;
 
-/// Most differences for an overlay. With more differences, the file itself is used.
+/// The maximum number of differences for which an overlay is written. If there are more, the
+/// settings use the file itself.
 const FEW: usize = 200;
 
 /// The result of a comparison with a standard dictionary.
 pub(crate) struct Compared {
     /// The differences as text.
     pub(crate) differences: Vec<String>,
-    /// The differences as an overlay, if there are at most [`FEW`].
+    /// The differences as an overlay; `None` if there are more than [`FEW`].
     pub(crate) overlay: Option<String>,
 }
 
@@ -93,7 +94,7 @@ fn by<T, K: Ord>(all: &[T], key: impl Fn(&T) -> K) -> BTreeMap<K, &T> {
     all.iter().map(|one| (key(one), one)).collect()
 }
 
-/// Returns the name of each tag. The standard name has priority, because an overlay uses it.
+/// Returns the name of each tag. The standard name is preferred, because an overlay uses it.
 fn names(ours: &Draft, theirs: &Draft) -> HashMap<u32, String> {
     theirs.fields.iter().chain(&ours.fields).map(|f| (f.tag, f.name.clone())).collect()
 }
@@ -183,7 +184,8 @@ impl Writer {
         }
     }
 
-    /// An element with the members that differ; nothing if none does and it is not new.
+    /// Returns an XML element with the members that differ, or an empty text if no member differs
+    /// and the element is not new.
     fn list(
         &mut self,
         head: &str,
@@ -195,7 +197,7 @@ impl Writer {
         let members = self.members(what, (ours, theirs), indent + 1);
         let blank = " ".repeat(indent);
         match members.is_empty() {
-            // A new one without members.
+            // A new element without members is written nevertheless.
             true if head.contains("msgtype=") => format!("{head}/>\n"),
             true => String::new(),
             false => format!("{head}>\n{members}{blank}</{element}>\n"),
@@ -239,7 +241,7 @@ impl Writer {
             None => {
                 self.tell(format!("{what}: {shown} added"));
                 attributes += &format!(" required='{required}'");
-                // In a group the order counts.
+                // Writes the position of the member, because the order matters in a group.
                 attributes += &before.map_or(String::new(), |b| format!(" after='{}'", escaped(b)));
                 differs = true;
             }
@@ -260,7 +262,7 @@ impl Writer {
                 let count = self.differences.len();
                 let inner = self.members(&format!("{what}, {shown}"), (ours, members), depth + 1);
                 if known.is_none() {
-                    // One difference: the group as a whole.
+                    // A changed group counts as one difference.
                     self.differences.truncate(count);
                 }
                 inner

@@ -1,4 +1,4 @@
-//! Migrates the locations of store and log.
+//! Migrates the keys that name the directories of store and log.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ impl Session<'_> {
         self.set("store_dir", quoted(dir));
         let becomes = format!("store_dir = {}", quoted(dir));
         self.tell("FileStorePath", fate, &becomes, says);
-        // The value of a Java property is unknown here.
+        // Skips a path with a Java property, whose value is unknown here.
         if self.entry("FileStorePath").is_some_and(|entry| entry.variables.is_empty()) {
             self.store = Some((PathBuf::from(dir), self.file_name()));
         }
@@ -55,7 +55,7 @@ impl Session<'_> {
         name
     }
 
-    /// Writes the location of the log, and the fields that it masks.
+    /// Writes the directory of the log, and the fields to be masked in it.
     pub(crate) fn log(&mut self) {
         if let Some(dir) = self.value("FileLogPath") {
             let row = find("FileLogPath", self.dialect);

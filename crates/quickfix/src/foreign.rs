@@ -1,4 +1,5 @@
-//! The keys of other engines and the equivalent Transfix keys, for users of those engines.
+//! Finds the Transfix keys that are equivalent to a key of another engine, for users of that
+//! engine.
 //!
 //! Invariant: each key of the QuickFIX family is in `quickfix/keys.txt`. Keys that the code
 //! evaluates together with other keys are in `foreign.txt`; a test compares the two files.
@@ -11,18 +12,18 @@ use crate::{Known, all_known, known};
 /// A key of another engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Foreign {
-    /// The name in its engine, or the requested name if the key stands for many names.
+    /// The name in the other engine, or the requested name if the key stands for many names.
     pub(crate) name: String,
-    /// The engines of the key: `QuickFIX C++, QuickFIX/J`.
+    /// The engines that have the key, such as `QuickFIX C++, QuickFIX/J`.
     pub(crate) engines: String,
-    /// Equivalent Transfix keys, in the form of `settings reference`.
+    /// The equivalent Transfix keys, as `settings reference` accepts them.
     pub(crate) ours: Vec<&'static str>,
-    /// The difference in Transfix, or the reason for a missing equivalent; may be empty.
+    /// The difference in Transfix, or the reason why there is no equivalent; may be empty.
     pub(crate) says: &'static str,
 }
 
-/// Returns the reference of a key or table, as [`Settings::reference`] does. It also accepts names
-/// of keys of other engines, and names the equivalent Transfix keys.
+/// Returns the reference of a key or table, like [`Settings::reference`]. For a key of another
+/// engine, returns the reference of the equivalent Transfix keys.
 ///
 /// # Errors
 /// If the table or key does not exist. The text names the nearest name.
@@ -50,9 +51,10 @@ fn of_another(foreign: &Foreign) -> Result<String, String> {
     Ok(text)
 }
 
-/// Returns the key of this name, ignoring case.
+/// Returns the key of another engine with this name, in upper or lower case.
 pub(crate) fn find(name: &str) -> Option<Foreign> {
-    // In FIX Antenna, `sessions.default.heartbeatInterval` is `heartbeatInterval` for all sessions.
+    // In FIX Antenna, `sessions.default.heartbeatInterval` sets `heartbeatInterval` for all
+    // sessions.
     let path = name.split_once('.').and_then(|(head, rest)| {
         let is_session = ["sessions", "session"].iter().any(|one| one.eq_ignore_ascii_case(head));
         Some(rest.split_once('.')?.1).filter(|_| is_session)
@@ -70,11 +72,11 @@ pub(crate) fn find(name: &str) -> Option<Foreign> {
     of_lists(name, &ENGINES)
 }
 
-/// Returns the key of this name in these engines.
+/// Returns the key with this name, from the list of keys of these engines.
 fn of_lists(asked: &str, engines: &[(&str, &'static str)]) -> Option<Foreign> {
     let found = engines.iter().filter_map(|(who, engine)| Some((of_list(who, asked)?, *engine)));
     let mut found: Vec<_> = found.collect();
-    // A full name has priority over a prefix.
+    // A key with exactly this name is preferred to one that stands for many names.
     if found.iter().any(|(named, _)| !named.name.contains('<')) {
         found.retain(|(named, _)| !named.name.contains('<'));
     }
@@ -87,7 +89,7 @@ fn of_lists(asked: &str, engines: &[(&str, &'static str)]) -> Option<Foreign> {
     Some(Foreign { name, engines: engines.join(", "), ours, says })
 }
 
-/// The engines in the list, as a line names them: Fix8 first, then FIX Antenna.
+/// The engines of the list, by the letter in its lines; Fix8 precedes FIX Antenna.
 const ENGINES: [(&str, &str); 3] =
     [("8", "Fix8"), ("A", "FIX Antenna .NET Core and Java"), ("C", "FIX Antenna C++")];
 
@@ -111,7 +113,7 @@ fn lines() -> impl Iterator<Item = [&'static str; 4]> {
     })
 }
 
-/// A key of the list.
+/// A key of the list, with the engine and the Transfix keys.
 #[derive(Clone)]
 struct Named {
     name: &'static str,
@@ -119,7 +121,7 @@ struct Named {
     says: &'static str,
 }
 
-/// Returns a key of this engine with its Transfix keys.
+/// Returns a key of the engine with the letter `who`, and its Transfix keys.
 fn of_list(who: &str, name: &str) -> Option<Named> {
     lines().filter(|[of, ..]| *of == who).find_map(|[_, theirs, ours, says]| {
         let is_it = |one: &&str| match one.strip_suffix("<v>") {
@@ -175,7 +177,8 @@ mod tests {
             ("Session.Default.Validation.IsEnabled", "FIX Antenna C++", "\n  validate ("),
             ("ForceSeqNumReset", "FIX Antenna .NET Core and Java, FIX", "\n  reset_on ("),
             ("Log.Device", "FIX Antenna C++", "\n  file ("),
-            // A key that QuickFIX also has is recognized as FIX Antenna's by its path.
+            // QuickFIX has a key of the same name, but the path shows that this one is FIX
+            // Antenna's.
             ("sessions.default.StartTime", "FIX Antenna C++", "\n  schedule ("),
             (
                 "Session.X.SessionQualifier",
@@ -202,7 +205,7 @@ mod tests {
         let expected = "`Description` is a key of QuickFIX/J; Transfix has no such key: a \
                         comment in the file serves the same purpose";
         assert_eq!(why, expected);
-        // Our own keys take precedence.
+        // A key of Transfix is preferred to one of the same name in another engine.
         assert!(!reference(Some("compress")).unwrap().contains("is a key of"));
         assert!(reference(Some("nosuchkeyatall")).unwrap_err().contains("no key or table"));
     }

@@ -1,4 +1,4 @@
-//! Writes keys and values of Transfix settings.
+//! Formats keys and values as a settings file.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use transfix_settings::reference::wrapped;
 
 use crate::Dialect;
 
-/// Returns a quoted text in which nothing is read as an environment variable.
+/// Returns a quoted text, escaped so that the settings find no environment variable in it.
 pub(crate) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for (at, c) in text.char_indices() {
@@ -20,7 +20,7 @@ pub(crate) fn quoted(text: &str) -> String {
     quoted + "\""
 }
 
-/// Returns a list of texts.
+/// Returns a list of quoted texts, as a settings file contains it.
 pub(crate) fn list<'t>(texts: impl IntoIterator<Item = &'t str>) -> String {
     let texts: Vec<_> = texts.into_iter().map(quoted).collect();
     format!("[{}]", texts.join(", "))
@@ -38,12 +38,12 @@ pub(crate) enum Line {
     Key(String, String),
     /// A key whose value the settings reject: the engine does not start until the operator decides.
     Undecided(String, String),
-    /// The comment that replaces dropped keys: the keys, and the reason.
+    /// A comment in place of keys that are not migrated: the keys, and the reason.
     Dropped(String, String),
 }
 
 impl Line {
-    /// Returns the value of the key, if the settings accept it.
+    /// Returns the value of the key `wanted`, unless the operator still has to decide it.
     pub(crate) fn value_of(&self, wanted: &str) -> Option<&String> {
         match self {
             Self::Key(key, value) if key == wanted => Some(value),
@@ -73,10 +73,10 @@ impl Line {
     }
 }
 
-/// Characters of a comment line.
+/// The maximum length of a comment line, in characters.
 const COMMENT_CHARS: usize = 96;
 
-/// Replaces control characters, which TOML forbids in comments.
+/// Returns the text without control characters, which TOML forbids in comments.
 fn visible(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -96,7 +96,7 @@ pub(crate) fn file(
     let mut text = format!("# From {}, a file of {dialect}.\n", name.unwrap_or_default());
     let mut whole = sessions.iter().filter(|(heading, _)| !heading.is_empty());
     let first = whole.next().map_or(&[][..], |(_, first)| first);
-    // Searched once, since a file may have thousands of sessions.
+    // Determines the common keys once, because a file may have thousands of sessions.
     let mut common: Vec<_> = first.iter().filter(|_| whole.clone().next().is_some()).collect();
     for (_, session) in whole {
         common.retain(|key| session.contains(key));
@@ -120,7 +120,7 @@ pub(crate) fn file(
     variables.put(&text)
 }
 
-/// Delimiters of an environment variable's name in migrated values.
+/// Private characters that enclose the name of an environment variable in migrated values.
 const OPEN: char = '\u{e000}';
 const OPEN_NUMBER: char = '\u{e001}';
 const CLOSE: char = '\u{e002}';
@@ -130,12 +130,12 @@ const CLOSE: char = '\u{e002}';
 pub(crate) enum Variables {
     /// As `${NAME}`.
     Named,
-    /// With a default, so that the text can be read where they are not set.
+    /// The form with a default value, so that the settings can be parsed without the variables.
     WithDefault,
 }
 
 impl Variables {
-    /// Writes the variables of a text in this form.
+    /// Returns the text with its environment variables in this form.
     pub(crate) fn put(self, text: &str) -> String {
         if !text.contains(CLOSE) {
             return text.to_owned();
@@ -160,8 +160,8 @@ impl Variables {
     }
 }
 
-/// Returns the value with Java properties, such as `${desk.id}`, as environment variables, and the
-/// names of the variables.
+/// Returns the value with environment variables in place of Java properties such as `${desk.id}`,
+/// and the names of these variables.
 pub(crate) fn with_variables(value: &str) -> (String, Vec<String>) {
     let (mut all, mut rest, mut names) = (String::new(), value, Vec::new());
     while let Some((before, (property, after))) = rest
@@ -181,7 +181,7 @@ pub(crate) fn with_variables(value: &str) -> (String, Vec<String>) {
     (all + rest, names)
 }
 
-/// Returns the value for a numeric key, if the value is exactly one variable.
+/// Returns the value for a numeric key if it consists of exactly one variable, or `None` otherwise.
 pub(crate) fn variable_number(value: &str) -> Option<String> {
     let name = value.strip_prefix(OPEN)?.strip_suffix(CLOSE)?;
     (!name.contains(OPEN)).then(|| format!("{OPEN_NUMBER}{name}{CLOSE}"))
@@ -191,7 +191,8 @@ pub(crate) fn variable_number(value: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    /// A search for each key in all sessions would take hours.
+    /// A file with many sessions is written quickly; searching each key in all sessions would take
+    /// hours.
     #[test]
     fn a_file_of_many_sessions_is_written_at_once() {
         let key = |key: &str, value: &str| Line::Key(key.to_owned(), value.to_owned());

@@ -1,5 +1,5 @@
-//! Migration from QuickFIX: reads `.cfg` files as QuickFIX C++, /J, /n or /Go does, and reports the
-//! result for each key.
+//! Migration from QuickFIX: reads `.cfg` files in the same way as QuickFIX C++, /J, /n or /Go, and
+//! reports what becomes of each key.
 //!
 //! ```
 //! use transfix_quickfix::{Dialect, Fate, Migration};
@@ -22,9 +22,9 @@
 //! # Ok::<(), transfix_settings::SettingsError>(())
 //! ```
 //!
-//! Invariants: each key of the file has a [`Finding`]. [`Settings::parse`] accepts the written
-//! file, except for values that the operator must decide. Rejecting these values prevents a session
-//! from starting with wrong hours.
+//! Invariants: each key of the file has a [`Finding`]. [`Settings::parse`] accepts the migrated
+//! file, except for values that the operator still has to decide. These are rejected on purpose,
+//! for instance so that no session starts with a wrong schedule.
 
 #![forbid(unsafe_code)]
 
@@ -56,7 +56,7 @@ pub use foreign::reference;
 use keys::Variables;
 use table::Row;
 
-/// An engine of the QuickFIX family.
+/// An engine of the QuickFIX family, whose `.cfg` files differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     /// QuickFIX C++.
@@ -82,7 +82,7 @@ impl Dialect {
         }
     }
 
-    /// Returns true if the dialect ignores the case of keys.
+    /// Returns true if the engine accepts keys in upper and lower case.
     const fn is_case_free(self) -> bool {
         matches!(self, Self::Cpp | Self::Net)
     }
@@ -99,7 +99,7 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// The result of the migration of a key.
+/// The result of a key's migration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Fate {
@@ -107,10 +107,10 @@ pub enum Fate {
     Honoured,
     /// The key has nearly the same meaning; the finding describes the difference.
     Mapped,
-    /// The key is not needed; the finding gives the reason.
+    /// Transfix does not need the key; the finding gives the reason.
     Ignored,
-    /// The key puts messages or trust at risk, or it is present but never had an effect. It may
-    /// still be carried over.
+    /// The key is a risk for messages or security, or has never had an effect. A Transfix key may
+    /// have been written nevertheless.
     Dangerous,
     /// Transfix has no equivalent key, or the value cannot be read.
     NotCarriedOver,
@@ -133,7 +133,7 @@ impl fmt::Display for Fate {
     }
 }
 
-/// A finding about a line of the file, or about a missing key.
+/// A finding of the migration about a line of the file, or about a missing key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Finding {
@@ -141,18 +141,19 @@ pub struct Finding {
     pub line: usize,
     /// The key; empty if the finding is about a whole line, or about a missing key.
     pub key: String,
-    /// The value of the key; asterisks if it may contain a password.
+    /// The value of the key, with stars instead if it may contain a password.
     pub value: String,
-    /// The result of the migration.
+    /// The result of the key's migration.
     pub fate: Fate,
     /// The resulting Transfix setting, such as `heart_bt_int_s = 30`; may be empty.
     pub becomes: String,
     /// The difference, the reason or the danger; may be empty.
     pub says: String,
-    /// In a file of several sessions, the sessions of the finding, such as `all 3 sessions` or
-    /// `FIX.4.4:DESK->VENUE`. Empty if the line is a key of its session.
+    /// The sessions to which the finding applies, if the file has several: for example
+    /// `all 3 sessions` or `FIX.4.4:DESK->VENUE`. Empty if the line belongs to the section of its
+    /// only session.
     pub whose: String,
-    /// The sessions, before their names are joined.
+    /// The names of the sessions, before they are joined in `whose`.
     sessions: Vec<String>,
 }
 
@@ -184,10 +185,10 @@ impl Finding {
     }
 }
 
-/// Most sessions that a line names.
+/// The maximum number of sessions that a finding names.
 const NAMED_MAX: usize = 3;
 
-/// Parts of key names whose values may contain a password.
+/// Parts of key names that show that the value may contain a password.
 const SECRET: [&str; 7] = [
     "password",
     "logontag",
@@ -228,17 +229,17 @@ impl fmt::Display for Finding {
 pub struct ForeignStore {
     /// The directory of the files.
     pub dir: PathBuf,
-    /// The names of the files without extensions.
+    /// The common name of the QuickFIX files, without extensions.
     pub session: String,
     /// The directory of the Transfix store, which may not exist yet.
     pub to: PathBuf,
 }
 
-/// A `DataDictionary` with few differences from a standard dictionary.
+/// An overlay for a `DataDictionary` that differs little from a standard dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Overlay {
-    /// The overlay file that the settings name. The caller writes this file.
+    /// The path of the overlay, as the settings name it. The caller must write the file.
     pub path: PathBuf,
     /// The text of the overlay.
     pub text: String,
@@ -252,7 +253,7 @@ const OF_LOST_SESSION: &str = "the session of this key is not carried over";
 /// The prefix of findings about a session that cannot be carried over.
 const THE_SESSION: &str = "the session: ";
 
-/// The error about a file that needs no migration.
+/// The error about a file that already contains settings of Transfix.
 const OURS: &str = "this file has settings of Transfix already; `transfix settings check FILE` \
                     shows what is wrong in them";
 
@@ -268,7 +269,7 @@ fn is_ours(text: &str) -> bool {
 pub struct Migration {
     path: PathBuf,
     dialect: Dialect,
-    /// The keys that determined the dialect; `None` if the caller named the dialect.
+    /// The keys by which the dialect was recognized; `None` if the caller has named the dialect.
     telling: Option<Vec<&'static str>>,
     findings: Vec<Finding>,
     /// Sections that apply to all sessions.
@@ -281,7 +282,8 @@ pub struct Migration {
 }
 
 impl Migration {
-    /// Reads a `.cfg` file. Without a dialect, the dialect that knows most of the keys is used.
+    /// Reads a `.cfg` file. If no dialect is given, uses the dialect that knows most of the file's
+    /// keys.
     ///
     /// # Errors
     /// If the file cannot be read, or is not a QuickFIX file. A file without a migratable session
@@ -293,8 +295,8 @@ impl Migration {
         Self::of(path, &bytes, dialect, None)
     }
 
-    /// Reads a `.cfg` file, and replaces dictionaries with few differences from the standard by
-    /// [overlays] in `dir`. The caller writes the overlays.
+    /// Reads a `.cfg` file. Replaces dictionaries that differ little from the standard by
+    /// [overlays] in `dir`, which the caller must write.
     ///
     /// [overlays]: Self::overlays
     ///
@@ -348,7 +350,7 @@ impl Migration {
         Ok(all)
     }
 
-    /// The migration of the text, read as that dialect reads it.
+    /// Returns the migration of the text, read in the same way as the dialect reads it.
     fn carried_over(
         path: &Path,
         text: &str,
@@ -371,7 +373,8 @@ impl Migration {
         all
     }
 
-    /// Says how else the file could be read, if an engine that sees as much of it finds sessions.
+    /// Reports another dialect in which the file has sessions, if that dialect also recognizes at
+    /// least as many keys.
     fn tell_of_other_dialects(&mut self, text: &str) {
         let own = read::sees(text, self.dialect);
         let others = Dialect::ALL.into_iter().filter(|dialect| *dialect != self.dialect);
@@ -390,26 +393,26 @@ impl Migration {
         }
     }
 
-    /// Returns true if no session can be carried over: the report says why.
+    /// Returns true if no session could be migrated; the report gives the reasons.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.sessions.iter().all(|(heading, _)| heading.is_empty())
     }
 
-    /// By line, each once, with the sessions that it is about.
+    /// Sorts the findings by line, and merges equal ones with the names of their sessions.
     fn sort_findings(&mut self, sessions: usize) {
         let mut places = HashMap::new();
         let mut all: Vec<Finding> = Vec::new();
         for mut finding in self.findings.drain(..) {
             let Finding { line, key, becomes, says, fate, .. } = &finding;
-            // A default of the file holds for all sessions: once is enough.
+            // A finding about a default applies to all sessions, so it is reported only once.
             let is_of_all = key.is_empty() && !becomes.is_empty();
             let line = (!is_of_all).then_some(*line);
             let what = (line, key.clone(), becomes.clone(), says.clone(), *fate as u8);
             match places.entry(what) {
                 Entry::Occupied(place) => {
                     let known: &mut Finding = &mut all[*place.get()];
-                    // The same may be said of a session twice.
+                    // A session is named only once, although it may have the same finding twice.
                     finding.sessions.retain(|one| known.sessions.last() != Some(one));
                     known.sessions.append(&mut finding.sessions);
                 }
@@ -424,39 +427,39 @@ impl Migration {
         self.findings = all;
     }
 
-    /// The engine whose file it is.
+    /// Returns the dialect in which the file was read.
     #[must_use]
     pub const fn dialect(&self) -> Dialect {
         self.dialect
     }
 
-    /// The finding about each key, in the order of the file.
+    /// Returns the findings about all keys, in the order of the file.
     #[must_use]
     pub fn findings(&self) -> &[Finding] {
         &self.findings
     }
 
-    /// Returns true if nothing is [dangerous](Fate::Dangerous) and everything was carried over.
+    /// Returns true if all keys were migrated and none of them is [dangerous](Fate::Dangerous).
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.findings.iter().all(|f| f.fate < Fate::Dangerous)
     }
 
-    /// The stores that the file names. Their contents are not read: `transfix store import` makes
-    /// stores of ours from them.
+    /// Returns the stores that the file names. Their contents are not read; `transfix store import`
+    /// converts them to Transfix stores.
     #[must_use]
     pub fn stores(&self) -> &[ForeignStore] {
         &self.stores
     }
 
-    /// The overlays that the settings name, which must be written before they are loaded.
+    /// Returns the overlays that the settings name. Write them before the settings are loaded.
     #[must_use]
     pub fn overlays(&self) -> &[Overlay] {
         &self.overlays
     }
 
-    /// The settings. Errors of theirs, here and at the start of an engine, have the lines of
-    /// [`toml`](Self::toml), and the name of the file with `, migrated` behind it.
+    /// Returns the migrated settings. Their errors, here and at the start of an engine, refer to
+    /// lines of [`toml`](Self::toml), and name the file with `, migrated` after its name.
     ///
     /// # Errors
     /// If no session could be carried over, or the operator has to decide something first, such as
@@ -466,13 +469,14 @@ impl Migration {
         if self.is_empty() {
             return Err(self.no_session());
         }
-        // Lines in its errors are those of the text, not of the `.cfg` file.
+        // Errors refer to lines of the migrated text, not of the `.cfg` file.
         Settings::parse(&format!("{}, migrated", self.path.display()), &self.toml())
     }
 
     fn no_session(&self) -> SettingsError {
         let lost = self.findings.iter().filter(|finding| finding.fate == Fate::NotCarriedOver);
-        // Keys of a session that was given up are a consequence, and may stand before its cause.
+        // Skips findings about other keys of a session that cannot be migrated, because they are
+        // not its cause and may precede it.
         let causes = lost.filter(|finding| finding.says != OF_LOST_SESSION);
         let worst = causes.min_by_key(|finding| !finding.says.starts_with(THE_SESSION));
         let (line, why) = match worst {
@@ -484,15 +488,16 @@ impl Migration {
         SettingsError::at_line(&self.path, line, what)
     }
 
-    /// The settings as the text of a file: what all sessions have in common stands in `[defaults]`,
-    /// and what was dropped is a comment in its place.
+    /// Returns the migrated settings as the text of a file. Keys that all sessions have in common
+    /// are in `[defaults]`, and a comment stands in the place of each dropped key.
     #[must_use]
     pub fn toml(&self) -> String {
         let from = (&*self.path, self.dialect);
         keys::file(from, &self.sections, &self.sessions, Variables::Named)
     }
 
-    /// The findings as text, a line each, with file and line, and a line that counts them.
+    /// Returns the findings as text: a line for each, with file and line number, and a line with
+    /// their counts.
     #[must_use]
     pub fn report(&self) -> String {
         let path = self.path.display();
@@ -521,13 +526,13 @@ impl Migration {
 /// A key of the QuickFIX family, for a list of all.
 #[derive(Debug)]
 pub(crate) struct Known {
-    /// As its engines write it.
+    /// The name of the key, as its engines write it.
     pub(crate) name: &'static str,
     /// Their names.
     pub(crate) engines: String,
-    /// The key of ours that says the same by itself.
+    /// The Transfix key that alone is equivalent, if there is one.
     pub(crate) ours: Option<&'static str>,
-    /// The difference, or why there is none.
+    /// The difference in Transfix, or the reason why there is no equivalent.
     pub(crate) says: &'static str,
 }
 
@@ -539,7 +544,7 @@ impl Known {
     }
 }
 
-/// The key of this name, in letters of any case.
+/// Returns the key with this name, in upper or lower case.
 pub(crate) fn known(name: &str) -> Option<Known> {
     table::find_in_any_case(name).as_ref().map(Known::of)
 }
@@ -549,9 +554,10 @@ pub(crate) fn all_known() -> impl Iterator<Item = Known> {
     table::rows().map(|row| Known::of(&row))
 }
 
-/// Reads a `.cfg` file of QuickFIX, and says what has become of each key. Without a dialect the one
-/// is taken that knows most of the keys. Keys that are [not carried over](Fate::NotCarriedOver) do
-/// not count: look at [`Migration::is_sound`] before an engine is started.
+/// Reads a `.cfg` file of QuickFIX, and returns the migrated settings with the findings about all
+/// keys. If no dialect is given, uses the dialect that knows most of the file's keys. Keys that are
+/// [not carried over](Fate::NotCarriedOver) cause no error, so check [`Migration::is_sound`] before
+/// starting an engine.
 ///
 /// ```no_run
 /// let (settings, migration) = transfix_quickfix::settings("desk.cfg", None)?;

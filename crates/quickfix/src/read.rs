@@ -27,12 +27,12 @@ pub(crate) struct Entry {
 /// A `[SESSION]`.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// The line of its heading.
+    /// The number of the line with the section's heading.
     pub(crate) line: usize,
     pub(crate) entries: Vec<Entry>,
 }
 
-/// A file as it is written.
+/// The contents of a `.cfg` file: defaults and sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Cfg {
     pub(crate) defaults: Vec<Entry>,
@@ -58,10 +58,10 @@ pub(crate) fn text_of(bytes: &[u8], findings: &mut Vec<Finding>) -> String {
     })
 }
 
-/// Returns the dialect that recognizes most sessions and keys, and the keys that other dialects
-/// lack.
+/// Returns the dialect that recognizes most sessions and keys of the text, and those keys that only
+/// few dialects have.
 pub(crate) fn guess(text: &str) -> (Dialect, Vec<&'static str>) {
-    // The first of equal dialects.
+    // If several dialects recognize equally many, chooses the first of them.
     let best = Dialect::ALL.into_iter().rev().max_by_key(|dialect| sees(text, *dialect));
     let best = best.unwrap_or(Dialect::Cpp);
     let keys = keys(text);
@@ -83,17 +83,17 @@ pub(crate) fn sees(text: &str, dialect: Dialect) -> (usize, usize) {
     (sessions, keys(text).iter().filter(is_seen).count())
 }
 
-/// Returns the keys, each once: a file may have thousands of sessions.
+/// Returns each key only once, because a file may have thousands of sessions.
 fn keys(text: &str) -> BTreeSet<&str> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     lines.filter_map(|line| Some(line.split_once('=')?.0)).collect()
 }
 
-/// Returns the key as the dialect compares it.
+/// Returns the key in the form in which the dialect compares it.
 fn as_seen(key: &str, dialect: Dialect) -> &str {
     match dialect {
         Dialect::Cpp | Dialect::Net => key.trim(),
-        // These dialects treat a blank before `=` as part of the key.
+        // For these dialects, a blank before `=` belongs to the key.
         Dialect::Java | Dialect::Go => key.trim_start(),
     }
 }
@@ -112,10 +112,10 @@ fn section_of(name: &str, dialect: Dialect) -> Option<&'static str> {
     ["DEFAULT", "SESSION"].iter().find(is_it).copied()
 }
 
-/// Where lines go.
+/// The section to which the next lines belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
-    /// Before the first heading.
+    /// The lines before the first heading.
     Nowhere,
     Defaults,
     /// A second `[DEFAULT]`, which the dialect ignores.
@@ -125,7 +125,7 @@ enum Place {
     Unused,
 }
 
-/// Reads the lines.
+/// Parses the text of a file in the same way as the dialect.
 pub(crate) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) -> Cfg {
     let mut reader = Reader { dialect, place: Place::Nowhere, has_defaults: false, findings };
     let mut cfg = Cfg::default();
@@ -137,9 +137,9 @@ pub(crate) fn read(text: &str, dialect: Dialect, findings: &mut Vec<Finding>) ->
     cfg
 }
 
-/// Removes duplicate keys: the last value counts.
+/// Removes repeated keys, of which the last value applies, and reports them.
 fn once(entries: &mut Vec<Entry>, findings: &mut Vec<Finding>) {
-    // The line that repeats each key.
+    // The line in which each key is repeated.
     let mut later = HashMap::new();
     let mut last = Vec::with_capacity(entries.len());
     for entry in entries.drain(..).rev() {
@@ -218,11 +218,12 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the key as the dialect compares it, in the case of the table if the table has it.
+    /// Returns the key in the form in which the dialect compares it. If the table has the key, the
+    /// result has the table's spelling.
     fn key(&self, key: &str) -> String {
         let key = as_seen(key, self.dialect);
         let Some(row) = find(key, self.dialect) else { return key.to_owned() };
-        // A number or a version stays behind it.
+        // The number or version at the end of a key stays as it is.
         let stem = row.name.split('<').next().unwrap_or_default();
         let rest = if stem.len() < row.name.len() { &key[stem.len()..] } else { "" };
         format!("{stem}{rest}")
@@ -234,7 +235,7 @@ impl Reader<'_> {
             Some("DEFAULT") if self.has_defaults && !merges => Place::PassedOver,
             Some("DEFAULT") => Place::Defaults,
             Some(_) => Place::Session,
-            // The others see it in any letters.
+            // All dialects except C++ accept headings in lower case.
             None if section_of(name, Dialect::Net).is_some() => {
                 let says = format!(
                     "[{name}]: QuickFIX C++ recognises headings in capital letters \
@@ -263,7 +264,8 @@ impl Reader<'_> {
 mod tests {
     use super::*;
 
-    /// A linear search for each key would take hours.
+    /// The last of many lines with the same key applies. The test would take hours if each key were
+    /// searched linearly.
     #[test]
     fn of_many_lines_of_one_key_the_last_counts() {
         let line = |n: usize| format!("HeartBtInt={n}\nOther{n}=x\n");

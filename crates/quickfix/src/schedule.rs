@@ -22,11 +22,11 @@ const KEYS: [&str; 12] = [
     "LogoutDay",
 ];
 
-/// Keys that have no meaning without each other.
+/// Pairs of keys that have a meaning only together.
 const PAIRS: [[&str; 2]; 3] =
     [["StartTime", "EndTime"], ["StartDay", "EndDay"], ["LogonDay", "LogoutDay"]];
 
-/// The placeholder for a value that only the operator knows, if its key is present.
+/// A placeholder for a value that only the operator knows.
 const UNKNOWN: &str = "?";
 
 /// Writes `schedule`.
@@ -54,7 +54,7 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     }
 }
 
-/// Reports a finding for all keys about hours, or for the session if it has none.
+/// Reports the same finding for all keys about hours, or for the session if it has none.
 fn tell(session: &mut Session<'_>, fate: Fate, becomes: &str, says: &str) {
     let there: Vec<_> = KEYS.into_iter().filter(|key| session.has(key)).collect();
     for key in &there {
@@ -65,23 +65,23 @@ fn tell(session: &mut Session<'_>, fate: Fate, becomes: &str, says: &str) {
     }
 }
 
-/// A window, as it is written.
+/// The window of a schedule, as it will be written.
 struct Hours {
     zone: String,
     days: Option<String>,
     from: String,
     to: String,
-    /// The finding about it.
+    /// The result for the keys about hours.
     fate: Fate,
     says: String,
-    /// The reason why the window differs from the file, or cannot be determined from it.
+    /// The reason why the operator must decide, because the file does not determine the window.
     wrong: Option<String>,
 }
 
 impl Hours {
     fn text(&self) -> String {
         let Self { zone, days, from, to, .. } = self;
-        // A time that is not known is left out, so that the settings name its key.
+        // Omits an unknown time, so that the error of the settings names its key.
         let time = |time| Some(time).filter(|time| *time != UNKNOWN);
         let keys = [("days", days.as_ref()), ("from", time(from)), ("to", time(to))];
         let keys = keys.into_iter().filter_map(|(key, value)| Some((key, value?)));
@@ -98,12 +98,12 @@ impl Hours {
         }
     }
 
-    /// Records why the operator must decide; the first reason counts.
+    /// Notes the reason why the operator must decide; only the first one is kept.
     fn doubt(&mut self, why: impl Into<String>) {
         self.wrong.get_or_insert_with(|| why.into());
     }
 
-    /// Records a difference from the file.
+    /// Notes a difference between the window and the file.
     fn differs(&mut self, says: &str) {
         self.fate = Fate::Mapped;
         let semicolon = if self.says.is_empty() { "" } else { "; " };
@@ -172,7 +172,7 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
     if is_weekly {
         let (mut from, mut to) = (hours.from.clone(), hours.to.clone());
         for (key, time) in [("StartDay", &mut from), ("EndDay", &mut to)] {
-            // Why a day is missing has been said.
+            // The missing day was already reported.
             let Some(text) = session.value(key).filter(|text| !text.is_empty()) else { continue };
             let day = day(text).unwrap_or_else(|why| {
                 hours.doubt(why);
@@ -198,7 +198,7 @@ fn days(session: &Session<'_>, hours: &mut Hours) {
     }
 }
 
-/// Returns the zone of the window: the zone after its times, or the zone of the session.
+/// Returns the time zone of the window, which is given after its times or for the session.
 fn zone_of(
     session: &Session<'_>,
     hours: &mut Hours,
@@ -222,12 +222,12 @@ fn zone_of(
             }
             hours.zone = zone;
         }
-        // The schedule says what is wrong with it.
+        // An unknown zone stays as it is, because the schedule reports the error.
         None => name.clone_into(&mut hours.zone),
     }
 }
 
-/// Splits a time of QuickFIX/J from the zone that may follow.
+/// Splits a time of QuickFIX/J into the time and the zone that may follow it.
 fn with_zone(dialect: Dialect, text: &str) -> (String, Option<&str>) {
     match text.split_once(' ').filter(|_| dialect == Dialect::Java) {
         Some((time, zone)) => (time.to_owned(), Some(zone.trim())),
@@ -235,7 +235,8 @@ fn with_zone(dialect: Dialect, text: &str) -> (String, Option<&str>) {
     }
 }
 
-/// Returns `sun` for `Sunday`, `SU` and other QuickFIX names.
+/// Returns the day's name in Transfix, such as `sun` for `Sunday`, `SU` and other names in
+/// QuickFIX.
 fn day(text: &str) -> Result<&'static str, String> {
     const DAYS: [&str; 7] = ["mon", "tue", "wed", "thu", "fri", "sat", "sun"];
     let lower = text.trim().to_ascii_lowercase();

@@ -12,10 +12,10 @@ use crate::read::{Cfg, Entry, Section};
 use crate::table::{find, find_in_any_case, rows};
 use crate::{Dialect, Fate, Finding, Migration, OF_LOST_SESSION, Overlay};
 
-/// A session with its inherited keys.
+/// A session that is being migrated, with its inherited keys.
 pub(crate) struct Session<'c> {
     pub(crate) dialect: Dialect,
-    /// The file; dictionaries are also searched in its directory.
+    /// The path of the `.cfg` file, in whose directory dictionaries are searched too.
     pub(crate) path: PathBuf,
     pub(crate) overlays_in: Option<&'c Path>,
     /// Overlays of earlier sessions.
@@ -38,7 +38,7 @@ pub(crate) struct Session<'c> {
     findings_known: usize,
 }
 
-/// The result of a session.
+/// The results of a session's migration.
 pub(crate) struct Parts {
     pub(crate) toml: Vec<Line>,
     pub(crate) sections: Vec<Written>,
@@ -46,16 +46,16 @@ pub(crate) struct Parts {
     pub(crate) store: Option<(PathBuf, String)>,
 }
 
-/// The lines and keys with a finding.
+/// The keys, with their lines, about which there is a finding.
 #[derive(Default)]
 pub(crate) struct Told {
     keys: HashSet<(usize, String)>,
-    /// Number of findings already included.
+    /// The number of findings that were already added.
     findings: usize,
 }
 
 impl Told {
-    /// Adds the findings since the last call.
+    /// Adds the keys of findings that were reported since the last call.
     pub(crate) fn add(&mut self, findings: &[Finding]) {
         let new = findings[self.findings..].iter().map(|one| (one.line, one.key.clone()));
         self.keys.extend(new);
@@ -97,7 +97,8 @@ impl<'c> Session<'c> {
         session
     }
 
-    /// Returns `FIX.4.4:DESK->VENUE`, or the session's line if it has no identity.
+    /// Returns the name of the session, such as `FIX.4.4:DESK->VENUE`. If its identity is
+    /// incomplete, returns the line of its heading.
     fn named(&self) -> String {
         let value = |key| self.value(key).filter(|value| !value.is_empty());
         match (value("BeginString"), value("SenderCompID"), value("TargetCompID")) {
@@ -114,7 +115,7 @@ impl<'c> Session<'c> {
         Parts { toml, sections, overlays, store }
     }
 
-    /// Reports a finding about a line, and writes a comment in place of dropped keys.
+    /// Reports a finding about a line. If the key is dropped, also writes a comment in its place.
     pub(crate) fn find(&mut self, finding: Finding) {
         let is_dropped = finding.becomes.is_empty()
             && matches!(finding.fate, Fate::NotCarriedOver | Fate::Dangerous);
@@ -126,7 +127,7 @@ impl<'c> Session<'c> {
 
     /// Reports a finding about a line.
     pub(crate) fn note(&mut self, mut finding: Finding) {
-        // A line of the session itself needs no session name.
+        // Names the session only if the line may apply to several ones.
         if finding.key.is_empty() || self.default_lines.contains(&finding.line) {
             finding.sessions.push(self.name.clone());
         }
@@ -140,7 +141,7 @@ impl<'c> Session<'c> {
             false => format!("{key}={value} (line {line})"),
         };
         match self.toml.last_mut() {
-            // Keys dropped for one reason share a comment.
+            // Keys that are dropped for the same reason share a comment.
             Some(Line::Dropped(keys, known)) if known == says => *keys += &format!(", {key}"),
             _ => self.toml.push(Line::Dropped(key, says.clone())),
         }
@@ -155,12 +156,12 @@ impl<'c> Session<'c> {
         self.entries.iter().filter(|entry| entry.key.starts_with(stem)).copied().collect()
     }
 
-    /// Returns true if the dialect knows the key and the file has it.
+    /// Returns true if the session has the key and the dialect knows it.
     pub(crate) fn has(&self, key: &str) -> bool {
         self.value(key).is_some()
     }
 
-    /// Returns the value of a key, if the dialect knows the key and the file has it.
+    /// Returns the value of a key, if the session has the key and the dialect knows it.
     pub(crate) fn value(&self, key: &str) -> Option<&'c str> {
         let is_known = find(key, self.dialect).is_some_and(|row| row.is_known_to(self.dialect));
         self.entry(key).filter(|_| is_known).map(|entry| &*entry.value)
@@ -174,7 +175,7 @@ impl<'c> Session<'c> {
         self.value(key).is_some_and(|value| value.eq_ignore_ascii_case("N"))
     }
 
-    /// Writes a key. If several keys control a switch, off has priority.
+    /// Writes a key. If several keys of the file turn the same switch on and off, off is written.
     pub(crate) fn set(&mut self, key: &str, value: String) {
         let known = self.toml.iter_mut().find_map(|line| match line {
             Line::Key(known, value) if known == key => Some(value),
@@ -238,7 +239,8 @@ impl<'c> Session<'c> {
         self.find(finding);
     }
 
-    /// Returns the findings about lines of the session that become this setting.
+    /// Returns the findings about lines of this session for which the setting `becomes` was
+    /// written.
     pub(crate) fn findings_of(&mut self, becomes: &str) -> impl Iterator<Item = &mut Finding> {
         let lines: HashSet<usize> = self.entries.iter().map(|entry| entry.line).collect();
         let is_it = move |finding: &&mut Finding| {
@@ -247,7 +249,7 @@ impl<'c> Session<'c> {
         self.findings.iter_mut().filter(is_it)
     }
 
-    /// Writes a key and reports it.
+    /// Writes a key, and reports it for the key `from` of the file.
     pub(crate) fn becomes(&mut self, from: &str, key: &str, value: String) {
         let becomes = format!("{key} = {value}");
         self.set(key, value);
@@ -268,7 +270,7 @@ impl<'c> Session<'c> {
                     let others = others.join(" and ");
                     (Fate::Ignored, format!("a key of {others}; {dialect} ignores this key"))
                 }
-                // `Username` is handled below.
+                // Keys such as `Username` are reported elsewhere.
                 _ if is_credential(&entry.key) => continue,
                 (None, Some(row)) if row.is_known_to(dialect) => {
                     let name = row.name;
@@ -298,7 +300,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Returns true if an unreadable value has been reported.
+    /// Returns true if it was reported that the value cannot be parsed.
     fn is_lost(&self, entry: &Entry) -> bool {
         let mut own = self.findings[self.findings_known..].iter();
         own.any(|one| {
@@ -306,8 +308,8 @@ impl<'c> Session<'c> {
         })
     }
 
-    /// Reports Java properties, with the environment variables that replace them, and environment
-    /// variables in C++.
+    /// Reports Java properties with the environment variables that replace them, and environment
+    /// variables of QuickFIX C++.
     pub(crate) fn tell_of_variables(&mut self) {
         for entry in self.entries.clone() {
             if self.dialect == Dialect::Cpp && entry.value.contains('$') {
@@ -338,7 +340,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Reports the remaining keys of a session that is not carried over.
+    /// Reports the keys of a session that is not migrated, unless they were already reported.
     pub(crate) fn tell_of_the_rest(&mut self, told: &mut Told) {
         told.add(self.findings);
         for entry in self.entries.clone() {
@@ -355,7 +357,7 @@ impl<'c> Session<'c> {
         }
     }
 
-    /// Returns the reason for a missing key, if the file has a similar key.
+    /// Returns why a required key is missing, for instance because the file has a similar key.
     pub(crate) fn missing(&self, key: &str) -> String {
         let is_it = |entry: &&&Entry| entry.key.trim().eq_ignore_ascii_case(key);
         let dialect = self.dialect;
@@ -374,11 +376,12 @@ impl<'c> Session<'c> {
     }
 }
 
-/// The finding about an unknown key.
+/// The finding about a key that no QuickFIX engine knows.
 const NOBODYS: &str = "no QuickFIX knows this key; if the program reads the key, move it to a \
                        separate file, because Transfix settings allow no foreign keys";
 
-/// Returns true for keys of credentials, which users expect to work and programs read themselves.
+/// Returns true for keys of credentials. Programs read these keys themselves, and users expect them
+/// to be migrated.
 pub(crate) fn is_credential(key: &str) -> bool {
     ["Username", "Password"].iter().any(|known| known.eq_ignore_ascii_case(key))
 }

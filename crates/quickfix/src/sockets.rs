@@ -30,7 +30,7 @@ impl Session<'_> {
             );
         }
         let host = match is_acceptor {
-            // On all interfaces.
+            // Without a host, the acceptor listens on all interfaces.
             true => self.value(used[0]).unwrap_or("0.0.0.0"),
             false => self.required(used[0])?,
         };
@@ -80,7 +80,7 @@ impl Session<'_> {
                             Transfix";
                 self.tell(KEY, Fate::Dangerous, "", says);
             }
-            // Without the key the session is open to everyone.
+            // Without the key, any address may connect.
             (true, false) => {
                 let says = format!("{wrong}; until `allow_from` is written, everyone may connect");
                 self.tell(KEY, Fate::Dangerous, "", &says);
@@ -95,7 +95,7 @@ impl Session<'_> {
         }
     }
 
-    /// Writes the time between attempts of an initiator.
+    /// Writes the interval between an initiator's attempts to connect.
     pub(crate) fn reconnect(&mut self) {
         const KEY: &str = "ReconnectInterval";
         const OURS: &str = "reconnect_interval_ms";
@@ -104,7 +104,7 @@ impl Session<'_> {
             return self.tell(KEY, Fate::Ignored, "", "no effect: an acceptor does not connect");
         }
         let (fate, says) = find(KEY, self.dialect).map_or((Fate::Mapped, ""), |r| r.fate(value));
-        // QuickFIX/J: `5;10;30` or `2x5;30`, of which the last one stays.
+        // QuickFIX/J accepts a list such as `5;10;30` or `2x5;30`, whose last value stays in use.
         let is_list = self.dialect == Dialect::Java && value.contains([';', 'x', '*']);
         let Some(pauses) = is_list.then(|| pauses(value)) else {
             return match written(Rule::Number(OURS, 1_000), value) {
@@ -214,8 +214,8 @@ impl Session<'_> {
     }
 }
 
-/// Returns the seconds of a list such as `2x5;30`, each once: 5, 30. `None` if the text is not such
-/// a list.
+/// Returns the different seconds of a list: 5 and 30 for `2x5;30`. Returns `None` if the text is no
+/// such list.
 fn pauses(list: &str) -> Option<Vec<u64>> {
     let mut all = Vec::new();
     for one in list.split(';') {

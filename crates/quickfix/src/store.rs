@@ -1,4 +1,5 @@
-//! The file stores of the QuickFIX family: five layouts of body, header, numbers and session.
+//! Reads the file stores of the QuickFIX family, whose files for bodies, headers, numbers and
+//! session have five formats.
 //!
 //! Invariant: the reader guesses nothing. Missing or contradictory data are reported as
 //! differences, and the user decides.
@@ -22,17 +23,18 @@ pub struct StoredSession {
     pub body: Vec<u8>,
     /// The range of each valid message in `body`, by MsgSeqNum(34).
     pub messages: BTreeMap<u64, Range<usize>>,
-    /// MsgSeqNum(34) of the next message to send, if the files have it.
+    /// The MsgSeqNum(34) of the next message to send, if the files contain it.
     pub next_out: Option<u64>,
-    /// MsgSeqNum(34) of the next expected message, if the files have it.
+    /// The MsgSeqNum(34) of the next expected message, if the files contain it.
     pub next_in: Option<u64>,
-    /// The time of the last reset of the numbers, if the files have it.
+    /// The time of the last reset of the numbers, if the files contain it.
     pub created: Option<Timestamp>,
     /// Contradictions between the files.
     pub differences: Vec<String>,
 }
 
-/// Returns the sessions in a directory, by the names of their files without extensions.
+/// Returns the sessions whose files are in a directory, by the common name of the files without
+/// extensions.
 ///
 /// # Errors
 /// If the directory cannot be read.
@@ -74,8 +76,8 @@ pub fn read(dialect: Dialect, dir: &Path, session: &str) -> io::Result<StoredSes
 type Line = (u64, u64, u64);
 
 impl StoredSession {
-    /// Reads a text header: `1,0,26` and a terminator for each message. The last entry must have
-    /// its terminator too.
+    /// Reads a header in text form, which has numbers such as `1,0,26` and a terminator for each
+    /// message. An entry without a terminator is incomplete.
     fn text_header(&mut self, header: &[u8], terminator: u8) -> Vec<Line> {
         let mut lines = Vec::new();
         let text = String::from_utf8_lossy(header);
@@ -105,7 +107,8 @@ impl StoredSession {
         entries.iter().map(line).collect()
     }
 
-    /// Keeps the messages that match the header. For a repeated number, the last message counts.
+    /// Keeps the messages that agree with the header. If a number occurs several times, its last
+    /// message is kept.
     fn take(&mut self, lines: &[Line]) {
         let mut index = FieldIndex::default();
         let mut end_max = 0;
@@ -120,7 +123,7 @@ impl StoredSession {
                 ));
                 continue;
             };
-            // Messages are appended: each byte of the body belongs to one message.
+            // An overlap is an error, because each byte of the body belongs to one message.
             if range.start < end_max {
                 self.differences.push(format!(
                     "message {seq}: the message overlaps the previous \
@@ -133,7 +136,7 @@ impl StoredSession {
                 self.differences.push(format!("message {seq}: no MsgSeqNum(34)"));
                 continue;
             }
-            // `Message::parse` needs a frame that ends with the delimiter.
+            // `Message::parse` requires the frame to end with the delimiter.
             let ends = if bytes.last() == Some(&SOH) { Ok(()) } else { Err(Garbled::BodyLength) };
             let message = ends.and_then(|()| Message::parse(bytes, &mut index, Default::default()));
             let wrong = match message {
@@ -166,7 +169,7 @@ impl StoredSession {
         let both = file("seqnums");
         let two_files = match dialect {
             Dialect::Go => true,
-            // The cached store has both in one file.
+            // The cached store of QuickFIX/J has both numbers in one file.
             Dialect::Java => !both.exists(),
             Dialect::Cpp | Dialect::Net => false,
         };
@@ -179,8 +182,7 @@ impl StoredSession {
             let text = String::from_utf8_lossy(text_of(dialect, &bytes).unwrap_or_default());
             let numbers = text.split_once(':').and_then(|(out, next_in)| {
                 let [out, next_in] = [out.trim(), next_in.trim()];
-                // With leading zeros both numbers have the same length, unless the file was
-                // truncated.
+                // Numbers with leading zeros have the same length, unless the file was truncated.
                 let is_cut = out.starts_with('0') && out.len() != next_in.len();
                 sequence(out).zip(sequence(next_in)).filter(|_| !is_cut)
             });
@@ -194,8 +196,8 @@ impl StoredSession {
         }
     }
 
-    /// Reads the time of the last reset. A missing file is accepted; an unreadable time is a
-    /// difference.
+    /// Reads the time of the last reset. The file may be missing, but a time that cannot be parsed
+    /// is a difference.
     fn read_created(&mut self, dialect: Dialect, path: &Path) {
         if !path.exists() {
             return;
@@ -251,13 +253,13 @@ impl StoredSession {
     }
 }
 
-/// Returns the beginning of a file's text as one line.
+/// Returns the beginning of a file's text, escaped to one line.
 fn begin_of(text: &str) -> String {
     let begin: String = text.chars().take(40).collect();
     Shown::whole(begin.as_bytes()).to_string()
 }
 
-/// Returns a path as one line: the author of the files also chose their names.
+/// Returns a path, escaped to one line, because its name may contain anything.
 fn shown(path: &Path) -> String {
     Shown::whole(path.to_string_lossy().as_bytes()).to_string()
 }
@@ -276,10 +278,10 @@ fn line(entry: &str) -> Option<Line> {
     numbers.next().is_none().then_some(line)
 }
 
-/// Digits of a number in QuickFIX/Go, padded with zeros.
+/// The number of digits of a sequence number in QuickFIX/Go, which pads it with zeros.
 const DIGITS_GO: usize = 19;
 
-/// Reads a next MsgSeqNum(34).
+/// Parses the text of a next MsgSeqNum(34).
 fn sequence(text: &str) -> Option<u64> {
     parsed(text).filter(|number| (1..=MSG_SEQ_NUM_MAX).contains(number))
 }
@@ -298,8 +300,8 @@ fn text_of(dialect: Dialect, bytes: &[u8]) -> Option<&[u8]> {
     text.get(..u16::from_be_bytes(*length).into())
 }
 
-/// Reads a time such as `20261121-09:28:25`, with optional fraction and offset, or in the form of
-/// RFC 3339.
+/// Parses a time such as `20261121-09:28:25`, which may have a fraction and an offset, or a time in
+/// RFC 3339 form.
 fn creation(text: &str) -> Option<Timestamp> {
     let mut text: String = text.split_whitespace().collect();
     if let Some((day, time)) = text.split_once('T') {
@@ -334,7 +336,7 @@ mod tests {
     fn no_byte_of_the_body_is_read_for_two_messages() {
         let mut foreign = StoredSession { body: vec![b'x'; 1 << 20], ..StoredSession::default() };
         let all = foreign.body.len() as u64;
-        // Reading each body would take a millisecond.
+        // All 50,000 entries claim the same body, whose reading takes about a millisecond.
         let lines: Vec<_> = (1..=50_000).map(|seq| (seq, 0, all)).collect();
         foreign.take(&lines);
         assert_eq!(foreign.differences.len(), lines.len());

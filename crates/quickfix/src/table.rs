@@ -1,34 +1,34 @@
 //! The table of all keys of the QuickFIX family: `keys.txt`, read line by line.
 //!
-//! Invariant: every line of the file is read, or the first use of the table panics; a test uses it.
+//! Invariant: a wrong line of the table causes a panic when it is used; a test uses every line.
 
 use crate::{Dialect, Fate};
 
-/// The conversion of a key.
+/// The conversion of a key's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// Nothing is written.
+    /// The key is not converted.
     Nothing,
-    /// Nothing is written; the key matters only if the session has TLS.
+    /// The key is not converted, and matters only if the session uses TLS.
     Tls,
     /// Code evaluates the key together with other keys.
     With,
     /// Its text.
     Text(&'static str),
-    /// True for Y.
+    /// The Transfix key is true if the value is Y.
     Flag(&'static str),
-    /// False for Y.
+    /// The Transfix key is false if the value is Y.
     Unflag(&'static str),
-    /// Its number, times this.
+    /// The value is a number, which is multiplied by this factor.
     Number(&'static str, u32),
-    /// A word of `reset_on`, for Y.
+    /// The value Y adds this word to `reset_on`.
     Reset(&'static str),
-    /// The words `from=to`, in the order of the file.
+    /// The value is a word, which is translated by this list of pairs `from=to`.
     Word(&'static str, &'static str),
 }
 
 impl Rule {
-    /// Returns the Transfix key that the rule writes alone.
+    /// Returns the Transfix key that the rule alone can write, if there is one.
     pub(crate) const fn key(self) -> Option<&'static str> {
         match self {
             Self::Nothing | Self::Tls | Self::With => None,
@@ -42,15 +42,15 @@ impl Rule {
     }
 }
 
-/// A line of the table.
+/// A row of the table, about one key.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Row {
-    /// The key; `<n>` or `<v>` at its end stands for a number or a version.
+    /// The name of the key; a final `<n>` or `<v>` stands for a number or a version.
     pub(crate) name: &'static str,
     dialects: &'static str,
     pub(crate) rule: Rule,
     fate: Fate,
-    /// The value to which the fate applies; any other value is honoured.
+    /// The value to which `fate` applies; `None` for any value. All other values are honoured.
     only: Option<&'static str>,
     pub(crate) says: &'static str,
 }
@@ -71,7 +71,7 @@ impl Row {
             && !self.name.contains("Log")
     }
 
-    /// Returns the finding about this value.
+    /// Returns what becomes of the key with this value, and the explanation.
     pub(crate) fn fate(&self, value: &str) -> (Fate, &'static str) {
         match self.only {
             Some(only) if !only.eq_ignore_ascii_case(value) => match self.rule {
@@ -85,7 +85,8 @@ impl Row {
     }
 }
 
-/// Returns true if `name` is the key `known` of the table, with or without regard to case.
+/// Returns true if `name` fits `known`, a key of the table. If `any_case` is true, upper and lower
+/// case are equal.
 fn is(known: &str, name: &str, any_case: bool) -> bool {
     let same = |a: &str, b: &str| if any_case { a.eq_ignore_ascii_case(b) } else { a == b };
     let head = |n: usize| name.get(..n).unwrap_or_default();
@@ -111,17 +112,17 @@ pub(crate) fn rows() -> impl Iterator<Item = Row> + Clone {
     lines().map(row)
 }
 
-/// Returns the key of this name, as the dialect compares names.
+/// Returns the row of this key, whose name is compared in the same way as in the dialect.
 pub(crate) fn find(name: &str, dialect: Dialect) -> Option<Row> {
     found(name, dialect.is_case_free())
 }
 
-/// Returns the key of this name, ignoring case.
+/// Returns the row of this key, in upper or lower case.
 pub(crate) fn find_in_any_case(name: &str) -> Option<Row> {
     found(name, true)
 }
 
-/// Returns the row of this name. Only the matching line is parsed completely.
+/// Returns the row of this key. For speed, only its own line is parsed.
 fn found(name: &str, any_case: bool) -> Option<Row> {
     let known = |line: &'static str| line.split_once(" |").map_or(line, |(known, _)| known);
     lines().find(|line| is(known(line), name, any_case)).map(row)
@@ -194,7 +195,8 @@ mod tests {
             let says_why = row.fate == Fate::Honoured || !row.says.is_empty();
             assert!(says_why && !row.says.ends_with('.'), "{}", row.name);
         }
-        // All names in the sources of the four engines, and seven forms with a number.
+        // The number of names in the sources of the four engines, including seven with a number or
+        // version.
         assert_eq!(names.len(), 280);
         let of = |dialect| rows().filter(|row| row.is_known_to(dialect)).count();
         assert_eq!(Dialect::ALL.map(of), [118, 157, 76, 84]);
@@ -211,7 +213,7 @@ mod tests {
         assert_eq!(found("SocketConnectHostX", Dialect::Java), None);
         let version = found("AppDataDictionary.FIX.4.4", Dialect::Go);
         assert_eq!(version, Some("AppDataDictionary.<v>"));
-        // The two keys differ in one letter and belong to different engines.
+        // These two keys differ only in one letter's case, and belong to different engines.
         assert_eq!(found("TimeStampPrecision", Dialect::Java), Some("TimeStampPrecision"));
         assert_eq!(found("TimestampPrecision", Dialect::Net), Some("TimestampPrecision"));
     }

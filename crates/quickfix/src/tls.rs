@@ -1,8 +1,8 @@
 //! Migrates the certificate keys of the four engines to the table `tls`.
 //!
-//! Invariants: a session with TLS keeps TLS, or is not carried over. An unreadable certificate is
-//! replaced by the name of a file to create, so that the engine does not start without the file. No
-//! check is relaxed because QuickFIX checks less.
+//! Invariants: a session with TLS keeps TLS, or is not migrated. A certificate that cannot be read
+//! is replaced by the name of a file to be created, without which the engine does not start. No
+//! check is turned off because QuickFIX checks less.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::keys::{list, quoted};
 use crate::session::Session;
 use crate::{Dialect, Fate};
 
-/// The TLS keys.
+/// All keys about TLS.
 const KEYS: [&str; 34] = [
     "SSLProtocol",
     "CertificationAuthoritiesFile",
@@ -56,7 +56,7 @@ const KEY: &str = "tls.key";
 const CA: &str = "tls.ca";
 const CLIENT: &str = "tls.client_certificate";
 const SERVER_NAME: &str = "tls.server_name";
-/// The finding about a key of the other role.
+/// The finding about a key that only the other role uses.
 const OTHER_ROLE: &str = "only sessions of the other role (initiator or acceptor) use this key";
 
 /// Writes the table, if the session has TLS.
@@ -91,8 +91,8 @@ pub(crate) fn carry_over(session: &mut Session<'_>) {
     }
 }
 
-/// Returns true if the session has TLS. In QuickFIX C++ the program decides; the best indication in
-/// a file are its certificates.
+/// Returns true if the session uses TLS. In QuickFIX C++ the program decides, so certificates in
+/// the file are the best evidence.
 fn is_on(session: &Session<'_>) -> bool {
     match session.dialect {
         Dialect::Cpp if session.is_acceptor() => session.has("ServerCertificateFile"),
@@ -145,7 +145,8 @@ fn cpp(session: &mut Session<'_>) {
     tell_of_names(session);
 }
 
-/// Returns true if the counterparty's certificate is verified.
+/// Migrates the key of QuickFIX C++ about verification. Returns true if the counterparty's
+/// certificate is verified.
 fn cpp_verify_level(session: &mut Session<'_>) -> bool {
     const LEVEL: &str = "CertificateVerifyLevel";
     let level = session.value(LEVEL);
@@ -242,7 +243,8 @@ fn java(session: &mut Session<'_>) {
     }
 }
 
-/// Returns true if the counterparty's certificate is verified.
+/// Migrates the keys of QuickFIX/J about verification. Returns true if the counterparty's
+/// certificate is verified.
 fn java_client_auth(session: &mut Session<'_>) -> bool {
     if !session.is_acceptor() {
         session.tell("NeedClientAuth", Fate::Ignored, "", OTHER_ROLE);
@@ -288,7 +290,8 @@ fn net(session: &mut Session<'_>) {
     server_name(session, "SSLServerName");
 }
 
-/// Returns true if the counterparty's certificate is verified.
+/// Migrates the keys of QuickFIX/n about verification. Returns true if the counterparty's
+/// certificate is verified.
 fn net_client_certificate(session: &mut Session<'_>) -> bool {
     const KEY: &str = "SSLRequireClientCertificate";
     if !session.is_acceptor() {
@@ -357,7 +360,8 @@ fn server_name(session: &mut Session<'_>, key: &str) {
     }
 }
 
-/// Handles a session that requires certificates but names no trusted authority.
+/// Writes a placeholder for the trusted authority, if the session requires certificates but names
+/// no authority.
 fn needs_ca(session: &mut Session<'_>) {
     let value = list(["clients-ca.pem"]);
     let becomes = format!("{CA} = {value}");
@@ -367,7 +371,7 @@ fn needs_ca(session: &mut Session<'_>) {
     session.tell_of_session(Fate::NotCarriedOver, &becomes, says);
 }
 
-/// Reports the key of an engine that does not compare host names.
+/// Reports that Transfix compares the host name with the certificate, if QuickFIX does not.
 fn tell_of_names(session: &mut Session<'_>) {
     if session.is_acceptor() {
         return;
@@ -418,8 +422,8 @@ impl Form {
     }
 }
 
-/// Writes a file that must be in PEM. For another format, reports the command that converts the
-/// file.
+/// Writes the name of a PEM file. If the file has another format, reports the command that converts
+/// it.
 fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     let Some(path) = session.value(key) else { return };
     let made = made_of(path, if form == Form::Key { "open.key" } else { "pem" });
@@ -464,7 +468,8 @@ fn file(session: &mut Session<'_>, key: &str, ours: &str, form: Form) {
     session.tell(key, Fate::NotCarriedOver, &becomes, &command);
 }
 
-/// Migrates a value that is inline in the file, and a separate file in Transfix.
+/// Migrates a certificate or key that is contained in the `.cfg` file, and must be in a file of its
+/// own.
 fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, &str)) {
     if !session.has(key) {
         return;
@@ -481,13 +486,13 @@ fn bytes(session: &mut Session<'_>, key: &str, ours: &str, (form, made): (Form, 
     );
 }
 
-/// Migrates a directory of PEM files, which become one file.
+/// Migrates a directory of PEM files, which must be combined into one file.
 fn directory(session: &mut Session<'_>, key: &str, ours: &str) {
     let Some(path) = session.value(key) else { return };
     let dir = path.trim_end_matches('/');
     let made = format!("{dir}.pem");
     let value = match session.written(ours) {
-        // The file and the directory together.
+        // Both a file and a directory are given, so the list contains both.
         Some(known) => format!("{}, {}]", known.trim_end_matches(']'), quoted(&made)),
         None => list([&*made]),
     };
@@ -497,8 +502,8 @@ fn directory(session: &mut Session<'_>, key: &str, ours: &str) {
     session.tell(key, Fate::NotCarriedOver, &becomes, &says);
 }
 
-/// Migrates a Java or Windows store with a certificate and its key. Returns the resulting files,
-/// and the commands that create them.
+/// Migrates a Java or Windows store that contains a certificate and its key. Returns the names of
+/// the files to create, and the commands that create them.
 fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
     let (certificate, key) = (made_of(path, "pem"), made_of(path, "key"));
     let (before, from) = pkcs12(path, kind);
@@ -514,11 +519,11 @@ fn own_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, Stri
     (becomes, says)
 }
 
-/// Migrates a Java or Windows store of trusted certificates. Returns the resulting file, and the
-/// commands that create it.
+/// Migrates a Java or Windows store of trusted certificates. Returns the name of the file to
+/// create, and the commands that create it.
 fn trust_store(session: &mut Session<'_>, path: &str, kind: &str) -> (String, String) {
     let (before, from) = pkcs12(path, kind);
-    // The store may also hold the own certificate.
+    // Uses a different file name, because the same store may also contain our own certificate.
     let made = format!("{}-ca.pem", stem_of(path));
     let value = list([&*made]);
     let becomes = format!("{CA} = {value}");
@@ -546,7 +551,7 @@ fn pkcs12(path: &str, kind: &str) -> (String, String) {
     (command, made)
 }
 
-/// Returns the text of the file, if it exists.
+/// Returns the text of a file, or `None` if it cannot be read.
 fn text_of(session: &Session<'_>, path: &str) -> Option<String> {
     let bytes = text_file::read_bytes(found(session, path)?).ok()?;
     Some(String::from_utf8_lossy(&bytes).into_owned())

@@ -3,7 +3,7 @@
 use crate::keys::{quoted, variable_number};
 use crate::table::Rule;
 
-/// Returns the key and value that a rule makes from a value.
+/// Returns the Transfix key and its value, converted from `value` by the rule.
 pub(crate) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, String)>, String> {
     let yes = || match value {
         "Y" | "y" => Ok(true),
@@ -33,7 +33,7 @@ pub(crate) fn written(rule: Rule, value: &str) -> Result<Option<(&'static str, S
     })
 }
 
-/// Returns a whole number, or a fraction times `times` if the product is whole.
+/// Returns a number multiplied by `times`. A fraction is accepted if the product is whole.
 fn number(value: &str, times: u32) -> Result<String, String> {
     let wrong = || format!("`{value}` is no number");
     let (whole, part) = value.split_once('.').unwrap_or((value, ""));

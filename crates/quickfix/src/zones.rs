@@ -1,4 +1,4 @@
-//! Translates the time zone names of QuickFIX.
+//! Translates the time zone names of QuickFIX to those of Transfix.
 //!
 //! Invariant: an unknown zone stays unchanged: a schedule in another zone would open at other
 //! hours.

@@ -15,7 +15,7 @@ use transfix_testkit::temp::TempDir;
 const FOLDERS: [(&str, Dialect); 4] =
     [("cpp", Dialect::Cpp), ("j", Dialect::Java), ("n", Dialect::Net), ("go", Dialect::Go)];
 
-/// Returns the samples: four per dialect.
+/// Returns the sample files, four for each dialect.
 fn samples() -> Vec<(PathBuf, Dialect)> {
     let mut samples = Vec::new();
     for (folder, dialect) in FOLDERS {
@@ -57,7 +57,8 @@ fn what_is_written_can_be_read_and_is_what_the_library_takes() {
         let settings = match transfix_quickfix::settings(&path, Some(dialect)) {
             Ok((settings, _)) => settings,
             Err(error) => {
-                // A time or a zone that is none, or a property of Java.
+                // The only allowed errors: a wrong time or zone, or a Java property without a
+                // value.
                 let waits =
                     ["the engine does not start until", "set the variable before the start"];
                 assert!(waits.iter().any(|text| migration.report().contains(text)), "{error}");
@@ -108,7 +109,7 @@ fn the_dialect_is_guessed_from_keys() {
         ("n/tls", Dialect::Net),
         ("go/tls-mongo", Dialect::Go),
         ("go/acceptor", Dialect::Go),
-        // No key in this file identifies the dialect.
+        // No key in this file is specific to a dialect, so the first one is chosen.
         ("cpp/initiator", Dialect::Cpp),
     ] {
         let path = format!("../../testdata/quickfix/{name}.cfg");
@@ -140,7 +141,7 @@ fn values_reach_the_settings() {
     assert_eq!(session.timing.margin_percent, 75);
     assert!(session.protocol.reset_on.logout && !session.protocol.reset_on.logon);
     assert_eq!(session.store.durability, transfix_settings::Durability::Power);
-    // The reset would lose a message stored offline.
+    // Messages are not kept offline, because the reset would lose them.
     assert_eq!(session.queue.offline, Offline::Refuse);
     let stores = migration.stores();
     assert_eq!(stores[0].session, "FIX.4.4-DESK-VENUE");
@@ -289,7 +290,7 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
         assert_eq!(tls.certificate.unwrap(), Path::new("acceptor.pem"), "{report}");
         assert!(report.contains("names no certificate that Transfix can read"), "{report}");
     }
-    // Client certificates are required, and no authority is trusted yet.
+    // Certificates of clients are required, but no authority is named.
     for (more, dialect) in [
         ("SocketUseSSL=Y\nSocketKeyStore=a.jks\nNeedClientAuth=Y", Dialect::Java),
         ("SSLCertificate=a.pfx", Dialect::Net),
@@ -303,11 +304,11 @@ fn what_had_tls_has_it_or_is_not_carried_over() {
     // The file of the certificate also contains the key.
     let (tls, _) = both(&acceptor, "ServerCertificateFile=a.pem", Dialect::Cpp);
     assert_eq!(tls.key, tls.certificate);
-    // A certificate without its key is unusable, in QuickFIX and here.
+    // A certificate without its key cannot be used, in QuickFIX or Transfix.
     let none = migrated(DESK, "SocketCertificateFile=a.pem", Dialect::Go).unwrap();
     let error = none.settings().unwrap_err();
     assert!(error.to_string().contains("one of them is missing"), "{error}");
-    // These authorities have never had an effect in QuickFIX.
+    // QuickFIX never uses these authorities, because it does not verify certificates here.
     let more = "ServerCertificateFile=a.pem\nCertificationAuthoritiesFile=ca.pem";
     let (tls, report) = both(&acceptor, more, Dialect::Cpp);
     assert_eq!((tls.client_certificate, tls.ca.len()), (ClientCertificate::Ignored, 0));
@@ -421,7 +422,7 @@ fn whatever_is_left_of_a_file_is_read_or_refused_with_a_reason() {
     }
 }
 
-/// Returns FIX 4.4 with a few changes, in the form that a venue sends to its clients.
+/// Returns FIX 4.4 with a few changes, as a venue gives it to its clients.
 fn venue() -> String {
     let mut draft = Draft::standard("FIX44").unwrap();
     draft.messages.iter_mut().for_each(|message| message.conditions.clear());
@@ -458,7 +459,8 @@ fn a_dictionary_that_differs_little_becomes_an_overlay() {
         order.members.len()
     };
     assert_eq!(order(&dictionary), order(&kept));
-    // At run time no file is written: the original file is the dictionary.
+    // An engine that reads the file at its start writes no overlay, so the original file is its
+    // dictionary.
     let (settings, _) = transfix_quickfix::settings(&cfg, None).unwrap();
     assert_eq!(settings.sessions[0].validation.dictionary.as_ref().unwrap().base, file);
 }

@@ -19,12 +19,12 @@ const FRAME: [u32; 26] = [
     627, 628, 629, 630, 1128, 1129,
 ];
 
-/// Echoes received messages.
+/// Echoes the received messages of one session.
 pub(crate) struct Echo {
     begin_string: BeginString,
-    /// The highest accepted DefaultApplVerID(1137); the lowest is 7.
+    /// The highest DefaultApplVerID(1137) that the session accepts; the lowest is 7.
     appl_ver_id_max: u64,
-    /// The ClOrdID(11) of all orders since the Logon(A).
+    /// The ClOrdID(11) of each order received since the Logon(A), to detect duplicates.
     orders: HashSet<Vec<u8>>,
 }
 

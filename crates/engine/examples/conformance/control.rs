@@ -1,4 +1,5 @@
-//! An HTTP control channel that sets numbers: `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
+//! An HTTP control channel that sets the sequence numbers of a session:
+//! `GET /seqnum?SESSION=…&NEXTSENDERSEQNUM=…`.
 
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,14 +13,14 @@ use transfix::{Action, SessionHandle};
 const REQUEST_BYTES_MAX: u64 = 8 << 10;
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Listens on 127.0.0.1 and answers requests, one at a time, until the process ends. Returns the
-/// listening address.
+/// Listens on 127.0.0.1 and answers HTTP requests, one at a time, until the process ends. Returns
+/// the listening address.
 pub(crate) fn serve(port: u16, sessions: HashMap<String, SessionHandle>) -> io::Result<SocketAddr> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))?;
     let address = listener.local_addr()?;
     thread::Builder::new().name("control".to_owned()).spawn(move || {
         for stream in listener.incoming().flatten() {
-            // A client that has disconnected does not need the answer.
+            // An error means that the client has disconnected and does not need the answer.
             let _ = answer(&stream, &sessions);
         }
     })?;
@@ -31,7 +32,8 @@ fn answer(stream: &TcpStream, sessions: &HashMap<String, SessionHandle>) -> io::
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut lines = BufReader::new(stream.take(REQUEST_BYTES_MAX)).lines();
     let request = lines.next().unwrap_or_else(|| Ok(String::new()))?;
-    // Unread headers at the close would reset the connection before the client reads the answer.
+    // Reads all headers: closing a socket with unread bytes would reset the connection before the
+    // client reads the answer.
     while lines.next().transpose()?.is_some_and(|header| !header.is_empty()) {}
     let (status, text) = match carry_out(&request, sessions) {
         Ok(text) => ("200 OK", text),

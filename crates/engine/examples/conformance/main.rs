@@ -1,7 +1,7 @@
 //! An acceptor for session-layer conformance checks by other programs.
 //!
-//! The acceptor is ISLD and accepts a counterparty of each FIX version at one port. Orders are
-//! echoed. Nothing outlives the process, which runs until SIGTERM or Ctrl-C:
+//! The acceptor is ISLD and accepts a counterparty of each FIX version at one port. The acceptor
+//! echoes orders, keeps everything in memory, and runs until SIGTERM or Ctrl-C:
 //!
 //! ```text
 //! cargo run --example conformance -- --port 9880 [--variant base] [--control PORT]

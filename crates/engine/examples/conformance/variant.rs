@@ -1,4 +1,4 @@
-//! The sessions of each variant.
+//! The sessions of the acceptor in each variant of its settings.
 
 use std::time::Duration;
 
@@ -25,10 +25,10 @@ const SESSIONS: &[(BeginString, &str, Option<u8>)] = &[
     (BeginString::Fixt11, "TW50SP2", Some(9)),
     (BeginString::Fixt11, "TW", None),
 ];
-/// The counterparty that may send fields without a value.
+/// The counterparty that may send fields with an empty value.
 const LENIENT: &str = "NO_CHECK_FIELDS_HAVE_VALUES";
 
-/// The difference of a run from the base variant.
+/// A variant of the settings. Each variant changes one thing in `Base`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Variant {
     /// Standard behavior; numbers begin at 1 with each connection.
@@ -39,15 +39,15 @@ pub(crate) enum Variant {
     LastProcessed,
     /// The Logon(A) contains NextExpectedMsgSeqNum(789).
     NextExpected,
-    /// Our times have nine digits after the second.
+    /// The times that we send have nine digits after the decimal point.
     Nanos,
-    /// FIX Latest is used where the counterparty may choose the version.
+    /// The session FIXT.1.1/TW has FIX Latest as its DefaultApplVerID(1137).
     Latest,
     /// A garbled message is rejected and uses its number.
     RejectGarbled,
     /// CheckSum(10) is not verified.
     NoCheckSum,
-    /// Numbers continue from one connection to the next.
+    /// The sequence numbers continue from one connection to the next.
     NoReset,
     /// FIX.4.2/TW uses SubIDs and LocationIDs.
     SubIds,
@@ -83,7 +83,7 @@ impl Variant {
         names.join(", ")
     }
 
-    /// Returns the settings of all sessions at this address.
+    /// Returns the settings of all sessions, which listen at `address`.
     pub(crate) fn settings(self, address: &str) -> Settings {
         let sessions = SESSIONS.iter().map(|(begin_string, theirs, version)| {
             let id = SessionId::new(*begin_string, "ISLD", theirs);

@@ -1,12 +1,13 @@
-//! A client of a gateway, configured by a settings file. Each order waits for its answer; with
-//! `async`, all orders are sent first.
+//! A client of a gateway, configured by a settings file. The client sends each order after the
+//! answer to the previous order; with `async`, it sends all orders first.
 //!
 //! ```text
 //! cargo run -p transfix --example acceptor
 //! cargo run -p transfix --example gateway_client SETTINGS [async]
 //! ```
 //!
-//! SETTINGS is crates/engine/examples/gateway_client/settings.toml, or your own file.
+//! SETTINGS is the path of the settings: `crates/engine/examples/gateway_client/settings.toml`, or
+//! your own file.
 #![allow(clippy::print_stdout, reason = "an example talks to the one who runs it")]
 
 use std::error::Error;
@@ -22,14 +23,15 @@ use transfix::{
 const PATIENCE: Duration = Duration::from_secs(10);
 const ORDERS: u64 = 10;
 
-/// Forwards each answer or event to the program, as one line.
+/// The application of the session: forwards each answer and each event to the program as a line of
+/// text.
 struct Client {
     events: Sender<String>,
 }
 
 impl Client {
     fn tell(&self, event: String) {
-        // The program may have stopped waiting.
+        // The send fails only if the program no longer waits for events.
         let _ = self.events.send(event);
     }
 }
@@ -46,7 +48,7 @@ impl Application for Client {
                 self.tell(format!("order {id} has OrdStatus(39) {status}"));
                 Ok(())
             }
-            // `SessionEvent::Rejected` has already reported this reject.
+            // `on_event` has already reported this reject as `SessionEvent::Rejected`.
             msg_type::BUSINESS_MESSAGE_REJECT => Ok(()),
             _ => Err(BusinessReject::unsupported()),
         }
@@ -71,7 +73,7 @@ impl Application for Client {
     }
 }
 
-/// The session with the gateway.
+/// The running engine and its session with the gateway.
 pub(crate) struct Gateway {
     engine: Engine,
     session: SessionHandle,
@@ -93,7 +95,8 @@ impl Gateway {
         let session = engine.session(&id).ok_or("no such session")?;
         let gateway = Self { engine, session, events };
         while !gateway.session.is_logged_on() {
-            // The engine retries a refused connection.
+            // The engine retries a refused connection, so the program only waits for the first
+            // event.
             println!("{}", gateway.events.recv_timeout(PATIENCE)?);
         }
         Ok(gateway)

@@ -1,4 +1,5 @@
-//! A venue with its own store: a plain file to which each commit appends one batch.
+//! A venue with its own implementation of a store: a plain file to which each commit appends one
+//! batch.
 //!
 //! Two processes may use the file in turn: with `refresh_on_logon` each continues from the other's
 //! state. A production store also needs checksums and syncs.
@@ -20,7 +21,7 @@ use transfix::{
     SessionRef, SessionSettings, Settings,
 };
 
-/// Accepts orders and sends no answers.
+/// The application of the session: accepts orders and sends no answers.
 struct Venue;
 
 impl Application for Venue {

@@ -1,8 +1,8 @@
-//! A store in a plain file: each commit appends one batch after its length.
+//! A store in a plain file: each commit appends the length of a batch and then the batch.
 //!
-//! Invariants: an incomplete batch does not count. A process that writes or truncates the file
-//! holds its lock, so bytes after the last whole batch come from a killed process. Memory holds the
-//! numbers and message positions; the file holds the messages.
+//! Invariants: an incomplete batch is ignored. Only the process that holds the file lock writes or
+//! truncates, so bytes after the last whole batch come from a killed process. The index in memory
+//! holds the numbers and the positions of messages; the file holds the messages.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,8 +12,8 @@ use std::path::Path;
 
 use transfix_store::{Committed, Kind, Numbers, Record, Store, StoreError, Stored};
 
-// The kind of a record. Sent messages are last in the index, so that the end of the index can be
-// cut off.
+// The kinds of a record. `OUT` is the highest kind of a message, so that removing the last entries
+// of the index removes sent messages only.
 const IN: u8 = 0;
 const QUEUED: u8 = 1;
 const OUT: u8 = 2;
@@ -32,7 +32,7 @@ struct Place {
     len: usize,
 }
 
-/// The store of one session.
+/// The plain-file store of one session.
 pub(crate) struct PlainStore {
     file: File,
     /// The file offset after the last whole batch.
@@ -66,21 +66,22 @@ impl PlainStore {
         Ok(store)
     }
 
-    /// Runs `work` while no other process can write.
+    /// Holds the file lock while `work` runs, so that no other process writes.
     fn locked(&mut self, work: impl FnOnce(&mut Self) -> io::Result<()>) -> Result<(), StoreError> {
         self.file.lock().map_err(StoreError::Own)?;
         let done = work(self);
         self.file.unlock().and(done).map_err(StoreError::Own)
     }
 
-    /// Appends the batch after the whole batches.
+    /// Appends the pending batch to the file. Fails if another process has appended a batch
+    /// meanwhile.
     fn append(&mut self) -> io::Result<()> {
         let known = self.end;
         self.read_on()?;
         if self.end > known {
             return Err(io::Error::other("another process has written to the store meanwhile"));
         }
-        // Removes the incomplete batch of a killed process.
+        // Removes the incomplete batch that a killed process may have left.
         self.file.set_len(self.end)?;
         let len = (self.batch.len() - 4) as u32;
         self.batch[..4].copy_from_slice(&len.to_le_bytes());
@@ -108,7 +109,7 @@ impl PlainStore {
         Ok(())
     }
 
-    /// Applies the records of a batch that begins at `self.end`.
+    /// Adds the records of `batch`, which begins at file offset `self.end`, to the index in memory.
     fn apply(&mut self, mut batch: &[u8]) {
         while let Some((head, rest)) = batch.split_first_chunk::<HEAD>() {
             let number = |at| u64::from_le_bytes(std::array::from_fn(|n| head[at + n]));

@@ -8,7 +8,7 @@ use transfix_session::SessionId;
 
 use transfix_settings::{EventLevels, SessionSettings};
 
-/// The actor of an action, for the audit.
+/// The person or program that requests an action, as recorded in the audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Actor {
     /// The name of a user or of a program.
@@ -54,8 +54,8 @@ pub enum Action {
     /// destination. If the destination refuses the connection, the settings determine the next
     /// destination.
     ConnectTo {
-        /// Index in [`SessionHandle::destinations`](crate::SessionHandle::destinations), counted
-        /// from 0.
+        /// The index of the destination in
+        /// [`SessionHandle::destinations`](crate::SessionHandle::destinations), counted from 0.
         destination: usize,
     },
     /// Restarts at once, from its store, a session that failed because of its store or a panic.
@@ -66,37 +66,37 @@ pub enum Action {
     /// Sets the next numbers without informing the counterparty. Only for repair, after both
     /// operators have agreed on the numbers. An omitted number stays unchanged.
     SetNumbers {
-        /// MsgSeqNum(34) that the next message of the counterparty must have.
+        /// The MsgSeqNum(34) expected in the counterparty's next message.
         #[serde(default)]
         next_in: Option<u64>,
-        /// MsgSeqNum(34) that our next message will have.
+        /// The MsgSeqNum(34) of our next message.
         #[serde(default)]
         next_out: Option<u64>,
     },
     /// Makes our next Logon(A) reset both numbers to 1, from FIX 4.1 on. The request is lost if the
     /// session fails.
     ResetAtNextLogon {},
-    /// Resets both numbers of a session that is logged on, by a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y; from FIX 4.1 on.
+    /// Sends a Logon(A) with ResetSeqNumFlag(141)=Y, which resets both numbers of a logged-on
+    /// session to 1. Requires FIX 4.1 or later.
     ResetInSession {},
-    /// Sends SequenceReset-Reset(4): `new_seq_no` becomes the number of our next message. It must
-    /// exceed the current number.
+    /// Sends a SequenceReset-Reset(4), after which our next message has the number `new_seq_no`.
+    /// This number must exceed the current one.
     SequenceReset {
         /// NewSeqNo(36).
         new_seq_no: u64,
     },
-    /// Sends an additional Heartbeat(0).
+    /// Sends a Heartbeat(0) at once, in addition to the regular ones.
     Heartbeat {},
-    /// Sends a TestRequest(1).
+    /// Sends a TestRequest(1), which the counterparty must answer with a Heartbeat(0).
     TestRequest {
         /// TestReqID(112).
         id: String,
     },
-    /// Sends a ResendRequest(2) for messages of the counterparty.
+    /// Sends a ResendRequest(2) for a range of the counterparty's messages.
     ResendRequest {
         /// BeginSeqNo(7).
         begin: u64,
-        /// EndSeqNo(16); 0 = all following messages.
+        /// EndSeqNo(16), the last requested number; 0 requests all following messages.
         #[serde(default)]
         end: u64,
     },
@@ -112,7 +112,7 @@ pub enum Action {
     /// [`Action::ReleaseSending`]. Messages that the application sends in its callbacks overtake
     /// the held messages.
     HoldSending {},
-    /// Sends the held messages in order.
+    /// Sends the messages held back by [`Action::HoldSending`], in order.
     ReleaseSending {},
     /// Drops the messages that wait in the queue.
     ClearQueued {},
@@ -157,7 +157,8 @@ impl Action {
         )
     }
 
-    /// Returns the action as one audit line, with stars in place of values that `mask` hides.
+    /// Returns the action as a line for the audit file, with stars in place of values that `mask`
+    /// hides.
     pub(crate) fn shown(&self, mask: &Mask) -> String {
         match self {
             Self::LogOut { text } => format!("log_out text={text}"),
@@ -185,7 +186,7 @@ impl Action {
     }
 }
 
-/// Converts an operator's notation of fields to FIX encoding.
+/// Converts fields written as `TAG=VALUE|TAG=VALUE` to FIX encoding.
 pub(crate) fn body(fields: &str) -> Vec<u8> {
     let mut body = fields.as_bytes().to_vec();
     if !body.contains(&1) {
@@ -201,7 +202,7 @@ pub(crate) fn body(fields: &str) -> Vec<u8> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum EngineAction {
-    /// Applies the current settings file.
+    /// Reads the settings file again and applies its changes.
     Reload,
     /// Adds a session.
     Add(Box<SessionSettings>),
@@ -218,7 +219,7 @@ pub enum EngineAction {
     Stop,
     /// Starts new files for all logs now: see [`Admin::rotate_logs`](crate::Admin::rotate_logs).
     RotateLogs,
-    /// Selects the events to report until the next start or reload.
+    /// Selects the events that the engine reports, until the next start or reload.
     SetLevels(EventLevels),
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::admin::action::{Actor, EngineAction};
 
-/// The program's function for the requests of operators.
+/// A function of the program that receives the requests of operators.
 type Take = Box<dyn FnMut(Request) + Send>;
 
 /// An operator's request to the program with the engine. The operator waits for
@@ -23,7 +23,7 @@ pub struct Request {
 impl Request {
     /// Answers the operator: `Ok` with the result, or `Err` with the reason of the failure.
     pub fn answer(self, done: Result<String, String>) {
-        // The operator may no longer wait.
+        // The send fails only if the operator no longer waits.
         let _ = self.to.try_send(done);
     }
 }
@@ -31,16 +31,17 @@ impl Request {
 /// The reason why a request has no answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Unanswered {
-    /// The program accepts no requests.
+    /// The program has no function that receives requests.
     NotTaken,
     /// The program has dropped the request, or exceeds the waiting time.
     Late,
 }
 
-/// The program's function that rotates its own logs.
+/// A function of the program that rotates the program's own logs. Returns a report, or the reason
+/// for a failure.
 type Rotate = Arc<dyn Fn() -> Result<String, String> + Send + Sync>;
 
-/// The receivers of requests.
+/// The functions that the program provides for requests of operators.
 #[derive(Default)]
 pub(crate) struct Requests {
     take: Mutex<Option<Take>>,
@@ -56,7 +57,7 @@ impl Requests {
         *self.rotate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rotate);
     }
 
-    /// Rotates the files of the program, if it has any.
+    /// Rotates the program's own log files. Returns `None` if the program has provided no function.
     pub(crate) fn rotate(&self) -> Option<Result<String, String>> {
         let rotate = self.rotate.lock().unwrap_or_else(PoisonError::into_inner).clone();
         rotate.map(|rotate| rotate())

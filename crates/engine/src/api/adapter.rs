@@ -1,4 +1,4 @@
-//! An application as the owner of a session's link.
+//! The adapter through which a link calls the user's [`Application`].
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -17,18 +17,19 @@ use crate::link::callbacks::{Callbacks, Judgement, PassedOn};
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
 
-/// An application, and the sessions that it can find from its callbacks.
+/// The user's application, and the registry of sessions that its callbacks can look up.
 pub(crate) struct ApplicationAdapter {
     application: Box<dyn Application>,
-    /// For whoever looks for callbacks that do not return.
+    /// The running callback, published for the watch that reports callbacks which do not return.
     called: Arc<CurrentCall>,
-    /// Messages that it sends pass here, if anything is done there.
+    /// The filter for messages that the application sends; `None` if the session needs no filter.
     filter: Option<Arc<OutboundFilter>>,
     sessions: Arc<Registry>,
 }
 
 impl ApplicationAdapter {
-    /// The owner of this session, of an engine that has these sessions.
+    /// Returns the adapter for the application of the session `id`. `sessions` are all sessions of
+    /// the engine.
     pub(crate) fn of(
         application: Box<dyn Application>,
         id: &SessionId,
@@ -142,7 +143,8 @@ impl Callbacks for ApplicationAdapter {
         if !is_own {
             return handle.pass_on(msg_type.as_bytes(), fill);
         }
-        // This thread has its lock: what is handed over goes out with this very turn.
+        // This thread holds the lock of the session, so the queued message is sent in the current
+        // turn.
         match handle.send(msg_type, fill) {
             Ok(_) => PassedOn::Sent,
             Err(error) => PassedOn::Refused(error),

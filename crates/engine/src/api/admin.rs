@@ -20,18 +20,19 @@ use crate::api::status::SessionStatus;
 use crate::drive::registry::Registry;
 use crate::engine::Engine;
 
-/// How long the program may take to do what only it can do.
+/// The time limit for the program to answer a request.
 const PROGRAM_WAIT: Duration = Duration::from_secs(60);
 
-/// How long the thread of the logs may take to roll their files.
+/// The time limit for the log thread to rotate its files.
 const ROTATE_WAIT: Duration = Duration::from_secs(10);
 
 /// The administration of an engine, for every interface of an operator: a program, a page in the
 /// browser, a command line. Clones share one state and may be used from any thread.
 ///
-/// Reading waits for no session. An action waits for the end of the turn of the session: never act
-/// from a callback. The event `operated` reports each action. With `audit_file` of `[engine]`, the
-/// engine writes each action into that file before it begins, and again with its outcome.
+/// Reading a status never waits for a session. An action waits until the session has finished its
+/// current turn, so never act from a callback. The event `operated` reports each action. With
+/// `audit_file` of `[engine]`, the engine writes each action into that file before the action
+/// begins, and again with its outcome.
 #[derive(Clone)]
 pub struct Admin {
     registry: Arc<Registry>,
@@ -44,7 +45,8 @@ impl fmt::Debug for Admin {
 }
 
 impl Engine {
-    /// Returns the administration of this engine. It outlives a stop, and then has no sessions.
+    /// Returns the administration of this engine. The value may outlive the engine, and then has no
+    /// sessions.
     #[must_use]
     pub fn admin(&self) -> Admin {
         Admin { registry: Arc::clone(self.registry()) }
@@ -55,32 +57,36 @@ impl Engine {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Done {
-    /// The session before.
+    /// The status of the session before the action.
     pub before: SessionStatus,
-    /// The session afterwards. A logout, for instance, may still be in progress.
+    /// The status of the session after the action. A logout, for instance, may still be in
+    /// progress.
     pub after: SessionStatus,
 }
 
-/// Why an action was not done.
+/// The reason why an action was not applied.
 #[non_exhaustive]
 pub enum AdminError {
-    /// There is no session of this identity.
+    /// No session has this identity.
     NoSession(String),
-    /// The session refuses it.
+    /// The session refuses the action.
     Operate(OperateError),
-    /// The audit file takes nothing, so nothing is done that it could not prove.
+    /// The audit file cannot be written. The engine then applies no action, because it could not
+    /// prove the action later.
     Audit(io::Error),
-    /// The program that has the engine takes no such requests.
+    /// The program that owns the engine accepts no requests of operators.
     NotTaken,
-    /// The program that has the engine has not answered within a minute. It may do it yet.
+    /// The program that owns the engine has not answered within a minute. The program may still
+    /// carry out the request.
     Late,
-    /// The program that has the engine says why it was not done.
+    /// The program that owns the engine has refused the request, or failed to carry it out; the
+    /// text is its reason.
     Program(String),
 }
 
 impl AdminError {
-    /// The number of this error, for logs and for other languages. It never changes; the page
-    /// "Codes" of the book lists all.
+    /// Returns the number of this error, for logs and for other languages. A number never changes;
+    /// the page "Codes" of the book lists all numbers.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -112,7 +118,7 @@ impl fmt::Display for AdminError {
     }
 }
 
-/// The text: what `main` returns is printed so.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for AdminError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -134,10 +140,10 @@ impl Admin {
         self.registry.all().into_iter().map(SessionHandle::of).collect()
     }
 
-    /// Returns true if `hash`, a PHC string, is the Argon2 hash of this password. One thread of low
-    /// priority does all such checks of an engine, and those of Password(554) at a Logon(A), one
-    /// after the other and in the same memory. Guesses therefore cost the sessions little. Each
-    /// address `from` gets its turn. The call waits for the result.
+    /// Returns true if `hash`, a PHC string, is the Argon2 hash of this password. The call waits
+    /// for the result. A single low-priority thread checks all passwords of an engine, including
+    /// Password(554) of a Logon(A), one after the other and in the same memory. Guesses therefore
+    /// cost the sessions little. Checks for different addresses `from` take turns.
     ///
     /// # Errors
     /// The system has no further thread: nothing was checked.
@@ -150,7 +156,7 @@ impl Admin {
         self.registry.is_password_of(hash, password, from)
     }
 
-    /// Returns a handle to this session.
+    /// Returns a handle to the session with this identity.
     #[must_use]
     pub fn handle(&self, id: &SessionId) -> Option<SessionHandle> {
         self.registry.find(id).map(SessionHandle::of)
@@ -164,8 +170,8 @@ impl Admin {
         all.map(SessionHandle::of).find(|handle| handle.id().to_string() == id)
     }
 
-    /// Returns true if the thread that accepts connections runs. False for an engine without a
-    /// listener, for a stopped engine, and after a fault of the thread.
+    /// Returns true if the thread that accepts connections is running. Returns false for an engine
+    /// without a listener, for a stopped engine, and after a failure of the thread.
     #[must_use]
     pub fn accepts(&self) -> bool {
         self.registry.accepts.load(Ordering::Acquire)
@@ -190,7 +196,7 @@ impl Admin {
         Certificates::of(&self.registry)
     }
 
-    /// Applies an action to a session and writes it into the audit file.
+    /// Applies an action to a session, and writes the action into the audit file.
     ///
     /// # Errors
     /// [`AdminError`]: the action was not done.
@@ -206,8 +212,8 @@ impl Admin {
         done.map(|()| Done { before, after })
     }
 
-    /// Requests an action that only the program can do, and writes it into the audit file. Waits up
-    /// to a minute. Returns the answer of the program.
+    /// Requests an action that only the program can carry out, and writes the action into the audit
+    /// file. Waits at most a minute. Returns the program's answer.
     ///
     /// # Errors
     /// [`AdminError`]: the action was not done.
@@ -303,13 +309,14 @@ impl Admin {
         self.registry.requests.rotate_by(Arc::new(rotate));
     }
 
-    /// Passes requests of operators to the program: see [`Admin::request`]. The engine calls `take`
-    /// in the requesting thread; `take` only forwards the request. A later call replaces `take`.
+    /// Registers the function that receives the requests of operators: see [`Admin::request`]. The
+    /// engine calls `take` in the requesting thread, so `take` should only forward the request. A
+    /// later call replaces the registered function.
     pub fn take_requests(&self, take: impl FnMut(Request) + Send + 'static) {
         self.registry.requests.take_by(Box::new(take));
     }
 
-    /// Writes that an action is asked for. Returns the number of the line.
+    /// Writes the request for an action into the audit file. Returns the number of the record.
     fn begin(
         &self,
         actor: &Actor,
@@ -339,7 +346,7 @@ impl Admin {
         }
     }
 
-    /// Writes how it ended, and tells it.
+    /// Writes the outcome of an action into the audit file, and reports it as an event.
     fn end(
         &self,
         actor: &Actor,
@@ -365,7 +372,8 @@ impl Admin {
             let line = AuditLine { at: self.registry.io.now().utc, texts: &texts, of: Some(of) };
             match audit.append(&line) {
                 Ok(written) => audit_hash = written.hash,
-                // It is done, and the first line stands.
+                // The action has been applied, and the audit file contains its request, so a
+                // missing outcome is only reported.
                 Err(error) => {
                     event!(
                         error, AuditEndMissing, session, who, what, %error,
@@ -382,7 +390,7 @@ impl Admin {
     }
 }
 
-/// The state of a session that an action may change, for the audit.
+/// Returns the values of a session that an action may change, as text for the audit file.
 fn state(status: &SessionStatus) -> String {
     let SessionStatus { state, next_num_in, next_num_out, enabled, queued_bytes, .. } = status;
     let mut text = format!("state={state:?} next_in={next_num_in} next_out={next_num_out}");

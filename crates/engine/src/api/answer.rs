@@ -1,4 +1,4 @@
-//! The answer to a message, given after the callback has returned.
+//! An answer to a message that the application gives after its callback has returned.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,12 +10,12 @@ use crate::link::later::{Answer, Later};
 /// The answer to a message, which any thread may give: see
 /// [`SessionRef::answer_later`](crate::SessionRef::answer_later).
 ///
-/// A dropped answer reports that the application is not available, as
-/// [`BusinessReject::not_available`] does. An answer has no effect if the session has been removed
-/// or restarted meanwhile. If the numbers of the session have been reset, a rejection has no
-/// RefSeqNum(45), and is not sent up to FIX 4.1.
+/// Dropping the value answers that the application is not available, like
+/// [`BusinessReject::not_available`]. An answer has no effect if the session has been removed or
+/// restarted meanwhile. If the numbers of the session have been reset, a rejection has no
+/// RefSeqNum(45); up to FIX 4.1 no rejection is sent then.
 pub struct MessageAnswer {
-    /// None once the answer is given.
+    /// `None` after the answer was given.
     later: Option<Arc<Later>>,
 }
 

@@ -1,4 +1,5 @@
-//! [`Application`], which users implement, and the session as its callbacks see it.
+//! The trait [`Application`], which users implement, and the session types that its callbacks
+//! receive.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -23,17 +24,17 @@ use crate::link::session_event::{SessionEvent, SessionNotice};
 /// thread at a time calls the instance, in the order of MsgSeqNum(34); the next call may come from
 /// another thread.
 ///
-/// The last argument of each callback is the session: a [`SessionRef`] where the callback may send,
-/// and a [`SessionView`] where it may only read.
+/// The last argument of most callbacks is the session: a [`SessionRef`] if the callback may send,
+/// or a [`SessionView`] if it may only read.
 pub trait Application: Send {
-    /// Receives an application message. Answer with [`SessionRef::send`]: the engine stores and
-    /// writes all answers to the messages of one read together.
+    /// Receives an application message. Answer with [`SessionRef::send`]: the engine reads several
+    /// messages at once, then stores and writes all answers together.
     ///
     /// The engine delivers each message once, as far as the journal reaches. A message is delivered
-    /// again in two cases: the process was killed before the end of the turn, or the store failed
-    /// in it. In both cases the first answers were never sent. If the store failed, the engine
-    /// reports [`SessionNotice::RolledBack`] before it delivers a message again. A message at which
-    /// this method panics counts as received, and is not delivered again.
+    /// again if the process was killed, or the store failed, before the answers were stored. These
+    /// answers were never sent. After a failure of the store, the engine reports
+    /// [`SessionNotice::RolledBack`] before it delivers a message again. If this method panics, the
+    /// message counts as received and is not delivered again.
     ///
     /// # Errors
     /// A [`BusinessReject`] makes the session send BusinessMessageReject(j), or Reject(3) up to FIX
@@ -49,8 +50,8 @@ pub trait Application: Send {
     /// Username(553), Password(554) and NewPassword(925) here. The engine calls this method once
     /// for each Logon(A), before it answers.
     ///
-    /// The calling thread drives other sessions too. To ask a database or a directory, take
-    /// [`LogonAttempt::answer_later`] and answer from another thread.
+    /// The calling thread also drives other sessions, so this method must not block. To ask a
+    /// database or a directory, call [`LogonAttempt::answer_later`] and answer from another thread.
     ///
     /// # Errors
     /// A [`LogonRefusal`] makes the session send Logout(5) and close the connection.
@@ -80,18 +81,18 @@ pub trait Application: Send {
         let _ = (notice, session);
     }
 
-    /// Decides about a sent message that the counterparty requests again: [`Resend::Send`] sends
-    /// the message again, [`Resend::Skip`] covers it by SequenceReset-GapFill(4). An order that has
-    /// become stale, for instance, is better skipped.
+    /// Decides about a sent message that the counterparty requests again. [`Resend::Send`] sends
+    /// the message again; [`Resend::Skip`] replaces it by a SequenceReset-GapFill(4). Skip a
+    /// message that has become stale, such as an old order.
     fn on_resend(&mut self, message: &Message<'_>, session: &SessionView<'_>) -> Resend {
         let _ = (message, session);
         Resend::Send
     }
 
-    /// Returns the hook that sees each message before it is sent, like `toApp` of other engines:
-    /// the hook may change or refuse the message. The engine calls this method once, at the start.
-    /// The hook is an object of its own, because other threads may send while the application is
-    /// called.
+    /// Returns a hook that sees each message before it is sent, and may change or refuse the
+    /// message, like `toApp` of other engines. The engine calls this method once, at the start. The
+    /// hook is a separate object, because other threads may send while a callback of the
+    /// application runs.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>> {
         None
     }
@@ -102,15 +103,15 @@ pub trait Application: Send {
         false
     }
 
-    /// Receives every frame of the connection in wire order, for logs: valid frames received, and
-    /// all frames sent, also those of the session layer and resent ones. Stars replace passwords in
-    /// every message. Lengths stay the same, and CheckSum(10) is correct for the stars.
+    /// Receives every frame of the connection in wire order, for logs: valid received frames and
+    /// all sent frames, including resent frames and those of the session layer. Stars replace
+    /// passwords. Lengths stay the same, and CheckSum(10) is correct for the stars.
     fn on_wire(&mut self, direction: Direction, frame: &[u8], session: &SessionView<'_>) {
         let _ = (direction, frame, session);
     }
 }
 
-/// The session inside a callback that cannot send.
+/// The session in a callback that may read but not send.
 pub struct SessionView<'a> {
     access: SessionAccess<'a>,
     sessions: &'a Registry,
@@ -133,21 +134,21 @@ impl<'a> SessionView<'a> {
         self.access.state()
     }
 
-    /// Returns the next MsgSeqNum(34) expected from the counterparty and the next one to send, as
-    /// [`SessionHandle::next_numbers`] does.
+    /// Returns the MsgSeqNum(34) expected next from the counterparty, and that of the next message
+    /// to send, like [`SessionHandle::next_numbers`].
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         self.access.next_numbers()
     }
 
-    /// Returns the DefaultApplVerID(1137) in force: that of the Logon(A), or that of the settings.
-    /// `None` before FIXT.1.1.
+    /// Returns the DefaultApplVerID(1137) in force, from the Logon(A) or else from the settings.
+    /// Returns `None` before FIXT.1.1.
     #[must_use]
     pub fn appl_ver_id(&self) -> Option<ApplVerId> {
         self.access.appl_ver_id()
     }
 
-    /// Returns the time at which the engine read the bytes that it now handles.
+    /// Returns the time at which the engine read the bytes that it is processing.
     #[must_use]
     pub const fn now(&self) -> Now {
         self.access.now
@@ -188,10 +189,10 @@ impl<'a> SessionRef<'a> {
     /// Sends an application message of type `msg_type`; `fill` writes its fields. Returns the
     /// MsgSeqNum(34) of the message.
     ///
-    /// `send` fails for a mistake of the program, a failed store, or an ended engine. If the
-    /// session cannot write now, the message gets its number and is stored, and the counterparty
-    /// requests it after the next logon. A counterparty that does not read loses its connection,
-    /// but no answer. One callback sends at most 64 MiB more than `queued_bytes_max`.
+    /// `send` fails only if the program makes a mistake, the store has failed, or the engine has
+    /// ended. If the session cannot write now, the message gets its number and is stored; the
+    /// counterparty requests it after the next logon. A counterparty that does not read loses its
+    /// connection, but no answer. A callback can send at most 64 MiB more than `queued_bytes_max`.
     ///
     /// # Errors
     /// [`SendError`]: the message was not sent and used no number.
@@ -238,10 +239,10 @@ impl<'a> SessionRef<'a> {
     /// application has no threads of its own (`application_threads`), and in all callbacks but
     /// [`Application::on_message`].
     ///
-    /// After `answer_later` an `Ok` from `on_message` is no answer; an error is. Until the answer
-    /// the message does not count as received, and the engine delivers no further message of this
-    /// session: limit the time until the answer. After a crash the engine delivers an unanswered
-    /// message again.
+    /// After `answer_later`, an `Ok` returned by `on_message` does not answer the message; an error
+    /// does. Until the answer, the message does not count as received, and the engine delivers no
+    /// further message of this session. Therefore limit the time until the answer. After a crash,
+    /// the engine delivers an unanswered message again.
     ///
     /// ```
     /// use transfix::{BusinessReject, Message, SessionRef};

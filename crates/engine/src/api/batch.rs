@@ -1,17 +1,17 @@
-//! Batches: messages that a handle sends together.
+//! Batches: messages that a handle sends together with one call.
 
 use std::fmt;
 
 use transfix_codec::{Body, Misuse, Precision};
 use transfix_session::{SendError, Sent};
 
-/// Messages of one session that are sent together.
+/// Messages of one session that are sent with one call.
 /// [`SessionHandle::batch`](crate::SessionHandle::batch) makes a batch, and
 /// [`SessionHandle::send_batch`](crate::SessionHandle::send_batch) sends it, any number of times.
 #[derive(Clone)]
 pub struct Batch {
     bytes: Vec<u8>,
-    /// Where MsgType(35) and body of each message end.
+    /// For each message, the end offsets of its MsgType(35) and of its body in `bytes`.
     ends: Vec<(usize, usize)>,
     precision: Precision,
 }
@@ -30,7 +30,7 @@ impl Batch {
         msg_type: impl AsRef<[u8]>,
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<(), Misuse> {
-        // The rest that a panic in `fill` has left behind.
+        // Removes the bytes that an earlier panic in `fill` may have left behind.
         let begin = self.ends.last().map_or(0, |(_, end)| *end);
         self.bytes.truncate(begin);
         self.bytes.extend_from_slice(msg_type.as_ref());
@@ -58,7 +58,8 @@ impl Batch {
         self.ends.clear();
     }
 
-    /// The messages that `pass` lets through, up to the first that it refuses, and why.
+    /// Returns the messages before the first one that `pass` refuses, and the reason for that
+    /// refusal. `pass` may change the bodies.
     pub(crate) fn passed(
         &self,
         pass: impl Fn(&[u8], &mut Vec<u8>) -> Result<(), SendError>,
@@ -103,9 +104,9 @@ impl fmt::Debug for Batch {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct BatchSent {
-    /// The outcomes of the accepted messages: the first ones of the batch.
+    /// The outcomes of the accepted messages, which are always the first messages of the batch.
     pub sent: Vec<Sent>,
-    /// The reason why the next message was refused; the messages after it were not tried. `None` if
-    /// all were accepted.
+    /// The reason why the message after the accepted ones was refused; later messages were not
+    /// tried. `None` if all messages were accepted.
     pub refused: Option<SendError>,
 }

@@ -1,4 +1,5 @@
-//! Construction of an engine, with stores of the user's own and unknown counterparties.
+//! Construction of an engine, optionally with custom stores and with admission of unknown
+//! counterparties.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +18,8 @@ use crate::engine::{AdmitTo, Engine, Extras};
 use crate::error::EngineError;
 use crate::io::{Io, System};
 
-/// Says which application a counterparty gets.
+/// A function that returns the application for an unknown counterparty, or `None` to refuse the
+/// counterparty.
 type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync>;
 
 impl Engine {
@@ -68,17 +70,17 @@ impl Engine {
         EngineBuilder::new(settings)
     }
 
-    /// Returns the handle of a session, to send from any thread.
+    /// Returns a handle to the session, which any thread may use to send.
     #[must_use]
     pub fn session(&self, id: &SessionId) -> Option<SessionHandle> {
         self.registry().find(id).map(SessionHandle::of)
     }
 
-    /// Adds a session to the running engine, with its application. The session connects, or accepts
-    /// connections, at once. An acceptor at a new address gets its listener. An acceptor whose
-    /// `target_comp_id` is `*` is a template: it has no handle, and its application is not called.
-    /// A session of mode `pool` goes to the worker with the fewest sessions; an engine started
-    /// without such sessions starts a thread for it.
+    /// Adds a session and its application to the running engine. The session connects, or accepts
+    /// connections, at once. An acceptor at a new address gets its own listener. An acceptor whose
+    /// `target_comp_id` is `*` is a template, which has no handle, and whose application is never
+    /// called. A session of mode `pool` goes to the worker with the fewest sessions; if the engine
+    /// has no pool yet, it starts a worker.
     ///
     /// # Errors
     /// [`EngineError`]: the engine is unchanged. Reasons include a session with the same identity,
@@ -92,16 +94,17 @@ impl Engine {
         Ok(self.add_with(session, owner)?.map(SessionHandle::of))
     }
 
-    /// Removes a session from the running engine. The session logs out with this Text(58), and the
-    /// counterparty has as long to answer as at [`Engine::stop`]. The store keeps its place and its
-    /// numbers, and may be opened again when this method returns. The engine stops listening at the
-    /// address of its last acceptor. Sessions made from a template stay when the template is
-    /// removed.
+    /// Removes a session from the running engine. The session logs out with this Text(58), and
+    /// waits for the counterparty's answer as [`Engine::stop`] does. The store and its numbers stay
+    /// on disk and can be opened again when this method returns. If no other acceptor uses the
+    /// address, the engine stops listening there. Removing a template keeps the sessions made from
+    /// it.
     ///
-    /// Handles of the session stay valid and report a closed session. Never call this method from a
-    /// callback of the session: the call would wait for itself.
+    /// Existing handles of the session stay valid, and report that the session is closed. Never
+    /// call this method from a callback of the session, because the call would wait for its own
+    /// callback.
     ///
-    /// Returns the end of the session; `None` for a template.
+    /// Returns how the session ended, or `None` for a template.
     ///
     /// # Errors
     /// [`OperateError::NoSession`] if no session has this identity.
@@ -114,8 +117,8 @@ impl Engine {
         self.remove_with(id, text, deadline).ok_or(OperateError::NoSession)
     }
 
-    /// Returns the handles of all sessions: first those of the settings in their order, then those
-    /// made from templates, sorted by identity.
+    /// Returns handles to all sessions: first the sessions of the settings in their order, then the
+    /// sessions made from templates, sorted by identity.
     pub fn sessions(&self) -> impl Iterator<Item = SessionHandle> {
         self.all().map(SessionHandle::of)
     }
@@ -137,11 +140,11 @@ impl<'a> EngineBuilder<'a> {
     }
 
     /// Sets the function that admits unknown counterparties; templates (`target_comp_id = "*"`)
-    /// need it. The engine calls `admit` when a counterparty logs on that no settings name. `admit`
-    /// returns its application, or `None` to close the connection. The function runs in a thread of
-    /// its own, several at once if several counterparties log on. [`Application::judge_logon`] runs
-    /// there too for a counterparty without a session: a refused counterparty gets none. A slow or
-    /// panicking call affects that connection alone.
+    /// need it. The engine calls `admit` when a counterparty without a configured session logs on.
+    /// `admit` returns the application of the new session, or `None` to close the connection. The
+    /// function runs in a separate thread, and several calls may run at once.
+    /// [`Application::judge_logon`] runs in the same thread; if it refuses the logon, no session is
+    /// made. A slow or panicking call affects only its connection.
     pub fn admit(
         mut self,
         admit: impl Fn(&SessionId) -> Option<Box<dyn Application>> + Send + Sync + 'static,
@@ -155,8 +158,8 @@ impl<'a> EngineBuilder<'a> {
     /// the store of its settings. For sessions made from templates, `open` runs in the thread that
     /// judges the Logon(A).
     ///
-    /// `transfix_testkit::laws` checks the laws of every store; the example `own_store` shows a
-    /// store.
+    /// `transfix_testkit::laws` tests whether a store behaves as the engine requires; the example
+    /// `own_store` implements a store.
     pub fn stores(
         mut self,
         open: impl Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError>
@@ -169,15 +172,14 @@ impl<'a> EngineBuilder<'a> {
     }
 
     /// Lets a program with its own event loop wait for its `polled` sessions at
-    /// [`Engine::poll_fd`]. Without it the program calls [`Engine::poll`] in a loop, which uses a
-    /// whole CPU but saves the wake-up of the thread for each message.
+    /// [`Engine::poll_fd`]. Otherwise the program calls [`Engine::poll`] in a loop, which occupies
+    /// a whole CPU but saves the thread's wake-up for each message.
     pub fn with_poll_fd(mut self) -> Self {
         self.has_fd = true;
         self
     }
 
-    /// Runs the engine in another world than that of the machine: time, threads and connections
-    /// come from there. For tests; see
+    /// Replaces the system's time, threads and connections by those of `io`, for tests; see
     /// [`simulated::io`](crate::simulated::io).
     #[cfg(feature = "rig")]
     pub fn io(mut self, io: Arc<dyn Io>) -> Self {

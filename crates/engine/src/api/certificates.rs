@@ -1,4 +1,4 @@
-//! The status of the engine's own certificates.
+//! The status of the certificates that the engine itself presents.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -19,11 +19,11 @@ impl fmt::Debug for Certificates {
     }
 }
 
-/// A certificate of the engine, as last read.
+/// The status of one certificate of the engine, as of the last reading of its file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct CertificateStatus {
-    /// The file of the certificate.
+    /// The path of the certificate's file.
     pub file: PathBuf,
     /// The users of the certificate: addresses of acceptors, and sessions of initiators.
     pub shown_by: Vec<String>,
@@ -31,12 +31,12 @@ pub struct CertificateStatus {
     pub subject: String,
     /// SHA-256 of the whole certificate, in lower-case hexadecimal digits.
     pub sha256: String,
-    /// The last second at which it is valid, in Unix time.
+    /// The last second at which the certificate is valid, in Unix time.
     pub not_after_s: i64,
     /// Whole days until `not_after_s`; negative after it.
     pub days_left: i64,
-    /// The reason why a changed file is refused; the engine then presents the certificate that it
-    /// read before.
+    /// The reason why a changed file was refused; the engine then continues to present the previous
+    /// certificate.
     pub refused: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Certificates {
         Self(Arc::clone(&registry.certificates))
     }
 
-    /// Returns all certificates, the earliest end first. Waits for no file and no session.
+    /// Returns all certificates, sorted by their expiry, without waiting for a file or a session.
     #[must_use]
     pub fn all(&self) -> Vec<CertificateStatus> {
         let now_s = self.0.now_s();
@@ -63,7 +63,7 @@ impl Certificates {
                     days_left: days_left(one.not_after_s, now_s),
                     refused: None,
                 });
-                // An initiator with several destinations is named once.
+                // Names an initiator with several destinations only once.
                 if status.shown_by.last().is_none_or(|whose| whose != place.whose()) {
                     status.shown_by.push(place.whose().to_owned());
                 }
@@ -78,8 +78,8 @@ impl Engine {
     /// Returns the certificates that the engine presents to its counterparties, for a program that
     /// monitors their ends. The value may outlive the engine.
     ///
-    /// The log reports certificates that end within 30, 7 and 1 days, and those that have ended: at
-    /// the start, before a connection, and once an hour.
+    /// The log warns 30, 7 and 1 days before a certificate expires, and after it has expired. The
+    /// engine checks the certificates at the start, before a connection, and once an hour.
     #[must_use]
     pub fn certificates(&self) -> Certificates {
         Certificates::of(self.registry())

@@ -1,4 +1,4 @@
-//! Sending from anywhere: handles to sessions.
+//! Handles, with which any thread sends through a session.
 
 use std::cell::Cell;
 use std::fmt;
@@ -21,32 +21,35 @@ use crate::link::Link;
 use crate::link::callbacks::PassedOn;
 use crate::link::queue::Pushed;
 
-/// Memory for bodies that a thread keeps: enough for any usual message.
+/// The maximum capacity, in bytes, of the encoding buffer that a thread keeps between messages.
 const BODY_BYTES_KEPT: usize = 64 << 10;
 
 thread_local! {
-    /// Where this thread encodes what it sends. Taken meanwhile: a closure may send as well.
+    /// The buffer in which this thread encodes messages. `send` takes the buffer out of the cell
+    /// while it runs, because the fill function may send too.
     static BODY: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
 }
 
-/// How long a message that is queued without a logon waits for the session's lock.
+/// The time, in nanoseconds, for which a message sent without a logon waits for the session's lock.
 const LOCK_WAIT_NS: u64 = 20_000_000;
 
-/// How long a session looks for the lock of another one, to which it passes a message on: longer
-/// than most turns.
+/// The time, in nanoseconds, for which a session that forwards a message tries to lock the other
+/// session: longer than most turns.
 const PASS_ON_NS: u64 = 50_000;
 
-/// How long an operator waits for a store that takes over what another process has written.
+/// The time, in nanoseconds, for which an operator's action waits for the store to read what
+/// another process has written.
 const REFRESH_WAIT_NS: u64 = 10_000_000_000;
 
-/// Time between two looks of a sender that waits for its message to be safe.
+/// The interval at which a sender checks whether its message is durable.
 const SAFE_LOOK: Duration = Duration::from_micros(50);
 
-/// Sends into one session, from any thread. A stuck counterparty never blocks a call.
+/// A handle that sends messages through one session, from any thread. A counterparty that does not
+/// read never blocks a call.
 ///
-/// A callback of any session may call [`SessionHandle::send`] and the methods that only read:
-/// state, numbers, counters, times. These wait for nothing. The other methods wait for the end of
-/// the turn of the session: never call them from a callback.
+/// A callback of any session may call [`SessionHandle::send`] and the methods that only read state,
+/// numbers, counters or times, because these methods never wait. All other methods wait until the
+/// session has finished its current turn: never call them from a callback.
 #[derive(Clone)]
 pub struct SessionHandle {
     pub(crate) shared: Arc<Shared>,
@@ -69,21 +72,22 @@ impl SessionHandle {
         &self.shared.settings
     }
 
-    /// Returns true if the session is logged on. The answer may be outdated at once.
+    /// Returns true if the session is logged on. The state may change at any time.
     #[must_use]
     pub fn is_logged_on(&self) -> bool {
         self.shared.published.state() == State::Active
     }
 
     /// Sends an application message; `fill` writes its fields. `fill` runs before the session is
-    /// locked: it may take long, and its panic loses this message alone.
+    /// locked, so it may be slow. A panic in `fill` loses only this message.
     ///
-    /// With `send = "direct"` the calling thread stores and writes the message if the session is
-    /// free. Otherwise, and with `send = "queued"`, the worker of the session does. Messages of one
-    /// thread keep their order in both cases.
+    /// With `send = "direct"`, the calling thread stores and writes the message if the session is
+    /// free. Otherwise, and with `send = "queued"`, the session's worker stores and writes it.
+    /// Messages of one thread always keep their order.
     ///
-    /// `send` never waits for the counterparty. If more than `queued_bytes_max` wait to be sent, it
-    /// refuses; with `queue_when_full` it waits for a limited time, or disconnects.
+    /// `send` does not wait for the counterparty. If more than `queued_bytes_max` bytes wait to be
+    /// sent, `send` refuses the message; the setting `queue_when_full` can make it wait for a
+    /// limited time, or disconnect.
     ///
     /// # Errors
     /// [`SendError`]: the session did not accept the message.
@@ -96,7 +100,8 @@ impl SessionHandle {
         self.send_whole(msg_type, fill, |body| self.hand_over(msg_type, body))
     }
 
-    /// Encodes a message, and hands its body over.
+    /// Encodes a message, passes it through the outbound filter, and calls `hand_over` with its
+    /// body.
     #[inline]
     fn send_whole<T>(
         &self,
@@ -105,7 +110,7 @@ impl SessionHandle {
         hand_over: impl FnOnce(&[u8]) -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         self.may_send()?;
-        // A thread that ends may send once more, when it has given this memory back.
+        // A destructor in an ending thread may send after this thread-local buffer was destroyed.
         let mut body = BODY.try_with(Cell::take).unwrap_or_default();
         body.clear();
         let sent = Body::detached(&mut body, self.shared.queue.precision(), fill)
@@ -127,10 +132,10 @@ impl SessionHandle {
     /// # Errors
     /// As [`SessionHandle::send`]; [`SendError::NoApplVerId`] for a version before FIXT.1.1.
     ///
-    /// With `stored` also [`SendError::WouldWait`] in a thread that drives sessions: without
-    /// `application_threads`, callbacks run in such threads. With `stored` also
+    /// With `stored`, also [`SendError::WouldWait`] in a thread that drives sessions; without
+    /// `application_threads`, callbacks run in such threads. With `stored`, also
     /// [`SendError::WouldBlock`] while an operator or `queue_pause` holds messages back. After
-    /// [`SendError::Failed`] the store may have the message; after all other errors nothing was
+    /// [`SendError::Failed`] the store may contain the message; after all other errors nothing was
     /// sent.
     pub fn send_with(
         &self,
@@ -157,8 +162,9 @@ impl SessionHandle {
         })
     }
 
-    /// Sends a message that was received by another session, whose lock this thread has: so it
-    /// waits for no lock. It is in the store when this returns.
+    /// Forwards a message that another session has received. The thread holds the lock of that
+    /// session, so this method waits for this session's lock only briefly. The message is in the
+    /// store when the method returns [`PassedOn::Sent`].
     pub(crate) fn pass_on(&self, msg_type: &[u8], fill: &mut dyn FnMut(&mut Body<'_>)) -> PassedOn {
         let until_ns = self.shared.io.monotonic_ns() + PASS_ON_NS;
         let sent = self.send_whole(msg_type, fill, |body| {
@@ -184,7 +190,7 @@ impl SessionHandle {
         sent.unwrap_or_else(PassedOn::Refused)
     }
 
-    /// Puts a message with its number into the store, and waits until it is safe there.
+    /// Assigns a number to a message, stores it, and waits until it is durable.
     fn store(
         &self,
         msg_type: &[u8],
@@ -193,17 +199,20 @@ impl SessionHandle {
     ) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let mut link = shared.sound_link().map_err(|_| SendError::Failed)?;
-        // Nothing is committed before the answer of the application is whole.
+        // The store accepts no commit before the application has completed its answer to the
+        // current message.
         while link.executor().holds(shared.io.now()) {
             drop(link);
             shared.io.sleep(SAFE_LOOK);
             link = shared.sound_link().map_err(|_| SendError::Failed)?;
         }
         let (sent, batch) = (self.put(&mut link, msg_type, body)?, link.core().awaited());
-        // The thread that has the session reads the counterparty's answer, after this.
+        // This thread still holds the session's lock, so the counterparty's answer is processed
+        // only after `note` returns.
         note(sent);
         drop(link);
-        // The worker is woken when it is safe, and takes note of it.
+        // The store wakes the worker once the batch is durable; this thread polls for the same
+        // result.
         loop {
             match shared.lock().is_safe(batch) {
                 Some(true) => return Ok(sent),
@@ -213,11 +222,11 @@ impl SessionHandle {
         }
     }
 
-    /// Puts a message with its number into the store.
+    /// Assigns a number to a message and passes it to the store.
     fn put(&self, link: &mut Link, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-        // Others that wait in memory go first.
+        // Messages that wait in memory must be sent first.
         if link.core().waits_behind() {
             return Err(SendError::WouldBlock { queued_bytes: shared.queue.waiting() });
         }
@@ -236,17 +245,17 @@ impl SessionHandle {
         Batch::new(self.shared.queue.precision())
     }
 
-    /// Sends all messages of a batch in order, each as [`SessionHandle::send`] does. The calling
-    /// thread needs one commit of the store and one write. The settings `batch_messages_max` and
-    /// `batch_bytes_max` divide a large batch. No other message comes between the messages of one
-    /// part, and the session is busy until the part is written.
+    /// Sends all messages of a batch in order, each like [`SessionHandle::send`]. The calling
+    /// thread makes one commit to the store and one write. The settings `batch_messages_max` and
+    /// `batch_bytes_max` divide a large batch into parts. No other message comes between the
+    /// messages of a part, and the session is busy until the part is written.
     pub fn send_batch(&self, batch: &Batch) -> BatchSent {
         let mut sent = Vec::with_capacity(batch.len());
         let Some(filter) = &self.shared.filter else {
             let refused = self.send_all(batch, &mut sent).err();
             return BatchSent { sent, refused };
         };
-        // Those before one that does not pass are sent.
+        // The messages before a refused message are still sent.
         let (passed, refusal) = batch.passed(|msg_type, body| filter.pass(msg_type, body));
         let refused = self.send_all(&passed, &mut sent).err().or(refusal);
         BatchSent { sent, refused }
@@ -264,7 +273,7 @@ impl SessionHandle {
             self.note_sent(&mut link);
             drop(link);
             match all {
-                // There may be room later.
+                // The outbox is full; `hand_over` below waits for room if the settings allow it.
                 Err(SendError::WouldBlock { .. }) => {}
                 all => return all,
             }
@@ -275,7 +284,7 @@ impl SessionHandle {
         Ok(())
     }
 
-    /// Messages were sent in this thread: the worker is called if they leave it something to do.
+    /// Calls the session's worker if messages sent in this thread leave work for it.
     fn note_sent(&self, link: &mut Link) {
         let shared = &*self.shared;
         let is_over = link.is_up() && shared.waiting.note(link.waiting_bytes(&shared.queue));
@@ -284,7 +293,7 @@ impl SessionHandle {
         }
     }
 
-    /// Checks that a message may be taken at all: nothing is encoded in vain.
+    /// Checks that the session may accept a message, before the message is encoded.
     fn may_send(&self) -> Result<(), SendError> {
         let shared = &*self.shared;
         if shared.closed.load(Ordering::Acquire) {
@@ -300,7 +309,8 @@ impl SessionHandle {
         })
     }
 
-    /// Hands over a body that is whole.
+    /// Passes a complete body to the session. If the session is full, waits as `queue_when_full`
+    /// demands.
     fn hand_over(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         match self.try_hand_over(msg_type, body) {
             Err(full @ SendError::WouldBlock { .. }) => {
@@ -316,8 +326,8 @@ impl SessionHandle {
             return self.queue_offline(msg_type, body);
         }
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
-        // Without a logon there is no worker's turn to wait for: refused, or stored, at once,
-        // unless somebody else has the lock at this moment.
+        // Without a logon, the message is refused or stored at once, without a turn of the worker.
+        // The exception is a lock that another thread holds now.
         let mut queues = false;
         if shared.send_mode == SendMode::Direct || !self.is_logged_on() {
             match shared.link_to_send()? {
@@ -342,12 +352,13 @@ impl SessionHandle {
         Ok(Sent::Queued { bytes })
     }
 
-    /// Queues a message without a logon: it is in the store when this returns, with two exceptions.
+    /// Queues a message for the next logon. The message is in the store when the method returns,
+    /// with two exceptions.
     ///
-    /// The holder of the lock gives it back soon. A thread that drives sessions does not wait for
-    /// it: it may have it itself, in a callback, and others must not wait with it. Then the message
-    /// goes into the store with the session's next turn, at once. While the store is being
-    /// refreshed, the message waits in memory until the refresh is over.
+    /// First, a thread that drives sessions does not wait for the lock: it may hold the lock
+    /// itself, in a callback, and would delay other sessions. The message then goes into the store
+    /// in the session's next turn. Second, while the store is being refreshed, the message waits in
+    /// memory until the refresh has ended.
     fn queue_offline(&self, msg_type: &[u8], body: &[u8]) -> Result<Sent, SendError> {
         let shared = &*self.shared;
         let fill = |whole: &mut Body<'_>| _ = whole.fields_unchecked(body);
@@ -390,8 +401,8 @@ impl SessionHandle {
         self.shared.published.latency()
     }
 
-    /// Returns the next numbers, inbound and outbound, as of the last turn, or of the message that
-    /// the application handles.
+    /// Returns the next inbound and the next outbound MsgSeqNum(34), as of the last turn. In a
+    /// callback, the numbers include the message that the application is processing.
     #[must_use]
     pub fn next_numbers(&self) -> (u64, u64) {
         self.shared.published.next_numbers()
@@ -403,22 +414,22 @@ impl SessionHandle {
         self.shared.published.state()
     }
 
-    /// Returns the bytes of accepted messages that have no number yet.
+    /// Returns the size, in bytes, of accepted messages that have no MsgSeqNum(34) yet.
     #[must_use]
     pub fn queued_bytes(&self) -> usize {
         self.shared.queue.waiting()
     }
 
-    /// Returns the number and the bytes of messages and frames that wait for an application with
-    /// threads of its own (`application_threads`). The settings `messages_max` and `bytes_max` of
-    /// `application` limit them. The message that the application handles does not count.
+    /// Returns the number and the total bytes of messages and frames that wait for an application
+    /// with threads of its own (`application_threads`). The settings `messages_max` and `bytes_max`
+    /// of `application` limit them. The message that the application is processing does not count.
     #[must_use]
     pub fn waiting_for_application(&self) -> (usize, usize) {
         self.shared.application.as_ref().map_or((0, 0), |application| application.waiting())
     }
 
-    /// Returns the message sent under this MsgSeqNum(34), as the store has it. Waits for the end of
-    /// a turn, and for a store that reads slowly.
+    /// Returns the message sent with this MsgSeqNum(34) from the store, or `None` if the store does
+    /// not have it. Waits until the session has finished its current turn, and for a slow store.
     ///
     /// # Errors
     /// The store has failed.
@@ -431,9 +442,9 @@ impl SessionHandle {
         }
     }
 
-    /// Returns why the store of the session accepts nothing now: it has failed, or could not be
-    /// opened at the start. The session has no connection meanwhile, and the engine retries in
-    /// growing intervals of up to a minute. `None` if the store works.
+    /// Returns why the store of the session accepts no data now: the store has failed, or could not
+    /// be opened at the start. Meanwhile the session has no connection, and the engine retries in
+    /// growing intervals of up to a minute. Returns `None` if the store works.
     #[must_use]
     pub fn store_failure(&self) -> Option<String> {
         self.with_link(|link| link.journal().failure().map(str::to_owned))
@@ -454,15 +465,15 @@ impl SessionHandle {
         (current < self.shared.destinations.len()).then_some(current)
     }
 
-    /// Returns the messages that wait in the queue, oldest first: MsgType(35), and the encoded
-    /// fields after the header.
+    /// Returns the messages that wait in the queue, oldest first. Each entry has the MsgType(35)
+    /// and the encoded body fields.
     #[must_use]
     pub fn queued(&self) -> Vec<(String, Vec<u8>)> {
         self.with_link(|link| link.queued(&self.shared.queue))
     }
 
-    /// Uses the link as soon as no refresh of the store is under way: a change before its end would
-    /// be overwritten by what the store has.
+    /// Calls `use_link` as soon as no refresh of the store is under way. The refresh would
+    /// overwrite a change made before its end.
     ///
     /// # Errors
     /// [`OperateError::Failed`] if the store has not answered for long.

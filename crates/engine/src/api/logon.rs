@@ -1,4 +1,4 @@
-//! A logon attempt of a counterparty, and the answer of the application.
+//! A counterparty's logon attempt, and the application's answer to it.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use crate::api::handle::SessionHandle;
 use crate::drive::registry::Registry;
 use crate::drive::session_waker::SessionWaker;
 
-/// A logon attempt of a counterparty, for [`Application::judge_logon`].
+/// A counterparty's logon attempt, as [`Application::judge_logon`] receives it.
 ///
 /// [`Application::judge_logon`]: crate::Application::judge_logon
 pub struct LogonAttempt<'a> {
@@ -30,8 +30,8 @@ impl<'a> LogonAttempt<'a> {
         Self { id, peer, sessions, later: None }
     }
 
-    /// Returns the session that the counterparty asks for; a session of a template may not exist
-    /// yet.
+    /// Returns the identity of the session that the counterparty requests. If a template fits, the
+    /// session may not exist yet.
     #[must_use]
     pub const fn id(&self) -> &SessionId {
         self.id
@@ -80,7 +80,8 @@ impl<'a> LogonAttempt<'a> {
     pub fn answer_later(&mut self) -> LogonAnswer {
         let (sender, answer) = channel();
         self.later = Some(answer);
-        // One that is being made from a template has a thread that waits.
+        // A session that is being made from a template has no waker, because its own thread waits
+        // for the answer.
         let session = self.sessions.find(self.id);
         LogonAnswer {
             sender: Some(sender),
@@ -88,7 +89,7 @@ impl<'a> LogonAttempt<'a> {
         }
     }
 
-    /// Where the answer comes from, if it comes later.
+    /// Returns the receiver of a deferred answer, or `None` if the answer was not deferred.
     pub(crate) fn into_later(self) -> Option<Receiver<Answer>> {
         self.later
     }
@@ -99,7 +100,7 @@ impl<'a> LogonAttempt<'a> {
 /// A dropped answer refuses the logon as "not available". An answer after the time limit, or after
 /// the end of the connection, has no effect.
 pub struct LogonAnswer {
-    /// None once the answer is given.
+    /// `None` after the answer was given.
     sender: Option<Sender<Answer>>,
     session_waker: Option<Arc<SessionWaker>>,
 }
@@ -117,7 +118,7 @@ impl LogonAnswer {
 
     fn give(self, answer: Answer) {
         if let Some(sender) = &self.sender {
-            // Nobody waits any more if the connection has gone.
+            // The send fails only if the connection has ended, so that no answer is needed.
             let _ = sender.send(answer);
         }
     }
@@ -125,7 +126,8 @@ impl LogonAnswer {
 
 impl Drop for LogonAnswer {
     fn drop(&mut self) {
-        // Without an answer the session hears of it by this, so it comes before the call.
+        // Dropping the sender reports the missing answer, so it must happen before the session is
+        // woken.
         self.sender = None;
         if let Some(session_waker) = &self.session_waker {
             session_waker.wake();

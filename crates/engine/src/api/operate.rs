@@ -1,7 +1,8 @@
-//! Actions of operators on a running session: log out and in, cut, ask again, set numbers.
+//! Actions of operators on a running session, such as logging in and out, disconnecting, requesting
+//! resends and setting numbers.
 //!
-//! An action waits for the end of the session's turn: none belongs on a hot path, nor into a
-//! callback, where it would wait for itself.
+//! An action waits until the session has finished its current turn. Do not use one in a
+//! latency-critical path or in a callback, where it would wait for itself.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
@@ -13,9 +14,9 @@ use crate::api::handle::SessionHandle;
 use crate::link::{Down, Link};
 
 impl SessionHandle {
-    /// Does to the session what an operator asks for, without a line in the audit: see
-    /// [`Admin::act`](crate::Admin::act) for that. Waits for the end of the session's turn: never
-    /// call it from a callback.
+    /// Applies an operator's action to the session, without a record in the audit file;
+    /// [`Admin::act`](crate::Admin::act) writes one. Waits until the session has finished its
+    /// current turn: never call this method from a callback.
     ///
     /// ```
     /// use transfix::{Action, OperateError, SessionHandle};
@@ -32,7 +33,7 @@ impl SessionHandle {
     pub fn operate(&self, action: &Action) -> Result<(), OperateError> {
         let done = catch_unwind(AssertUnwindSafe(|| self.act(action)));
         done.unwrap_or_else(|_| {
-            // It finds what has panicked.
+            // The worker finds out which part has panicked.
             self.shared.call_worker();
             Err(OperateError::Failed)
         })
@@ -89,9 +90,9 @@ impl SessionHandle {
 
     fn log_out_with(&self, text: &str) {
         self.with_link(|link| {
-            // Messages that the caller has sent before go out before.
+            // Messages that the caller has queued earlier must precede the Logout(5).
             link.executor().send_queued(self.shared.io.now(), &self.shared.queue);
-            // A link that fails now is closed by its worker's next turn.
+            // If the link fails here, the next turn of its worker closes it.
             let waits = link.logout(self.shared.io.now(), text).unwrap_or(false);
             if !waits && link.is_up() {
                 link.core_mut().cut = Some(Disconnect::Operator);
@@ -147,7 +148,7 @@ impl SessionHandle {
     fn clear_queued(&self) -> Result<(), OperateError> {
         self.with_settled_link(|link| {
             link.executor().clear_queued(&self.shared.queue);
-            // A link that fails is closed by its worker, which sees a failed store too.
+            // The worker closes a link that fails, and also handles a failed store.
             match link.flush(self.shared.io.now()) {
                 Err(Down::Store(_)) => Err(OperateError::Failed),
                 _ => Ok(()),
@@ -170,7 +171,7 @@ impl SessionHandle {
         let done =
             self.with_settled_link(|link| act_on_session(link, self.shared.io.now(), action));
         if done == Err(OperateError::Vetoed) {
-            // It ends the connection.
+            // A refused session message ends the connection, which the worker closes.
             self.shared.call_worker();
         }
         done
@@ -178,7 +179,7 @@ impl SessionHandle {
 
     fn note(&self, text: &str) {
         if !self.shared.link.is_poisoned() {
-            // A store that fails here fails again when the numbers are put.
+            // An error is ignored: a failed store fails again when the numbers are stored.
             let now = || self.shared.io.now();
             let _ = self.with_settled_link(|link| {
                 link.executor().journal.note(now(), text).map_err(|_| OperateError::Failed)
@@ -187,7 +188,7 @@ impl SessionHandle {
     }
 }
 
-/// Does what concerns nothing but the session itself; other actions are without effect.
+/// Applies an action that affects only the session layer. All other actions have no effect.
 pub(crate) fn act_on_session(
     link: &mut Link,
     now: Now,
@@ -219,11 +220,12 @@ pub(crate) fn act_on_session(
         Action::ResendRequest { begin, end } => session.request_resend(now, *begin, *end, out),
         _ => Ok(()),
     };
-    // A message that was vetoed may have reset the numbers before.
+    // The outbound filter may refuse a message after the session has reset its numbers, so the
+    // changes are stored in this case too.
     if !matches!(done, Ok(()) | Err(OperateError::Vetoed)) {
         return done;
     }
-    // As in log_out: the worker closes a link that fails.
+    // The worker closes a link that fails, as in `log_out_with`.
     match link.flush(now) {
         Err(Down::Store(_)) => Err(OperateError::Failed),
         _ => done,

@@ -18,16 +18,16 @@ use crate::api::version::MessageVersion;
 /// ```
 #[derive(Default)]
 pub struct SendOptions<'a> {
-    /// The version of the message.
+    /// The application version of the message on a FIXT session.
     pub version: MessageVersion<'a>,
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
-    /// True if the call returns only when the store has the message. The message has its number if
-    /// the session is logged on or `offline = "store"`; otherwise [`Sent::Queued`] reports that it
-    /// waits in the store for a logon (`offline = "queue"`). No crash loses the message, as far as
-    /// the `durability` of the store goes. A program that forwards messages from one session to
-    /// another needs this option, because the first session counts a message as received when the
-    /// callback returns. The call waits for the end of the turn of the session, and for the disk.
+    /// True if the call returns only after the message was stored. The message has a number if the
+    /// session is logged on or `offline = "store"`. With `offline = "queue"`, [`Sent::Queued`]
+    /// reports that the message waits in the store for a logon. No crash loses a stored message,
+    /// within the limits of the store's `durability`. A program that forwards messages between
+    /// sessions needs this option, because the receiving session counts a message as received when
+    /// the callback returns. The call waits for the session's current turn, and for the disk.
     pub stored: bool,
     /// A function that the engine calls once, when the message has its number and before any answer
     /// can arrive. Data stored here is available when a rejection arrives. The function is also
@@ -35,24 +35,26 @@ pub struct SendOptions<'a> {
     /// ([`Sent::Queued`]). After an error that follows the call, the store may have the message or
     /// not. The message is sent as with `stored`.
     ///
-    /// The thread holds the session during the call. The function must not call any method of a
-    /// session, which could wait forever. A panic in it ends the session.
+    /// The calling thread holds the session's lock during the call. The function must not call any
+    /// method of a session, because the call could wait forever. A panic in the function ends the
+    /// session.
     pub note: Option<&'a mut dyn FnMut(Sent)>,
 }
 
 /// Options of a [`SessionRef`](crate::SessionRef) for sending a message.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnswerOptions<'a> {
-    /// The version of the message.
+    /// The application version of the message on a FIXT session.
     pub version: MessageVersion<'a>,
     /// The message gets PossResend(97)=Y.
     pub poss_resend: bool,
-    /// A changed header. A message with its own MsgSeqNum(34) is not new: it is not stored, and the
-    /// next number stays the same. Use this only for repair, and for tests of a counterparty.
+    /// Changes to the message's header. A message with a given MsgSeqNum(34) is not stored, and
+    /// leaves the next number unchanged. Use this option only for repair, or to test a
+    /// counterparty.
     pub header: Option<HeaderChange>,
 }
 
-/// The beginning of a message, whoever sends it.
+/// The fields that the options put at the beginning of a message's body.
 #[derive(Clone, Copy)]
 pub(super) struct Opening<'a> {
     version: MessageVersion<'a>,

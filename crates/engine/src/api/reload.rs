@@ -1,4 +1,4 @@
-//! New settings for a running engine.
+//! Replacement of the settings of a running engine.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -22,12 +22,13 @@ pub struct Changes {
     pub added: Vec<SessionId>,
     /// Sessions that only the old settings have.
     pub removed: Vec<SessionId>,
-    /// Sessions in both settings, with the keys that differ: each logs out and restarts.
+    /// Sessions of both settings whose keys differ, with these keys. Each session logs out and
+    /// restarts.
     pub changed: Vec<(SessionId, Vec<&'static str>)>,
-    /// Keys of `[engine]` that differ: they take effect at the next start of the engine.
+    /// Keys of `[engine]` that differ; the new values take effect at the next start of the engine.
     pub of_engine: Vec<&'static str>,
-    /// Keys of `[admin]` that differ, or that one of the settings lacks: they take effect at the
-    /// next start of the program.
+    /// Keys of `[admin]` that differ, or that only one of the settings has. The new values take
+    /// effect at the next start of the program.
     pub of_admin: Vec<&'static str>,
     /// Keys of `[events]` that differ: all but `levels` take effect at the next start of the
     /// program.
@@ -35,7 +36,7 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Returns the differences between these settings.
+    /// Returns the differences between two settings.
     #[must_use]
     pub fn between(from: &Settings, to: &Settings) -> Self {
         let before: HashMap<_, _> = from.sessions.iter().map(|one| (one.id(), one)).collect();
@@ -75,7 +76,8 @@ impl Changes {
     }
 }
 
-/// A line for each session, and one for the keys of `[engine]`, of `[admin]` and of `[events]`.
+/// Writes a line for each changed session, and a line for the changed keys of `[engine]`, `[admin]`
+/// and `[events]` each.
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut lines = Vec::new();
@@ -108,32 +110,32 @@ impl fmt::Display for Changes {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reloaded {
-    /// The differences between the settings.
+    /// The differences between the old and the new settings.
     pub changes: Changes,
-    /// The ends of the sessions that were removed or restarted.
+    /// The outcomes of the sessions that were removed or restarted.
     pub ended: Vec<SessionOutcome>,
     /// Sessions that could not start with their new settings, mostly because a store could not be
     /// opened. An existing session continues with its old settings if possible.
     pub failed: Vec<(SessionId, EngineError)>,
-    /// The settings in force, for `from` of the next reload. `[engine]` is as at the start. A
-    /// session that could not start has its old settings, or is missing, so that the next reload
-    /// tries it again.
+    /// The settings in force, to be passed as `from` of the next reload. `[engine]` stays as at the
+    /// start. A session that could not start has its old settings or is missing, so that the next
+    /// reload tries again.
     pub settings: Settings,
 }
 
 impl Engine {
-    /// Changes the settings of the running engine. Sessions that only `from` has are removed.
-    /// Sessions whose keys differ log out and restart from their stores. Sessions that only `to`
-    /// has are added. All other sessions continue without any effect. Templates count as sessions.
+    /// Changes the settings of the running engine. The engine removes sessions that only `from`
+    /// has, and adds sessions that only `to` has. Sessions whose keys differ log out and restart
+    /// from their stores. All other sessions continue undisturbed. Templates count as sessions.
     /// Sessions made from templates stay, unless the new settings name them. Differences in
     /// `[engine]` take effect at the next start.
     ///
-    /// `from` are the settings of the start, or those that the last reload returned:
+    /// `from` are the settings of the start, or those that the last reload returned;
     /// [`Changes::between`] shows the effects in advance. The engine calls `application` for each
-    /// session that is added or restarted. All counterparties together have `deadline` from now on
-    /// to answer a Logout(5).
+    /// session that is added or restarted. `deadline` limits the time in which all counterparties
+    /// must answer a Logout(5), counted from the call.
     ///
-    /// Sessions added by [`Engine::add`] that neither of the settings has continue too.
+    /// Sessions added by [`Engine::add`] that are in neither `from` nor `to` continue too.
     ///
     /// # Errors
     /// [`EngineError`] if `to` is wrong, an address is in use, a file is missing, or a session that
@@ -151,7 +153,8 @@ impl Engine {
         let (mut ended, mut failed) = (Vec::new(), Vec::new());
         let mut settings =
             Settings { engine: from.engine.clone(), admin: from.admin.clone(), ..to.clone() };
-        // The next reload says again what it finds about the others.
+        // Only `levels` take effect now. The other keys keep their old values, so that the next
+        // reload reports the differences again.
         settings.events = match (&from.events, &to.events) {
             (None, None) => None,
             (old, new) => {
@@ -162,10 +165,11 @@ impl Engine {
             }
         };
         let changed = changes.changed.iter().map(|(id, _)| id);
-        // All at once: one counterparty that does not answer is waited for as long as many.
+        // Begins all logouts before waiting, so that many silent counterparties take no longer than
+        // one.
         let text = "the settings have changed";
         let removed = changes.removed.iter().map(|id| (id, false));
-        // An added one may have a session that was made from a template.
+        // A session to add may already exist, made from a template, and must end first.
         let anew = changed.clone().chain(&changes.added).map(|id| (id, true));
         let gone = removed.chain(anew);
         let leaving =
@@ -185,8 +189,8 @@ impl Engine {
         Ok(Reloaded { changes, ended, failed, settings })
     }
 
-    /// Adds the session again as the old settings have it. Returns what it runs with now; `None` if
-    /// there was none, or it cannot run.
+    /// Adds the session again with its old settings. Returns the settings with which it runs, or
+    /// `None` if there were none or it cannot start.
     fn begin_again(
         &mut self,
         (from, to): (&Settings, &Settings),
@@ -202,7 +206,8 @@ impl Engine {
         begun.map_err(|error| event!(error, SessionNotBack, session = %id, %error)).ok()
     }
 
-    /// Adds the session of these settings. Returns why it could not.
+    /// Adds the session with this identity from the settings. Returns the error if the session
+    /// could not start.
     fn begin(
         &mut self,
         settings: &Settings,
@@ -214,7 +219,7 @@ impl Engine {
     }
 }
 
-/// The keys of a session whose values differ; those of a table count as the table's.
+/// Returns the keys of a session whose values differ, including the keys of its tables.
 fn differing(one: &SessionSettings, other: &SessionSettings) -> Vec<&'static str> {
     [
         one.differing(other),

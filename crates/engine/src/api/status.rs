@@ -12,8 +12,8 @@ use transfix_session::{SessionId, State};
 use crate::api::handle::SessionHandle;
 pub use transfix_observe::published::LastEnd;
 
-/// A session as an operator sees it. Each value is correct by itself; two values may be of two
-/// different turns.
+/// A session as an operator sees it. Each value is correct by itself, but two values may come from
+/// different turns of the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionStatus {
@@ -21,11 +21,10 @@ pub struct SessionStatus {
     pub id: SessionId,
     /// The state of the session.
     pub state: State,
-    /// The time of the last change of `state`; `None` if it has not changed since the start of the
-    /// engine.
+    /// The time of the last change of `state`; `None` if the state has not changed since the start
+    /// of the engine.
     pub since: Option<Timestamp>,
-    /// True if an operator allows connections; [`Action::LogOut`](crate::Action::LogOut) forbids
-    /// them.
+    /// True if operators allow connections; [`Action::LogOut`](crate::Action::LogOut) forbids them.
     pub enabled: bool,
     /// True if an operator holds outbound messages back, by
     /// [`Action::HoldSending`](crate::Action::HoldSending).
@@ -39,31 +38,32 @@ pub struct SessionStatus {
     pub next_num_out: u64,
     /// HeartBtInt(108) of the last logon; `None` before the first one.
     pub heart_bt_int: Option<Duration>,
-    /// The time of the last whole message received; `None` before the first one since the start of
-    /// the engine.
+    /// The time of the last complete message received; `None` if none was received since the start
+    /// of the engine.
     pub last_received: Option<Timestamp>,
-    /// The time of the last new message written; `None` before the first one.
+    /// The time at which the last new message was written; `None` before the first message.
     pub last_sent: Option<Timestamp>,
-    /// Bytes of accepted messages that have no number yet.
+    /// The size, in bytes, of accepted messages that have no MsgSeqNum(34) yet.
     pub queued_bytes: usize,
     /// The number and the bytes of messages that wait for an application with threads of its own.
     pub waiting_for_application: (usize, usize),
     /// True if the counterparty reads too slowly: the setting `slow_consumer`.
     pub slow_consumer: bool,
-    /// The callback of the application that has not returned within `slow_callback`.
+    /// The name of a callback of the application that has run longer than `slow_callback`; `None`
+    /// if there is none.
     pub held_up_by: Option<&'static str>,
     /// The stages whose p99 has left its usual range, as of the end of the last window of
     /// `latency_window`. The event `a latency is unusual` has the times.
     pub unusual_latency: Vec<LatencyStage>,
-    /// The address that an initiator is connected to or tried last, as `host:port`; `None` for an
-    /// acceptor.
+    /// The address, as `host:port`, to which an initiator is connected or tried to connect last;
+    /// `None` for an acceptor.
     pub destination: Option<String>,
-    /// The other end of the TCP connection: the proxy, if an initiator connects through one. `None`
-    /// without a connection.
+    /// The peer address of the TCP connection, which is the proxy's if an initiator connects
+    /// through a proxy. `None` without a connection.
     pub peer: Option<SocketAddr>,
     /// The counts of the session since the start of the engine.
     pub counters: Counters,
-    /// The end of the last connection.
+    /// The end of the last connection; `None` if no connection has ended.
     pub last_end: Option<LastEnd>,
 }
 

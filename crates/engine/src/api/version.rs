@@ -1,10 +1,10 @@
-//! The version of one message on a FIXT session.
+//! The application version of a single message on a FIXT session.
 
 use transfix_codec::{Body, tag};
 use transfix_session::{ApplVerId, BeginString, SendError, SessionId};
 
-/// The version of a message on a FIXT.1.1 session; the default is that of the session. FIXT 1.1,
-/// "ApplVerID".
+/// The application version of a message on a FIXT.1.1 session; by default, the version of the
+/// session (FIXT 1.1, "ApplVerID").
 ///
 /// ```
 /// use transfix::{ApplVerId, MessageVersion};

@@ -1,4 +1,5 @@
-//! Accepted connections wait here for their first message, which names their session.
+//! The acceptor: accepts connections, and passes each one to the session that its first message
+//! names.
 //!
 //! Invariants:
 //! - At most the configured number of connections waits, each for a bounded time.
@@ -41,7 +42,7 @@ use crate::link::failed_logons::{FailedLogons, Source};
 /// The maximum number of Logon(A)s judged at once; further ones wait.
 const JUDGED_AT_ONCE: usize = 64;
 const WAKE: Token = Token(usize::MAX);
-/// Tokens below this value are those of listeners.
+/// The lowest token of a connection. Listeners have the tokens below it.
 const FIRST_CONNECTION: usize = 1 << 31;
 /// The address in log lines that concern no single address.
 const NOBODY: Option<DisplayValue<IpAddr>> = None;
@@ -49,28 +50,30 @@ const NOBODY: Option<DisplayValue<IpAddr>> = None;
 /// A change of the sessions or listeners of an acceptor.
 pub(crate) enum Change {
     Open(ListenSocket),
-    /// Closes the listeners of this group. The sender is notified once their addresses are free.
+    /// Closes the listeners of this group, and notifies the sender after their addresses have
+    /// become free.
     Close(usize, Sender<()>),
     Add(Key, Destination),
     Remove(Removed),
-    /// Forgets removed sessions that did not begin again.
+    /// Removes the reserved places of sessions that were removed to restart but did not.
     Settle,
     AddTemplate(usize, Box<SessionSettings>),
-    /// Sessions made from the template are kept.
+    /// Removes the template, but keeps the sessions made from it.
     RemoveTemplate(SessionId),
 }
 
-/// A session that receives no more connections.
+/// A session that is removed from the acceptor, and gets no more connections.
 pub(crate) struct Removed {
-    /// `None` if the session was made from a template.
+    /// The key under which the session is registered; `None` if the session was made from a
+    /// template.
     pub(crate) key: Option<Key>,
     pub(crate) session_waker: Arc<SessionWaker>,
-    /// True if [`Change::Add`] adds the session again. Until [`Change::Settle`] no template
-    /// replaces it.
+    /// True if a later [`Change::Add`] adds the session again. Until [`Change::Settle`], no
+    /// template may make a session in its place.
     pub(crate) begins_anew: bool,
 }
 
-/// The handle that changes or ends an acceptor.
+/// The handle through which other threads change or stop an acceptor.
 pub(crate) struct AcceptorHandle {
     stop: AtomicBool,
     changes: Mutex<Vec<Change>>,
@@ -82,7 +85,7 @@ impl AcceptorHandle {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues these changes for the acceptor, which makes them in order.
+    /// Queues changes, which the acceptor applies in order.
     pub(crate) fn change(&self, changes: impl IntoIterator<Item = Change>) {
         self.changes().extend(changes);
         (self.waker)();
@@ -94,17 +97,18 @@ impl AcceptorHandle {
     }
 }
 
-/// The token of a connection, its source, and whether its password is correct.
+/// The result of a password check: the token of the connection, its source, and whether the
+/// password is correct.
 type Proof = (usize, Source, bool);
 
-/// A connection whose Logon(A) is being judged.
+/// A connection whose Logon(A) is being judged, because it fits only a template.
 struct Judged {
     waiting: NewConnection,
     key: Key,
     asked: String,
 }
 
-/// Listeners, and the connections that have not logged on yet.
+/// Listens for connections, and keeps those that have not logged on yet.
 pub(crate) struct Acceptor {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
@@ -121,11 +125,13 @@ pub(crate) struct Acceptor {
     passwords: Arc<Passwords>,
     /// The results of password checks.
     proofs: (Sender<Proof>, Receiver<Proof>),
-    /// The sources whose password is being checked. Each source has one check at a time.
+    /// The sources with a password check in progress; each source has at most one.
     proving: HashSet<Source>,
-    /// Connections by ticket. A connection that waited too long is removed.
+    /// The connections whose Logon(A) is being judged, by ticket. A connection is removed when its
+    /// time is over.
     judged: HashMap<u64, Judged>,
-    /// The keys for which a session is being made; one at a time for each key.
+    /// The session keys for which a session is being made from a template, by ticket; each key
+    /// appears at most once.
     making: HashMap<u64, Key>,
     room: NewConnections,
     handshakes: Handshakes,
@@ -133,8 +139,8 @@ pub(crate) struct Acceptor {
     next_token: usize,
     index: FieldIndex,
     lines: Lines,
-    /// The time to accept again without an event: connections that already wait are reported only
-    /// once.
+    /// The time at which to accept again without an event, because a connection that still waits is
+    /// not reported again.
     accept_at: Option<u64>,
 }
 
@@ -188,7 +194,8 @@ impl Acceptor {
     /// If the system's wait fails. The caller may run the acceptor again.
     pub(crate) fn run(&mut self) -> io::Result<()> {
         let mut ready = Vec::new();
-        // After a panic, events that were already reported do not come again.
+        // After a panic, events that were already reported do not recur, so all listeners are
+        // tried.
         self.accept_at = Some(0);
         while !self.handle.stop.load(Ordering::Acquire) {
             let now = self.io.monotonic_ns();
@@ -254,7 +261,7 @@ impl Acceptor {
                 match listener.listener.register(self.poll.registry(), token) {
                     Ok(()) => {
                         place.insert(listener);
-                        // Connections that already wait there cause no event.
+                        // Connections that already wait at the new listener cause no event.
                         self.accept_at = Some(0);
                     }
                     Err(error) => {
@@ -267,7 +274,7 @@ impl Acceptor {
             }
             Change::Close(group, closed) => {
                 self.listeners.retain(|_, listener| listener.group != group);
-                // The waiting side may have given up.
+                // The send fails only if the requester no longer waits.
                 let _ = closed.send(());
             }
             Change::Add(key, to) => self.sessions.entry(key).or_default().push(to),
@@ -285,8 +292,8 @@ impl Acceptor {
         }
     }
 
-    /// Removes a session, which gets no more connections. If it was made from a template, another
-    /// may be made.
+    /// Removes a session, which then gets no more connections. After the removal, a template may
+    /// make a session for the same counterparty.
     fn remove(&mut self, Removed { key, session_waker, begins_anew }: Removed) {
         let leave = |known: &mut Vec<Destination>| {
             let before = known.len();
@@ -320,7 +327,7 @@ impl Acceptor {
         (self.io.monotonic_ns(), address)
     }
 
-    /// Logs the number of omitted log lines about unknown peers.
+    /// Logs how many log lines about unknown peers were omitted.
     fn tell_untold(&mut self) {
         for (what, left_out) in self.lines.take_untold() {
             event!(warn, StrangerLinesLeftOut, left_out, what);

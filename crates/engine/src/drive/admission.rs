@@ -1,8 +1,9 @@
-//! Judges counterparties without settings, and makes their sessions, in separate threads. A
-//! judgement may be slow or panic, and must affect only its connection.
+//! Judges counterparties without a configured session, and makes their sessions from templates, in
+//! separate threads. A slow or panicking judgement affects only its own connection.
 //!
-//! Invariants: at most `threads_max` threads run, and none without work. A thread that panics still
-//! answers. A session made for a closed connection is dropped.
+//! Invariants: at most `threads_max` threads run, and a thread ends when no work is left. A
+//! judgement that panics yields a refusal. A session whose connection was closed meanwhile is
+//! dropped.
 
 use std::collections::VecDeque;
 use std::io;
@@ -18,7 +19,7 @@ use crate::drive::template::{Candidate, Maker};
 use crate::io::{Io, Waker};
 use crate::link::refusal::Refusal;
 
-/// The result: the session with its accepted first Logon(A), or a refusal.
+/// The result of judging a counterparty: the new session with its accepted Logon(A), or a refusal.
 pub(crate) type Made = Result<(Shared, Offer), Refusal>;
 
 /// The jobs that wait for a thread, by ticket, and the number of threads.
@@ -32,7 +33,7 @@ struct Line {
 pub(crate) struct Admission {
     maker: Arc<Maker>,
     line: Arc<Mutex<Line>>,
-    /// True once the engine ends; no more sessions are made.
+    /// True when the engine ends, so that no more sessions are made.
     closed: Arc<AtomicBool>,
     waker: Waker,
     io: Arc<dyn Io>,
@@ -42,7 +43,7 @@ pub(crate) struct Admission {
 }
 
 impl Admission {
-    /// Returns an idle instance. `waker` is called when an answer is ready.
+    /// Returns a pool without running threads. The pool calls `waker` when a result is ready.
     pub(crate) fn new(
         maker: &Arc<Maker>,
         threads_max: usize,
@@ -62,7 +63,7 @@ impl Admission {
         }
     }
 
-    /// Queues a job. The answer has the same ticket.
+    /// Queues a candidate to be judged. The result has the same ticket.
     ///
     /// # Errors
     /// If no thread runs and none can be started. The job is dropped then.
@@ -79,7 +80,7 @@ impl Admission {
         let sender = self.sender.clone();
         let run = move || {
             work(&maker, &line, &closed, |answer| {
-                // At the end of the engine nothing receives the answer.
+                // The send fails only if the engine has ended and no longer needs the result.
                 let _ = sender.send(answer);
                 waker();
             })
@@ -88,7 +89,8 @@ impl Admission {
         let Err(error) = started else { return Ok(()) };
         let mut line = self.line.lock().unwrap_or_else(PoisonError::into_inner);
         line.threads -= 1;
-        // A running thread takes the job. Without a thread, remaining jobs would accumulate.
+        // A running thread will judge the candidate. Without a running thread it is removed,
+        // because candidates would accumulate.
         if line.threads > 0 || !line.waiting.iter().any(|(waiting, _)| *waiting == ticket) {
             return Ok(());
         }
@@ -96,7 +98,7 @@ impl Admission {
         Err(error)
     }
 
-    /// Returns an answer that is ready.
+    /// Returns a result that is ready, with its ticket.
     pub(crate) fn answer(&self) -> Option<(u64, Box<Made>)> {
         self.answers.try_recv().ok()
     }
@@ -108,7 +110,7 @@ impl Drop for Admission {
     }
 }
 
-/// Runs queued jobs, and ends when none is left.
+/// Judges queued candidates until none is left.
 fn work(maker: &Maker, line: &Mutex<Line>, closed: &AtomicBool, answer: impl Fn((u64, Box<Made>))) {
     loop {
         let mut waiting = line.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,9 +1,9 @@
 //! An application with threads of its own. A link puts calls into the delivery queue, and a thread
 //! of the [`RunQueue`](crate::drive::run_queue::RunQueue) makes them.
 //!
-//! Invariants: one thread at a time calls the application. No worker thread waits for the
-//! application. A thread that waits for a link's lock does not hold the application's lock that the
-//! link needs.
+//! Invariants: only one thread at a time calls the application. No worker waits for the
+//! application. No thread waits for a link's lock while it holds an application lock that the link
+//! needs.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,17 +24,17 @@ use crate::link::callbacks::Callbacks;
 use crate::link::delivery_queue::{DeliveryQueue, Item};
 use crate::link::later::{Answer, Later, Parts};
 
-/// The time, in nanoseconds, after which the application's messages are sent although it has more
-/// calls, and after which waiting applications get their turn.
+/// The time, in nanoseconds, after which a thread sends the application's messages although more
+/// calls wait. The thread then also lets other waiting applications run.
 const REPORT_NS: u64 = 100_000;
 
-/// The application of one session.
+/// The application of one session, as a task of the run queue.
 pub(crate) struct ApplicationTask {
     caller: Arc<Mutex<Caller>>,
     deliveries: Arc<DeliveryQueue>,
     /// The maximum number of calls per visit of a thread.
     visit_max: u32,
-    /// Set once the session has a worker; nothing is called before.
+    /// The session, set once it has a worker. The application is not called earlier.
     session: OnceLock<Weak<Shared>>,
 }
 
@@ -56,7 +56,7 @@ impl ApplicationTask {
                 Some(session) => run_queue.push((task, session)),
                 None => {
                     task.deliveries.leave();
-                    // The session may have been set meanwhile.
+                    // Another thread may have set the session between the two checks.
                     if task.session().is_some() {
                         task.deliveries.resume();
                     }
@@ -75,7 +75,7 @@ impl ApplicationTask {
         self.session.get()?.upgrade()
     }
 
-    /// Returns the application, for its link to call directly.
+    /// Returns the caller, through which the link can call the application directly.
     pub(crate) const fn caller(&self) -> &Arc<Mutex<Caller>> {
         &self.caller
     }
@@ -91,7 +91,7 @@ impl ApplicationTask {
             let (body, begin) = (RefCell::new(body), Cell::new(None));
             let remote = RemoteAccess { session, task: self, body, later, begin };
             let (bytes, now) = &parts;
-            // The message was complete and valid when it arrived.
+            // The checksum was verified when the message arrived.
             let message = match call.has_message() {
                 true => Message::parse(bytes, index, CheckSumPolicy::Ignore).ok(),
                 false => None,
@@ -113,8 +113,8 @@ impl ApplicationTask {
         }
     }
 
-    /// Calls the application until it has no calls or others wait. Returns true if there are more
-    /// calls.
+    /// Calls the application until no calls are left, or until other applications wait. Returns
+    /// true if calls are left.
     fn serve_some(&self, session: &Shared, run_queue: &RunQueue) -> bool {
         let mut served = 0;
         let mut reported_ns = session.io.monotonic_ns();
@@ -139,9 +139,9 @@ impl ApplicationTask {
     }
 }
 
-/// Applies the results of ended calls, and sends the application's messages with one commit and one
-/// write, if the session's lock is free. A counterparty that does not read may send nothing more,
-/// so the worker is called, because no other turn would notice.
+/// Applies the results of finished calls, and sends the application's messages with one commit and
+/// one write, if the session's lock is free. Calls the worker if the lock is taken or the
+/// counterparty does not read, because no other turn would notice.
 fn report(deliveries: &DeliveryQueue, session: &Shared) {
     let is_settled = match session.link.try_lock() {
         Ok(mut link) if deliveries.has_news() => {
@@ -153,7 +153,7 @@ fn report(deliveries: &DeliveryQueue, session: &Shared) {
                 !link.core_mut().calls_worker() && !is_over && link.core().cut.is_none();
             kept.is_ok() && needs_no_worker && !deliveries.has_news()
         }
-        // Another thread has applied the ended calls.
+        // Another thread has already applied the results.
         Ok(mut link) => {
             let is_stalled = link.is_up() && link.core().is_stalled();
             !link.core_mut().calls_worker() && !is_stalled
@@ -165,14 +165,14 @@ fn report(deliveries: &DeliveryQueue, session: &Shared) {
     }
 }
 
-/// Handles an answer of the application, given in any thread, for a message.
+/// Processes an answer to a message that the application has given later, in any thread.
 fn answered(deliveries: &DeliveryQueue, session: &Weak<Shared>, (parts, answer): (Parts, Answer)) {
     deliveries.end(true, parts, Made::of(answer));
-    // Without its session the answer has no effect.
+    // The answer has no effect if the session no longer exists.
     let Some(session) = session.upgrade() else { return };
     let reports = AssertUnwindSafe(|| report(deliveries, &session));
     if catch_unwind(reports).is_err() {
-        // The worker finds the failure, as in a visit, and this thread continues.
+        // A panic here is left to the worker, so that the answering thread continues.
         deliveries.is_broken();
         session.call_worker();
     }
@@ -193,15 +193,15 @@ impl ThreadedApplication for ApplicationTask {
 
 impl Runnable for ApplicationTask {
     fn visit(&self, run_queue: &RunQueue) -> bool {
-        // Without its session a call has no effect.
+        // Pending calls have no effect if the session no longer exists.
         let Some(session) = self.session() else {
             self.deliveries.leave();
             return false;
         };
         catch_unwind(AssertUnwindSafe(|| self.serve_some(&session, run_queue))).unwrap_or_else(
             |_| {
-                // A store or an event listener panicked while it held the session's lock. The
-                // worker finds that, and the other sessions continue.
+                // A store or an event listener has panicked while this thread held the session's
+                // lock. The worker detects the failure, and other sessions continue.
                 let has_more_work = self.deliveries.give_up();
                 session.call_worker();
                 has_more_work
@@ -210,14 +210,14 @@ impl Runnable for ApplicationTask {
     }
 }
 
-/// A session as its application accesses it from another thread.
+/// The session as its application accesses it from an application thread.
 struct RemoteAccess<'a> {
     session: &'a Shared,
     task: &'a ApplicationTask,
     body: RefCell<&'a mut Vec<u8>>,
-    /// The deferred answer, if the application is called for a message.
+    /// The place for a deferred answer; `None` unless the call delivers a message.
     later: Option<&'a Cell<Option<Arc<Later>>>>,
-    /// The length of the outbox before the call's first message.
+    /// The length of the outbox before the first message that this call has sent.
     begin: Cell<Option<usize>>,
 }
 
@@ -274,11 +274,12 @@ impl RemoteSession for RemoteAccess<'_> {
         let session = self.session;
         let mut body = self.body.borrow_mut();
         body.clear();
-        // The fill function may be slow, so it runs before any lock is taken.
+        // The fill function runs before the session is locked, because it may be slow.
         Body::detached(&mut body, session.queue.precision(), fill).map_err(SendError::Misuse)?;
         let (sent, is_full) = self.send_whole(msg_type, change, &body);
         if is_full && session.queue_when_full == QueueWhenFull::Wait {
-            // The message is accepted. The thread waits until the next message has room.
+            // The message was accepted, but the queue is full: the thread waits until there is room
+            // for the next message.
             let full = SendError::WouldBlock { queued_bytes: 0 };
             let has_room = |core: &mut Core| if core.is_full() { Err(full) } else { Ok(()) };
             let _ = session.when_full(full, || session.with_core(has_room));
@@ -292,7 +293,7 @@ impl RemoteSession for RemoteAccess<'_> {
         let session = Arc::downgrade(&self.task.session()?);
         let end = move |parts, answer| answered(&deliveries, &session, (parts, answer));
         let later = Arc::new(Later::new(Box::new(end)));
-        // An earlier deferred answer of the same call no longer counts.
+        // A deferred answer that the same call requested earlier is discarded.
         if let Some(before) = place.replace(Some(Arc::clone(&later))) {
             before.forget();
         }
@@ -302,7 +303,7 @@ impl RemoteSession for RemoteAccess<'_> {
     fn logout(&self, text: &str) {
         let mut link = self.session.lock();
         link.executor().send_queued(self.session.io.now(), &self.session.queue);
-        // If the link fails now, its worker's next turn closes it.
+        // If the link fails here, the next turn of its worker closes it.
         let waits = link.logout(self.session.io.now(), text).unwrap_or(false);
         drop(link);
         if !waits {

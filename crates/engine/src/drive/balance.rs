@@ -1,8 +1,8 @@
-//! Finds an overloaded worker of a pool, and the sessions that it gives away.
+//! Decides which sessions an overloaded worker of a pool gives to another worker.
 //!
-//! Invariants: a worker gives away only its own sessions, and never so many that the other worker
-//! has more load afterwards. The cost of a check depends on the number of sessions that had turns.
-//! A turn allocates only for a session's first turn.
+//! Invariants: a worker gives away only its own sessions, and never so many that the receiver
+//! becomes busier than the giver. The cost of a check depends only on the number of sessions that
+//! had turns. Recording a turn allocates at most once per session.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -12,7 +12,8 @@ use crate::drive::command_queue::{CommandQueue, Pool};
 /// The maximum number of sessions that a worker gives away at once.
 const GIVEN_MAX: usize = 64;
 
-/// The interval of load checks, and the share of time at which a worker is overloaded.
+/// The interval of load checks, and the busy share of a worker, in percent, above which it is
+/// overloaded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PoolLimits {
     pub(crate) interval_ns: u64,
@@ -22,9 +23,9 @@ pub(crate) struct PoolLimits {
 /// The load of a pool's workers between two checks.
 pub(crate) struct Shares {
     limits: PoolLimits,
-    /// The time of the last check, and each worker's busy time then.
+    /// The time of the last check, and the total busy time of each worker at that time.
     before: (u64, Vec<u64>),
-    /// Each worker's busy time between the last two checks.
+    /// The busy time of each worker between the last two checks, in nanoseconds.
     busy_ns: Vec<u64>,
     took_ns: u64,
 }
@@ -34,7 +35,8 @@ impl Shares {
         Self { limits, before: (0, Vec::new()), busy_ns: Vec::new(), took_ns: 0 }
     }
 
-    /// Checks all workers if a check is due. Returns true if it has.
+    /// Measures the busy time of all workers if a check is due. Returns true if the measurement
+    /// covers a full interval.
     pub(crate) fn look(&mut self, now_ns: u64, pool: &[Arc<CommandQueue>]) -> bool {
         let (at_ns, before) = &self.before;
         let interval_ns = self.limits.interval_ns;
@@ -55,18 +57,19 @@ impl Shares {
         busy_ns > most_ns
     }
 
-    /// Returns the worker that worker `worker` should give sessions to, and the amount of time. The
-    /// amount is half of the difference to the least busy worker, so the two never swap places.
+    /// Returns the least busy worker and the busy time, in nanoseconds, to move to it. Returns
+    /// `None` if `worker` should keep its sessions. Half of the difference is moved, so the two
+    /// workers never swap places.
     fn gift(&self, worker: usize) -> Option<(usize, u64)> {
         let mine_ns = *self.busy_ns.get(worker)?;
         let (calmest, least_ns) = self.busy_ns.iter().enumerate().min_by_key(|(_, ns)| **ns)?;
-        // The difference must be worth the move.
+        // A small difference is not worth moving sessions.
         let is_calm = *least_ns <= mine_ns / 4 * 3;
         (is_calm && self.is_hot(worker)).then(|| (calmest, (mine_ns - least_ns) / 2))
     }
 }
 
-/// The load of one worker and of its pool, as that worker knows it.
+/// The load of one worker and its pool, from which the worker decides what to give away.
 pub(crate) struct Balance {
     pool: Pool,
     worker: usize,
@@ -104,7 +107,7 @@ impl Balance {
 /// The duration of each session's turns since the last check.
 #[derive(Debug, Default)]
 struct Turns {
-    /// Durations by slot; 0 without a turn.
+    /// The durations by slot, in nanoseconds; 0 for a session without a turn.
     ns: Vec<u64>,
     /// Slots that had a turn.
     slots: Vec<usize>,

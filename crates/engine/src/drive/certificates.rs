@@ -1,7 +1,8 @@
-//! The engine's own certificates: their validity, and the warnings already logged.
+//! The certificates that the engine presents: their expiry, and the warnings already logged.
 //!
-//! Invariants: each threshold of a certificate is logged once, however often its file is read and
-//! however many sessions use it. Reading the list waits for no file and no session.
+//! Invariants: each warning threshold is logged once per certificate, regardless of how often the
+//! file is read and how many sessions use it. Listing the certificates never waits for a file or a
+//! session.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -14,12 +15,14 @@ use transfix_observe::event;
 use crate::io::{Io, System};
 
 const DAY_S: i64 = 24 * 60 * 60;
-/// Days before a certificate's end at which a warning is logged.
+/// The numbers of days before the expiry of a certificate at which a warning is logged.
 const WARN_DAYS: [i64; 3] = [30, 7, 1];
-/// The interval, in nanoseconds, of checks of all certificates, independent of connections.
+/// The interval, in nanoseconds, at which all certificates are checked even without new
+/// connections.
 const LOOK_NS: u64 = 3_600_000_000_000;
 
-/// Returns the smallest of [`WARN_DAYS`] that covers the remaining time; -1 after the end.
+/// Returns the smallest threshold of [`WARN_DAYS`] that includes the remaining time, or -1 after
+/// the expiry. Returns `None` if no warning is due.
 pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
     if left_s < 0 {
         return Some(-1);
@@ -27,12 +30,12 @@ pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
     WARN_DAYS.into_iter().filter(|days| left_s <= days * DAY_S).min()
 }
 
-/// Returns the remaining whole days; negative after the end.
+/// Returns the whole days until the certificate expires; negative after the expiry.
 pub(crate) const fn days_left(not_after_s: i64, now_s: i64) -> i64 {
     (not_after_s - now_s).div_euclid(DAY_S)
 }
 
-/// A certificate that the engine presents.
+/// A certificate that the engine presents to counterparties.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Shown {
     pub(crate) file: PathBuf,
@@ -50,21 +53,23 @@ impl fmt::Display for Shown {
 
 /// A place where certificates are presented: an acceptor's address, or an initiator's destination.
 pub(crate) trait Place: Send + Sync {
-    /// Reads changed files again.
+    /// Reads the certificate files again if they have changed.
     fn renew(&self);
 
-    /// Returns the owner of the place.
+    /// Returns the acceptor's address or the initiator's session to which the place belongs.
     fn whose(&self) -> &str;
 
-    /// Returns the certificates presented, and the fault of a changed file, if any.
+    /// Returns the certificates that are presented here. If a changed file was refused, also
+    /// returns the reason.
     fn shown(&self) -> (Arc<[Shown]>, Option<String>);
 }
 
-/// All places of an engine.
+/// All places at which an engine presents certificates.
 pub(crate) struct OwnCertificates {
     io: Arc<dyn Io>,
     places: Mutex<Vec<Weak<dyn Place>>>,
-    /// The smallest threshold logged, by fingerprint.
+    /// The smallest warning threshold, in days, that was logged for each certificate, by
+    /// fingerprint.
     told: Mutex<HashMap<String, i64>>,
     /// The time of the next check, on the monotonic clock.
     look_ns: AtomicU64,
@@ -82,18 +87,19 @@ impl OwnCertificates {
         Self { io, places: Mutex::default(), told: Mutex::default(), look_ns }
     }
 
-    /// Returns a separate instance, for checking settings that may not come into force.
+    /// Returns an empty instance with the same clock, for checking settings that may not take
+    /// effect.
     pub(crate) fn apart(&self) -> Arc<Self> {
         Arc::new(Self::new(Arc::clone(&self.io)))
     }
 
-    // Only the feature `tls` uses this function.
+    // Without the feature `tls`, nothing calls this function.
     #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(crate) const fn io(&self) -> &Arc<dyn Io> {
         &self.io
     }
 
-    /// Adds a place, which is forgotten once it is dropped.
+    /// Adds a place; the list removes places that no longer exist.
     #[cfg_attr(not(feature = "tls"), expect(dead_code))]
     pub(crate) fn add(&self, place: Weak<dyn Place>) {
         let mut places = self.places();
@@ -105,7 +111,7 @@ impl OwnCertificates {
         self.places.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the existing places.
+    /// Returns the places that still exist.
     pub(crate) fn all(&self) -> Vec<Arc<dyn Place>> {
         self.places().iter().filter_map(Weak::upgrade).collect()
     }
@@ -115,7 +121,7 @@ impl OwnCertificates {
         self.io.now().utc.0.div_euclid(1_000_000_000)
     }
 
-    /// Logs due warnings for all places, from the files as last read.
+    /// Logs the warnings that are due for all places, without reading the files again.
     pub(crate) fn tell_all(&self) {
         self.all().iter().for_each(|place| self.tell(&**place));
     }
@@ -171,7 +177,8 @@ impl OwnCertificates {
         let all = self.all();
         all.iter().for_each(|place| place.renew());
         self.tell_all();
-        // Unused certificates are forgotten, so that the map stays small.
+        // Forgets the thresholds of certificates that are no longer presented, so that the map
+        // stays small.
         let shown: Vec<_> = all.iter().map(|place| place.shown().0).collect();
         let is_shown =
             |sha256: &str| shown.iter().flat_map(|all| &**all).any(|s| s.sha256 == sha256);

@@ -1,5 +1,5 @@
-//! The command queue of a worker: commands, connections and calls of other threads. The queue also
-//! shows the worker's load to the other workers of the pool.
+//! The command queue of a worker, through which other threads send commands, hand over connections
+//! and request turns. The queue also shows the worker's load to the other workers of the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -11,9 +11,9 @@ use crate::link::Arrival;
 
 /// A command of another thread to a worker.
 pub(crate) enum Command {
-    /// A connection for the session of the waker in `pending`.
+    /// Hands a connection to the session to which `pending` belongs.
     Attach { arrival: Arrival, pending: PendingConnection },
-    /// Another session: a new one, or one given away by another worker.
+    /// Adds a session, either a new one or one given away by another worker.
     Add(Box<DrivenSession>),
     /// Logs this session out, and removes it from its worker permanently.
     Release(Release),
@@ -24,24 +24,24 @@ pub(crate) enum Command {
 #[derive(Default)]
 struct Orders {
     list: Vec<Command>,
-    /// True if the last command is to stop. Sessions are refused afterwards.
+    /// True if the last command stops the worker, so that no more sessions are accepted.
     stops: bool,
 }
 
-/// The commands for a worker, and the worker's load.
+/// The commands for a worker and its called sessions; also shows the worker's load.
 pub(crate) struct CommandQueue {
     orders: Mutex<Orders>,
     pending: AtomicBool,
-    /// Slots that need a turn, besides commands.
+    /// The slots of sessions for which other threads have requested a turn.
     called: Mutex<Vec<usize>>,
     /// True if the worker spins, and checks all its slots itself.
     spins: bool,
     waker: Waker,
-    /// The number of sessions that the worker has, or will have.
+    /// The number of sessions that the worker has, including those waiting in the queue.
     sessions: AtomicUsize,
-    /// The worker's busy time, up to its last rest.
+    /// The total busy time of the worker until its last rest, in nanoseconds.
     busy_ns: AtomicU64,
-    /// The time since which the worker is busy; 0 while it rests.
+    /// The monotonic time since which the worker is busy; 0 while it waits for work.
     since_ns: AtomicU64,
 }
 
@@ -78,7 +78,8 @@ impl CommandQueue {
         self.wake();
     }
 
-    /// Adds a session, which the worker finds when it is woken.
+    /// Queues a session for the worker without waking it. Returns the session if the worker is
+    /// stopping.
     ///
     /// # Errors
     /// The session, if the worker is to stop.
@@ -92,7 +93,7 @@ impl CommandQueue {
         Ok(())
     }
 
-    /// Records that a session has left.
+    /// Records that a session has left the worker.
     pub(crate) fn has_lost_one(&self) {
         self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
@@ -101,7 +102,7 @@ impl CommandQueue {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    /// Commands the worker to stop.
+    /// Queues the command to stop.
     pub(crate) fn stop(&self, until_ns: u64, text: String) {
         let mut orders = self.orders();
         orders.stops = true;
@@ -110,7 +111,7 @@ impl CommandQueue {
         self.wake();
     }
 
-    /// Swaps the called slots with an empty list, whose memory is reused.
+    /// Returns the called slots in `empty`, and keeps the empty list to reuse its memory.
     pub(crate) fn exchange_called(&self, empty: &mut Vec<usize>) {
         std::mem::swap(&mut *self.called.lock().unwrap_or_else(PoisonError::into_inner), empty);
     }
@@ -143,13 +144,14 @@ impl CommandQueue {
         self.since_ns.store(now_ns, Ordering::Relaxed);
     }
 
-    /// Records that the worker has no more work.
+    /// Records that the worker has run out of work.
     pub(crate) fn rests(&self, now_ns: u64) {
         self.busy_ns.store(self.busy_ns(now_ns), Ordering::Relaxed);
         self.since_ns.store(0, Ordering::Relaxed);
     }
 
-    /// Returns the worker's busy time up to now: exact in its own thread, approximate in others.
+    /// Returns the total busy time of the worker until `now_ns`. The value is exact in the worker's
+    /// own thread, and approximate in other threads.
     pub(crate) fn busy_ns(&self, now_ns: u64) -> u64 {
         let since_ns = match self.since_ns.load(Ordering::Relaxed) {
             0 => 0,

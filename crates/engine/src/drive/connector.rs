@@ -1,9 +1,9 @@
-//! The connection of an initiator to its acceptor. A name is resolved, its addresses are tried in
-//! order, a proxy may relay the connection, and TLS wraps it. The connector also plans the pause
-//! before the next attempt, and its destination.
+//! The outbound connection of an initiator. The connector resolves the name, tries its addresses in
+//! order, passes through a proxy, and performs the TLS handshake. It also determines the next
+//! destination, and the pause before the next attempt.
 //!
-//! Each refused Logon(A) uses up an outbound number. The pause therefore doubles after each refusal
-//! in a row.
+//! Each refused Logon(A) uses up an outbound sequence number. Therefore the pause doubles with each
+//! consecutive refusal.
 
 use std::collections::VecDeque;
 use std::io;
@@ -23,7 +23,7 @@ use crate::drive::tls::Shaking;
 use crate::io::Connecting;
 use crate::link::INTEREST;
 
-/// The times of reconnection attempts.
+/// The settings that determine the times of connection attempts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pauses {
     interval_ns: u64,
@@ -53,39 +53,39 @@ impl Pauses {
 pub(crate) struct Connector {
     pub(crate) routes: Routes,
     pauses: Pauses,
-    /// The number of consecutive connections whose Logon(A) was not accepted.
+    /// The number of consecutive connections that ended before a logon.
     refusals: u32,
     /// The number of consecutive failed connection attempts.
     unconnected: u32,
-    /// The remaining addresses of the name being tried.
+    /// The resolved addresses that have not been tried yet.
     addresses: VecDeque<SocketAddr>,
     state: State,
 }
 
 enum State {
-    /// The next attempt begins at this time.
+    /// Wait until this time, then begin an attempt.
     At(u64),
     /// The maximum number of attempts was reached. [`Connector::hurry`] begins again.
     GivenUp,
-    /// The name is being resolved, until this time.
+    /// A name server must resolve the name by this time.
     Resolving(Arc<Lookup>, u64),
-    /// A connection is being established, until this time.
+    /// TCP must be connected by this time.
     Connecting(Box<dyn Connecting>, u64),
-    /// Connected to a proxy, which must relay the connection by this time.
+    /// A proxy is connected, and must connect to the counterparty by this time.
     Tunnelling(Tunnel, u64),
-    /// Connected; the TLS handshake must end by this time.
+    /// TCP is connected, and the TLS handshake must be complete by this time.
     Securing(Box<Shaking>, u64),
     Connected,
 }
 
-/// The end of a connection, or of an attempt.
+/// The way in which a connection, or an attempt to connect, has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// No connection was established, and no number was used.
     Unconnected,
-    /// The Logon(A) was not accepted.
+    /// The connection ended before a logon, so the Logon(A) used a sequence number.
     Refused,
-    /// The session had logged on.
+    /// The connection ended after the session had logged on.
     AfterLogon,
 }
 
@@ -95,8 +95,8 @@ impl Connector {
         Self { routes, pauses, refusals, unconnected, addresses, state: State::At(0) }
     }
 
-    /// Advances: begins to connect if an attempt is due and `may_begin`, or returns the established
-    /// connection, deregistered.
+    /// Advances the connection attempt. If an attempt is due and `may_begin` is true, begins it.
+    /// Returns the established connection, deregistered from the poll.
     ///
     /// # Errors
     /// If the attempt has failed. [`Connector::down`] plans the next one.
@@ -107,7 +107,7 @@ impl Connector {
         may_begin: bool,
         at: (Registry<'_>, Token),
     ) -> io::Result<Option<Box<dyn Stream>>> {
-        // A failure on the way to a proxy does not count against the destination.
+        // Until TCP is connected, an error concerns the proxy, so the error names the proxy.
         let is_before_proxy =
             matches!(self.state, State::At(_) | State::Resolving(..) | State::Connecting(..));
         let advanced = self.step(now_ns, shared, may_begin, at);
@@ -153,7 +153,7 @@ impl Connector {
                         return Err(late("no address has answered in time"));
                     }
                     Err(error) if self.addresses.is_empty() => return Err(error),
-                    // The name has further addresses.
+                    // Tries the next resolved address.
                     Ok(None) | Err(_) => return self.dial(now_ns, shared, at).map(|()| None),
                 },
                 State::Tunnelling(tunnel, until) => match tunnel.advance()? {
@@ -169,8 +169,8 @@ impl Connector {
                     }
                     false => return Ok(None),
                 },
-                // The handshake comes first, so that no Logon(A) uses a number before the
-                // counterparty is authenticated.
+                // Completes the handshake before the link sends its Logon(A), so that a failed
+                // handshake uses no sequence number.
                 State::Securing(shaking, until) => match shaking.advance()? {
                     true => {
                         let State::Securing(shaking, _) = self.take() else { return Ok(None) };
@@ -189,7 +189,7 @@ impl Connector {
         }
     }
 
-    /// Begins an attempt, with a name or an address.
+    /// Begins an attempt: resolves the name, or connects to the address at once.
     fn begin(&mut self, now_ns: u64, shared: &Shared, at: (Registry<'_>, Token)) -> io::Result<()> {
         shared.destination.store(self.routes.current(), Ordering::Release);
         let hop = self.routes.first_hop();
@@ -243,7 +243,7 @@ impl Connector {
         Ok(None)
     }
 
-    /// Continues after the counterparty is connected: begins TLS, if configured.
+    /// Continues when the counterparty is reached: begins the TLS handshake if TLS is configured.
     fn secure(
         &mut self,
         mut stream: Box<dyn Stream>,
@@ -259,12 +259,13 @@ impl Connector {
         Ok(None)
     }
 
-    /// Takes the state of an attempt that has ended.
+    /// Returns the state of the attempt, which ends here.
     const fn take(&mut self) -> State {
         std::mem::replace(&mut self.state, State::Connected)
     }
 
-    /// Returns the time of the next step. `may_begin` is as for [`Connector::advance`].
+    /// Returns the time at which [`Connector::advance`] must be called again, for the same
+    /// `may_begin`.
     pub(crate) const fn deadline(&self, may_begin: bool) -> Option<u64> {
         match &self.state {
             State::At(at) if may_begin => Some(*at),
@@ -298,7 +299,7 @@ impl Connector {
         }
     }
 
-    /// Postpones a due attempt until the next check of the schedule.
+    /// Postpones a due attempt to `look_at`, the next check of the schedule.
     pub(crate) const fn put_off(&mut self, now_ns: u64, look_at: Option<u64>) {
         match (&mut self.state, look_at) {
             (State::At(at), Some(later)) if now_ns >= *at => *at = later,
@@ -306,13 +307,13 @@ impl Connector {
         }
     }
 
-    /// Plans another attempt, because the connection was no longer wanted.
+    /// Plans another attempt at once, because the established connection was not used.
     pub(crate) fn again(&mut self, now_ns: u64) {
         self.state = State::At(now_ns + self.pauses.interval_ns);
     }
 
-    /// Plans the next attempt after the end of a connection or attempt. Returns the number of
-    /// attempts if the connector gives up.
+    /// Plans the next attempt after a connection or an attempt has ended. Returns the number of
+    /// attempts if no further attempt is allowed.
     pub(crate) fn down(&mut self, now_ns: u64, ended: Ended) -> Option<u32> {
         match ended {
             Ended::Refused => self.refusals = self.refusals.saturating_add(1),
@@ -330,11 +331,11 @@ impl Connector {
         None
     }
 
-    /// Returns the time before the next attempt.
+    /// Returns the pause before the next attempt, in nanoseconds.
     fn wait_ns(&mut self) -> u64 {
         let rounds = match self.pauses.backoff {
             Backoff::Constant => 0,
-            // The first round of all destinations uses the first interval.
+            // The pause grows only after each destination was tried once more.
             Backoff::Exponential => self.unconnected / self.routes.count() as u32,
         };
         let doublings = self.refusals.saturating_add(rounds).min(32);
@@ -343,7 +344,7 @@ impl Connector {
         match self.pauses.jitter_percent {
             0 => wait,
             percent => {
-                // The random part, in thousandths.
+                // The random reduction of the pause, in thousandths.
                 let less = u64::from(percent) * self.routes.any(1_001) as u64;
                 wait - (u128::from(wait) * u128::from(less) / 100_000) as u64
             }
@@ -351,7 +352,8 @@ impl Connector {
     }
 }
 
-/// Deregisters the stream. The link registers it again, if its worker waits.
+/// Deregisters the stream from the poll. The link registers it again if its worker waits for
+/// events.
 fn freed(mut stream: Box<dyn Stream>, at: (Registry<'_>, Token)) -> io::Result<Box<dyn Stream>> {
     stream.deregister(at.0)?;
     Ok(stream)

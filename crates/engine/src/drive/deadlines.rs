@@ -1,28 +1,29 @@
 //! The times at which sessions of a worker have work without inbound bytes.
 //!
-//! Invariants: a session is found at its deadline, or earlier if the deadline has moved. A check
-//! costs in proportion to the due sessions. The memory is in proportion to the sessions, however
-//! often a deadline is noted.
+//! Invariants: a session is found at its deadline, or too early if its deadline was postponed. The
+//! cost of a check is proportional to the number of due sessions. The memory is proportional to the
+//! number of sessions, however often deadlines are noted.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Stale entries are dropped when they exceed two per session by this number.
+/// The number of entries, beyond two per session, above which stale entries are dropped.
 const ROOM: usize = 64;
 
 /// The deadlines of sessions, which are identified by their slots in the worker.
 #[derive(Debug, Default)]
 pub(crate) struct Deadlines {
-    /// Times and slots, the earliest first. An entry that differs from the noted one is skipped,
-    /// because removing it from the middle would cost more.
+    /// Times and slots, the earliest first. An entry whose time differs from `noted` is stale and
+    /// is skipped, because removing it from the middle would cost more.
     heap: BinaryHeap<Reverse<(u64, usize)>>,
     /// The earliest valid entry of each session; `u64::MAX` for none.
     noted: Vec<u64>,
 }
 
 impl Deadlines {
-    /// Notes that the session has work at time `at`. A time later than the noted one is ignored,
-    /// because the session is asked again then. Postponing a deadline therefore costs nothing.
+    /// Notes that the session has work at time `at`. A later time than the noted one is ignored,
+    /// because the worker asks the session again at the noted time. Postponing a deadline therefore
+    /// costs nothing.
     pub(crate) fn note(&mut self, session: usize, at: u64) {
         if self.noted.len() <= session {
             self.noted.resize(session + 1, u64::MAX);
@@ -92,7 +93,8 @@ mod tests {
         deadlines.note(0, 20);
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 20), [0]);
-        // The worker asks the session again, and notes its deadline.
+        // When the noted time has come, the worker asks the session again and notes the later
+        // deadline.
         deadlines.note(0, 90);
         assert_eq!(due(&mut deadlines, 60), [0; 0], "the entry for 50 counts no more");
         assert_eq!(due(&mut deadlines, 90), [0]);
@@ -103,7 +105,8 @@ mod tests {
         let mut deadlines = Deadlines::default();
         deadlines.note(1, 7_000_000);
         for now in 1..100_000 {
-            // The heartbeat deadline moves in an active session, but not in a silent one.
+            // The heartbeat deadline moves with each message of an active session; deadline 0
+            // belongs to a silent session.
             for at in [0, 30_000 + now] {
                 deadlines.note(0, at);
                 deadlines.note(2, if at == 0 { 0 } else { 8_000_000 });

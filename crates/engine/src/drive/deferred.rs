@@ -1,14 +1,14 @@
-//! A store that could not be opened at the start: damaged, locked or unreadable. The other sessions
-//! continue. This store is opened in the same way as a failed store is reopened.
+//! A store that could not be opened at the start, because it is damaged, locked or unreadable. Its
+//! session tries again later, like a session whose store has failed, while the other sessions run.
 //!
 //! Invariant: until the store is open, writes fail and reads find nothing.
 
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
-/// Opens the store.
+/// A function that opens the real store.
 pub(crate) type Open = Box<dyn Fn() -> Result<Box<dyn Store>, StoreError> + Send>;
 
-/// A store that is opened by [`Store::reopen`].
+/// A placeholder until [`Store::reopen`] has opened the real store.
 pub(crate) struct Deferred {
     open: Open,
     store: Option<Box<dyn Store>>,

@@ -1,4 +1,4 @@
-//! The limit on open files, and the share of it for connections that have not logged on.
+//! The limit on open files, and how many of them connections without a logon may use.
 //!
 //! Invariants: connections that have not logged on never use up the files needed by stores, logs
 //! and sessions. The limit is raised before the first file is opened.
@@ -13,25 +13,27 @@ use crate::error::EngineError;
 
 /// The descriptors of a session's connection.
 const OF_A_CONNECTION: u64 = 1;
-/// A session in this number has two connections: the ending one, and its replacement.
+/// The divisor for sessions assumed to have two connections at a time: the ending one, and its
+/// replacement.
 const REPLACED_ONE_IN: u64 = 16;
-/// The descriptors of a thread that waits in epoll, of the pool or of a session.
+/// The number of file descriptors of a thread that waits in epoll, for the pool or for one session.
 const OF_A_THREAD: u64 = 2;
 /// The descriptors that a custom store may need.
 const OF_AN_OWN_STORE: u64 = 5;
-/// The descriptors of a store while it archives. Many stores may archive at once.
+/// The number of file descriptors that a store needs while it archives. Many stores may archive at
+/// once.
 const OF_AN_ARCHIVE: u64 = 3;
 /// The descriptors of a protocol log, including its next file.
 const OF_A_LOG: u64 = 3;
-/// The other descriptors of the engine and its program.
+/// The number of file descriptors that the engine and its program need besides sessions.
 const OF_THE_ENGINE: u64 = 64;
-/// The minimum number of waiting connections. A handful of unknown peers would otherwise keep all
-/// others out.
+/// The minimum number of connections that may wait for their Logon(A). With fewer, a handful of
+/// unknown peers could lock out all others.
 const WAITING_MIN: u64 = 16;
 
-/// Raises the limit as far as possible, and returns the number of connections that may wait for
-/// their Logon(A). The settings give the number. A low limit reduces the number to the files that
-/// all sessions leave, including sessions from templates.
+/// Raises the limit of open files as far as possible. Returns the number of connections that may
+/// wait for their Logon(A), as the settings demand. If the limit is low, the number is reduced to
+/// the descriptors that remain after all sessions, including those from templates.
 ///
 /// # Errors
 /// If the limit is too low for the sessions of the settings.
@@ -50,7 +52,7 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
     let mut limit = getrlimit(Resource::Nofile);
     if limit.current != limit.maximum {
         limit.current = limit.maximum;
-        // If raising is forbidden, the present limit applies.
+        // If raising the limit is forbidden, the present limit stays in force.
         let _ = setrlimit(Resource::Nofile, limit);
     }
     match getrlimit(Resource::Nofile).current {
@@ -59,8 +61,8 @@ pub(crate) fn reserve(settings: &Settings, has_own_stores: bool) -> Result<usize
     }
 }
 
-/// Returns the descriptors of a session. `has_own_stores` is true for custom stores, which may use
-/// files whatever the settings.
+/// Returns the number of file descriptors of a session. `has_own_stores` is true if the program
+/// opens stores, which may use files whatever the settings say.
 fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
     let is_in_files = session.store.durability != Durability::Memory;
     let of_store = match () {
@@ -77,8 +79,8 @@ fn files_of(session: &SessionSettings, has_own_stores: bool) -> u64 {
     OF_A_CONNECTION + of_thread + of_store + of_log
 }
 
-/// Returns the number of connections that may wait. `needed` are the files of the sessions and the
-/// engine, `created` the files of sessions from templates.
+/// Returns the number of connections that may wait for their Logon(A). `needed` is the number of
+/// descriptors of sessions and engine, and `created` is the number for sessions from templates.
 fn within(
     files: u64,
     (sessions, needed): (usize, u64),
@@ -93,7 +95,8 @@ fn within(
              raise the limit (ulimit -n, LimitNOFILE= of systemd)"
         )));
     };
-    // Sessions from templates are made one by one, so most of the rest is reserved for them.
+    // Sessions from templates come one by one, so only three quarters of the remaining descriptors
+    // are reserved for them.
     let reserved = created.min(room / 4 * 3);
     let left = room - reserved;
     if left < wanted {

@@ -1,4 +1,4 @@
-//! Listeners, and the sessions to which their connections go.
+//! Listening sockets, and the sessions that receive their connections.
 
 use std::sync::Arc;
 
@@ -17,23 +17,23 @@ use crate::link::failed_logons::LogonRecord;
 /// Logon(A).
 pub(crate) type Key = (usize, BeginString, String, String);
 
-/// The destination of an acceptor session's connections.
+/// An acceptor session, as a destination of connections.
 pub(crate) struct Destination {
-    /// The waker of the session's worker.
+    /// The waker through which the session's worker receives a connection.
     pub(crate) session_waker: Arc<SessionWaker>,
     /// The session's SubIDs and LocationIDs.
     pub(crate) sub_ids: Arc<SubIds>,
-    /// The treatment of CheckSum(10) in the session's messages, including the first.
+    /// The policy for CheckSum(10) in the session's messages, including the Logon(A).
     pub(crate) check_sum: CheckSumPolicy,
-    /// Accepted certificates of the counterparty; empty for any.
+    /// The certificates that the counterparty may present; an empty list accepts any.
     pub(crate) tls_peers: Arc<[String]>,
-    /// Allowed addresses of the counterparty; empty for all.
+    /// The addresses from which the counterparty may connect; an empty list allows all.
     pub(crate) allowed: Arc<[Subnet]>,
     /// The hash of the counterparty's password, if configured.
     pub(crate) password_hash: Option<Secret>,
     /// The session's failed logons.
     pub(crate) record: Arc<LogonRecord>,
-    /// The counters of refused connections.
+    /// The session's published counters, which also count refused connections.
     pub(crate) published: Arc<Published>,
 }
 
@@ -57,8 +57,8 @@ impl Destination {
         }
     }
 
-    /// Returns how well the SubIDs and LocationIDs of a Logon(A) fit: the number of equal values,
-    /// or `None` if one differs. A value missing on either side fits anything.
+    /// Returns how well a Logon(A) fits the session's SubIDs and LocationIDs: the number of equal
+    /// values, or `None` if one differs. A value that is missing on either side always fits.
     pub(crate) fn fit(&self, message: &Message<'_>) -> Option<usize> {
         let ids = &self.sub_ids;
         let pairs = [
@@ -79,14 +79,15 @@ impl Destination {
     }
 }
 
-/// A listening socket with the settings of its sessions. One address may need several sockets.
+/// A listening socket, with the settings that its sessions share. An address may need several
+/// sockets.
 pub(crate) struct ListenSocket {
     pub(crate) group: usize,
     pub(crate) listener: Box<dyn Listener>,
     /// The maximum time that a connection waits for its first message.
     pub(crate) wait_ns: u64,
-    /// The TLS settings, if connections are encrypted.
+    /// The TLS settings, if the socket accepts encrypted connections.
     pub(crate) tls: Option<Arc<TlsListener>>,
-    /// Proxies that send the client's address.
+    /// The addresses of proxies, which announce the client's address in a PROXY header.
     pub(crate) proxies: Arc<[Subnet]>,
 }

@@ -1,4 +1,4 @@
-//! One session in its worker: the link behind its lock, and the connector of an initiator.
+//! A session in its worker: the shared link, and the connector of an initiator.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
@@ -21,16 +21,16 @@ const MS: u64 = 1_000_000;
 /// A step of the wall clock after which the schedule is checked at once.
 const CLOCK_JUMP_NS: u64 = 1_000 * MS;
 
-/// The maximum number of turns that a spinning worker leaves to other threads: some ten
-/// microseconds.
+/// The maximum number of consecutive turns that a spinning worker skips for other threads; together
+/// about ten microseconds.
 const GIVEN_WAY_MAX: u32 = 1_000;
 
-/// The maximum number of reads before a connection is closed, so that a counterparty that never
-/// stops sending cannot delay the worker.
+/// The maximum number of reads before a connection is closed. The limit keeps a counterparty that
+/// never stops sending from delaying the worker.
 const DRAIN_READS: usize = 64;
 
-/// Reads and discards arrived bytes. A socket closed with unread bytes is reset, and the last
-/// Logout(5) would be lost.
+/// Reads and discards the bytes that have arrived. Closing a socket with unread bytes resets the
+/// connection, and the counterparty could lose the last Logout(5).
 pub(crate) fn drain(stream: &mut dyn Stream) {
     let mut buffer = [0; 4096];
     for _ in 0..DRAIN_READS {
@@ -53,13 +53,14 @@ pub(crate) struct DrivenSession {
     pub(crate) shared: Arc<Shared>,
     connector: Option<Connector>,
     pub(crate) up: bool,
-    /// True once the counterparty sends nothing more. Arrived bytes are still to be read.
+    /// True once the counterparty has closed its direction of the connection. Bytes that have
+    /// arrived must still be read.
     pub(crate) read_closed: bool,
-    /// True if an event has reported the end, and no turn has handled it yet.
+    /// True if an event has reported the end of the connection, and no turn has handled it yet.
     pub(crate) end_is_due: bool,
     /// True if the session is in the worker's list for the next round.
     pub(crate) due: bool,
-    /// True if other sessions of the thread have had turns since this session's last one.
+    /// True if other sessions of the thread have had turns since the last turn of this session.
     was_away: bool,
     pub(crate) failed: bool,
     /// The number of consecutive turns left to other threads.
@@ -72,21 +73,22 @@ pub(crate) struct DrivenSession {
     look_at: Option<u64>,
     /// True if the window has closed, and the session's logout has begun.
     closing: bool,
-    /// The window in which the connection was established, or in which the last attempt was given
-    /// up.
+    /// The schedule window in which the connection was established, or in which the connector has
+    /// stopped trying.
     window: Option<Interval>,
-    /// The next check of messages queued without a connection, on the monotonic clock. The first
-    /// one expires then, or some had no turn yet.
+    /// The monotonic time of the next check of messages queued without a connection. At that time
+    /// the first message expires, or messages left over by the last check continue.
     expires_at: Option<u64>,
-    /// The time at which omitted log lines are reported while there is no connection.
+    /// The time at which to report the number of omitted log lines, while there is no connection.
     untold_at: Option<u64>,
-    /// True for an initiator whose application, or second store, has not finished with the last
-    /// connection.
+    /// True for an initiator that must not connect yet, because its application or second store has
+    /// not finished with the last connection.
     is_behind: bool,
     reopening: Reopening,
-    /// The session's logon count when the connection was established.
+    /// The session's number of logons when the connection was established, to detect whether it
+    /// logged on.
     logons: u64,
-    /// The link's next deadline without inbound bytes, as of its last turn.
+    /// The link's next deadline, as of the last turn with progress.
     next_ns: Option<u64>,
     /// The difference between wall clock and monotonic clock at the last check of the schedule.
     clocks_ns: i64,
@@ -131,9 +133,11 @@ impl DrivenSession {
         slot
     }
 
-    /// Checks the schedule if a check is due. A session connected outside its window logs out.
+    /// Checks the schedule if a check is due, or if the clock has jumped. Logs the session out if
+    /// it is connected outside its window.
     fn look_at_schedule(&mut self, now: Now) -> Result<(), Down> {
-        // If the clock was set or the machine has slept, another window may apply.
+        // A change of the difference shows that the clock was set or the machine has slept, so
+        // another window may apply.
         let clocks_ns = now.utc.0.wrapping_sub(now.monotonic_ns as i64);
         let jumped = self.clocks_ns.abs_diff(clocks_ns) > CLOCK_JUMP_NS;
         if self.look_at.is_none_or(|at| now.monotonic_ns < at && !jumped) {
@@ -142,7 +146,8 @@ impl DrivenSession {
         self.clocks_ns = clocks_ns;
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let Some(hours) = &mut link.executor().hours else { return Ok(()) };
-        // Where windows touch, the next window is open at the end of this one.
+        // If windows are adjacent, the next window is open when this one ends; the session must
+        // still log out.
         let same = hours.stays() || hours.at(now.utc) == self.window;
         let may_stay = hours.may_connect(now.utc) && same;
         self.look_at = Some(hours.look_again(now));
@@ -153,7 +158,8 @@ impl DrivenSession {
         if std::mem::replace(&mut self.closing, true) {
             return Ok(());
         }
-        // The line is logged once per window, because no connection is taken outside it.
+        // This line is logged once per window, because no connection is accepted outside the
+        // window.
         event!(info, WindowClosed, session = %self.shared.id);
         link.executor().send_queued(now, &self.shared.queue);
         if link.logout(now, "the session is closed by its schedule")? {
@@ -162,7 +168,8 @@ impl DrivenSession {
         Err(Down::Session(Disconnect::Schedule))
     }
 
-    /// Handles the store and the queued messages while there is no connection.
+    /// Does the work that a session has without a connection: its store, queued messages, and
+    /// pending calls of the application.
     fn look_at_store(&mut self, now: Now) -> Result<(), Down> {
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         link.executor().sinks.event_log.tell_untold(now);
@@ -180,7 +187,7 @@ impl DrivenSession {
         let looked = match self.shared.offline {
             Offline::Store => {
                 link.executor().send_some(now, &self.shared.queue, &mut left);
-                // Some messages may be left.
+                // Messages may be left, so the next check is due at once.
                 self.expires_at = (left == 0).then_some(now.monotonic_ns);
                 link.flush(now)
             }
@@ -228,7 +235,8 @@ impl DrivenSession {
         gives_way
     }
 
-    /// Prefetches the memory that the next turn uses first, after other sessions had their turns.
+    /// Prefetches the memory that the next turn uses first, because other sessions have displaced
+    /// it from the cache.
     #[inline]
     pub(crate) fn prefetch(&mut self) {
         self.was_away = true;
@@ -236,7 +244,8 @@ impl DrivenSession {
     }
 
     pub(crate) fn turn(&mut self, is_alone: bool) -> Result<Turn, Down> {
-        // A panic within a turn or a send may have left half a message in the outbox.
+        // A poisoned lock means that a turn or a send has panicked, perhaps with half a message in
+        // the outbox.
         let mut link = self.shared.sound_link().map_err(|_| Down::Panicked)?;
         let shared = &self.shared;
         if shared.waiting.must_close() {
@@ -245,7 +254,7 @@ impl DrivenSession {
         link.core_mut().was_away = std::mem::take(&mut self.was_away);
         let turn = link.turn(&shared.queue, is_alone, || shared.io.now())?;
         if turn.progress {
-            // The lock is already held, so the deadline costs nothing more.
+            // Reads the deadline here, because the lock is already held.
             self.next_ns = link.next_deadline();
         }
         if !turn.progress || !shared.waiting.note(link.waiting_bytes(&shared.queue)) {
@@ -274,8 +283,8 @@ impl DrivenSession {
         if is_due { link.tick(now, &self.shared.queue) } else { Ok(false) }
     }
 
-    /// Returns the same as [`DrivenSession::deadline`] after a turn with progress, without the
-    /// link's lock.
+    /// Returns the deadline like [`DrivenSession::deadline`], but without locking the link. Valid
+    /// only after a turn with progress.
     pub(crate) fn deadline_after_turn(&self) -> Option<u64> {
         self.next_ns.into_iter().chain(self.look_at).min()
     }
@@ -290,7 +299,7 @@ impl DrivenSession {
             }
             // The worker is called when the application has finished with the last connection.
             Some(_) if self.is_behind => None,
-            // The connector begins again in the next window.
+            // The connector starts again in the next window of the schedule.
             Some(connector) if connector.has_given_up() => self.look_at,
             Some(connector) => connector.deadline(self.is_enabled()),
             None => None,
@@ -298,7 +307,8 @@ impl DrivenSession {
         [to_connect, self.expires_at, self.untold_at].into_iter().flatten().min()
     }
 
-    /// Takes an established connection. `registry` is given by a worker that waits.
+    /// Starts the session on an established connection, or closes the connection if the session is
+    /// not allowed to connect. `registry` is given by a worker that waits for events.
     pub(crate) fn attach(
         &mut self,
         now: Now,
@@ -328,7 +338,8 @@ impl DrivenSession {
             self.untold_at = untold_at;
             return Ok(());
         }
-        // Another thread's send may have queued a notification since the last check.
+        // A send of another thread may have queued a notification since the last check, so the
+        // application is not idle.
         if self.connector.is_some() && !link.core_mut().delivery.ask_for_idle() {
             drop(link);
             self.is_behind = true;
@@ -351,15 +362,16 @@ impl DrivenSession {
         attached
     }
 
-    /// Leaves the worker with an established connection. Returns false if the session has none or
-    /// has failed; it then stays.
+    /// Deregisters an established connection, before the session moves to another worker. Returns
+    /// false if the session is not connected or has failed; the session then stays with this
+    /// worker.
     pub(crate) fn leave(&mut self, registry: Registry<'_>) -> bool {
         self.up
             && !self.failed
             && self.shared.sound_link().is_ok_and(|mut link| link.leave(registry))
     }
 
-    /// Enters a worker that waits, with the connection if there is one.
+    /// Registers the connection, if there is one, with the worker to which the session has moved.
     pub(crate) fn enter(&mut self, registry: Registry<'_>, token: Token) -> Result<(), Down> {
         if !self.up {
             return Ok(());
@@ -367,7 +379,8 @@ impl DrivenSession {
         self.shared.sound_link().map_err(|_| Down::Panicked)?.enter(registry, token)
     }
 
-    /// Advances an initiator: begins to connect, or takes the established connection.
+    /// Advances a session without a connection: reopens its store, handles queued messages, and
+    /// lets an initiator connect.
     pub(crate) fn connect(
         &mut self,
         now: Now,
@@ -380,7 +393,7 @@ impl DrivenSession {
             self.reopening.hurry(now.monotonic_ns);
         }
         if self.failed && !self.reopening.advance(now, &self.shared) {
-            // The link's lock may be held while the store is read, so it is not taken here.
+            // The attempt to reopen may hold the link's lock, so this method must not wait for it.
             return Ok(());
         }
         self.failed = false;
@@ -421,11 +434,11 @@ impl DrivenSession {
         Ok(())
     }
 
-    /// Closes the link, and plans the next attempt.
+    /// Closes the link, reports the cause, and plans the next attempt to connect.
     pub(crate) fn down(&mut self, why: &Down, now: Now, registry: Registry<'_>) {
         match why {
             Down::Session(_) => {}
-            // The failure is logged once for a series of attempts at a destination.
+            // A failed connection is logged once per destination until a connection is established.
             Down::Io(error) if self.up => {
                 self.lock().executor().tell(now, &Event::ConnectionBroke(error))
             }
@@ -446,7 +459,7 @@ impl DrivenSession {
         let reason = why.reason();
         if matches!(why, Down::Store(_) | Down::Panicked) {
             self.failed = true;
-            // An earlier request of an operator was for another cause.
+            // Clears an operator's earlier request, which did not concern this failure.
             self.shared.hurry.store(false, Ordering::Release);
         }
         match why {
@@ -475,11 +488,13 @@ impl DrivenSession {
         }
         // Closing the link comes last, because the application is called and may panic.
         let mut link = self.lock();
-        // Under the lock: a sender adds nothing once the link is down.
+        // Resets the waiting bytes under the lock, because a sender adds none after the link is
+        // down.
         self.shared.waiting.note(0);
         if let Some(mut stream) = link.close(now, &self.shared.queue, reason) {
             drain(&mut *stream);
-            // A spinning worker has not registered the stream.
+            // Deregistering fails if a spinning worker has not registered the stream, which is no
+            // error.
             stream.deregister(registry).ok();
         }
         if matches!(why, Down::Panicked) {
@@ -489,12 +504,13 @@ impl DrivenSession {
         drop(link);
         self.untold_at = untold_at;
         if has_failed && !std::mem::replace(&mut self.failed, true) {
-            // The store failed on its last records.
+            // The store failed while it stored the last records of the connection.
             self.reopening.plan(now.monotonic_ns);
         }
     }
 
-    /// Gives up the session after closing it panicked too. Its memory is no longer trusted.
+    /// Abandons the session after closing it has panicked too, because its memory may be
+    /// inconsistent.
     pub(crate) fn abandon(&mut self, now: Now) {
         self.lock().executor().abandon();
         self.up = false;
@@ -504,12 +520,14 @@ impl DrivenSession {
         }
     }
 
-    /// Begins the stop: sends Logout(5) if logged on, and never connects again.
+    /// Begins to stop the session: sends a Logout(5) if it is logged on, and prevents new
+    /// connections.
     pub(crate) fn begin_stop(&mut self, now: Now, text: &str) -> Result<(), Down> {
         self.connector = None;
         self.shared.closed.store(true, Ordering::Release);
         if self.reopening.is_under_way() {
-            // The session has failed and has no connection. Its lock may never be free.
+            // The session has failed and has no connection. The lock is not taken, because the
+            // running attempt may never release it.
             return Ok(());
         }
         let mut link = self.lock();
@@ -518,7 +536,7 @@ impl DrivenSession {
         if !self.up || link.logout(now, text)? {
             return Ok(());
         }
-        // Connected but not logged on, so there is nothing to wait for.
+        // The session is connected but not logged on, so there is no Logout(5) to wait for.
         Err(Down::Session(Disconnect::Operator))
     }
 
@@ -527,20 +545,21 @@ impl DrivenSession {
         self.lock().finish(&*self.shared.io, &self.shared.queue, until_ns);
     }
 
-    /// Waits at the end of the engine for a running `store-reopen` thread. Returns true if the
-    /// session is free.
+    /// Waits, at the end of the engine, for a running `store-reopen` thread until `until_ns`.
+    /// Returns true if the thread no longer uses the session.
     pub(crate) fn settle(&mut self, until_ns: u64) -> bool {
         self.reopening.settle(&*self.shared.io, until_ns);
         !self.reopening.is_left()
     }
 
-    /// Returns true if the store has made all records safe, or has failed.
+    /// Returns true if all records of the store are durable, or if the store has failed.
     pub(crate) fn is_settled(&mut self) -> bool {
         let now = self.shared.io.now();
         !self.reopening.is_under_way() && self.lock().is_settled(now)
     }
 
-    /// Returns the remaining work of [`DrivenSession::finish`], which decreases with each message.
+    /// Returns the amount of work that [`DrivenSession::finish`] still has to do. The number
+    /// decreases with each message.
     pub(crate) fn unsettled(&self) -> usize {
         self.lock().core().unsettled() + self.shared.queue.len()
     }
@@ -554,14 +573,15 @@ impl DrivenSession {
         }
     }
 
-    /// Closes the ended session's store, so that others may open it even if a handle remains.
+    /// Closes the store of the ended session, so that the store can be opened again while handles
+    /// to the session still exist.
     pub(crate) fn retire(&self) {
         if !self.reopening.is_left() {
             drop(self.lock().executor().journal.retire());
         }
     }
 
-    /// Adds the numbers with which a later process continues.
+    /// Returns the outcome together with the sequence numbers from which a later process continues.
     pub(crate) fn with_numbers(&self, outcome: Outcome) -> SessionOutcome {
         let id = self.shared.id.clone();
         if self.reopening.is_left() {

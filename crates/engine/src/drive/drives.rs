@@ -1,4 +1,4 @@
-//! The mark of threads that drive sessions.
+//! A mark for threads that drive sessions.
 
 use std::cell::Cell;
 
@@ -6,8 +6,8 @@ thread_local! {
     static DRIVES: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Returns true if this thread drives sessions. The thread may be in a callback that holds a
-/// session's lock.
+/// Returns true if this thread drives sessions. Such a thread must not wait for a session's lock,
+/// because it may hold that lock in a callback.
 pub(crate) fn drives() -> bool {
     DRIVES.get()
 }

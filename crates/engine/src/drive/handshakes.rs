@@ -1,27 +1,26 @@
-//! Limits the time of the accepting thread that the TLS handshakes of one source may take.
+//! Limits how much time of the accepting thread the TLS handshakes of one source may use.
 //!
-//! The first bytes of a handshake cost their sender nothing, but cost the thread a signature and
-//! more.
-//! Invariants: a source that has used its share waits for the next, and its connections cost almost
-//! nothing meanwhile. Each source has its own share, so none takes time from another.
+//! Beginning a handshake costs the client nothing, but costs this thread a signature and more.
+//! Invariants: a source that has used its share must wait, and its connections cost almost nothing
+//! meanwhile. Each source has its own share, so no source uses the share of another.
 
 use std::collections::HashMap;
 
 use crate::link::failed_logons::Source;
 
-/// One source may take one part in this number of the thread's time.
+/// The divisor of the thread's time that one source may use: a quarter.
 const PARTS: u64 = 4;
-/// The time that one source may take at once: some hundred handshakes.
+/// The time, in nanoseconds, that one source may use in a burst: about a hundred handshakes.
 const AT_ONCE_NS: u64 = 50_000_000;
-/// The minimum rest of a connection that waits for its source's share.
+/// The minimum time, in nanoseconds, that a connection rests while its source has no share left.
 const REST_NS: u64 = 20_000_000;
-/// The maximum number of sources counted individually; further ones are counted together.
+/// The maximum number of sources with a share of their own; further sources use one share together.
 const SOURCES_MAX: usize = 1_000;
 
-/// The time that each source has taken.
+/// The time used by each source.
 #[derive(Default)]
 pub(crate) struct Handshakes {
-    /// The time at which each source has its full share again.
+    /// The time at which the share of each source is full again.
     full_at: HashMap<Source, u64>,
     others_full_at: u64,
 }

@@ -1,4 +1,5 @@
-//! Addresses of acceptors: resolved once, their listeners, and the sessions at each.
+//! The addresses at which acceptors listen: resolved once, with their listeners and the sessions at
+//! each address.
 
 use std::collections::HashMap;
 use std::io;
@@ -16,8 +17,8 @@ use crate::drive::tls::TlsListener;
 use crate::error::{EngineError, io_error};
 use crate::io::Io;
 
-/// The settings that all sessions at one address share, because a connection's session is unknown
-/// before its first message.
+/// The settings that all sessions at one address must have in common, because the session of a
+/// connection is unknown before its first message.
 struct Common {
     tls: Option<TlsSettings>,
     proxies: Vec<String>,
@@ -29,7 +30,7 @@ impl Common {
         Self { tls: enabled_tls(settings).cloned(), proxies }
     }
 
-    /// Checks that this session may share the address.
+    /// Checks that the session has the same settings, so that it may share the address.
     fn check(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let (id, address) = (settings.id(), &settings.address);
         let is_same = match (&self.tls, enabled_tls(settings)) {
@@ -56,7 +57,7 @@ impl Common {
     }
 }
 
-/// The listeners of an engine. Sessions with the same address share them.
+/// The listeners of an engine, shared by sessions with the same address.
 #[derive(Default)]
 pub(crate) struct Listening {
     /// The addresses as in the settings; the index is the group of the listeners.
@@ -81,7 +82,8 @@ impl Listening {
         let wait_ns = nanos(settings.protocol.logon_timeout);
         if let Some(at) = known {
             self.firsts[at].check(settings)?;
-            // The session of a Logon(A) is unknown beforehand, so the longest timeout applies.
+            // Applies the longest of the sessions' timeouts, because the session of a connection is
+            // unknown before its Logon(A).
             for listener in self.listeners.iter_mut().filter(|listener| listener.group == group) {
                 listener.wait_ns = listener.wait_ns.max(wait_ns);
             }
@@ -92,8 +94,8 @@ impl Listening {
             (TlsListener::of(settings, own)?.map(Arc::new), settings.proxies().into());
         let place = settings.place("address");
         let what = format!("{place}{}: listening at {}", settings.id(), settings.address);
-        // A name such as localhost has several addresses. The system replaces port 0 by another
-        // port for each address, so only the first is bound.
+        // A name such as localhost has several addresses. The system would choose a different port
+        // for each if the port is 0, so only the first address is bound.
         let mut found = resolve(settings)?;
         let options = socket_options(settings, found[0], None)?;
         if found.iter().any(|address| address.port() == 0) {
@@ -111,20 +113,20 @@ impl Listening {
         Ok(group)
     }
 
-    /// Removes a session. Returns the group of its listeners if they have no other session and must
-    /// be closed.
+    /// Removes a session. Returns its listener group if no other session uses it, so that its
+    /// listeners must be closed.
     pub(crate) fn remove(&mut self, id: &SessionId) -> Option<usize> {
         let group = self.group_of.remove(id)?;
         if self.group_of.values().any(|other| *other == group) {
             return None;
         }
-        // The other groups keep their numbers.
+        // The entry stays in the list, because the other groups keep their numbers.
         self.addresses[group].clear();
         Some(group)
     }
 
-    /// Gives a session the settings shared at its address. After a failed reload the other sessions
-    /// may have new ones.
+    /// Gives a session the settings that are in force at its address. After a failed reload, other
+    /// sessions may have new ones.
     pub(crate) fn adopt_listener(&self, settings: &mut SessionSettings) {
         let known = self.addresses.iter().position(|address| *address == settings.address);
         let Some(first) = known.map(|at| &self.firsts[at]) else { return };
@@ -146,25 +148,26 @@ impl Listening {
         self.firsts.get(group).is_some_and(|first| first.tls.is_some())
     }
 
-    /// Returns true if this session or template has a listener here.
+    /// Returns true if this session or template listens at any address here.
     pub(crate) fn has(&self, id: &SessionId) -> bool {
         self.group_of.contains_key(id)
     }
 
-    /// Returns the listener group and Logon(A) values that lead to this session.
+    /// Returns the key under which the acceptor finds this session: its listener group and the
+    /// values of its Logon(A).
     pub(crate) fn key(&self, id: &SessionId) -> Option<Key> {
         let (ours, theirs) = (id.sender_comp_id.to_string(), id.target_comp_id.to_string());
         Some((*self.group_of.get(id)?, id.begin_string, ours, theirs))
     }
 
-    /// Returns the listener group and Logon(A) values that lead to each session.
+    /// Returns the keys under which the acceptor finds these sessions, with their destinations.
     pub(crate) fn keys(
         &self,
         destinations: Vec<(SessionId, Destination)>,
     ) -> HashMap<Key, Vec<Destination>> {
         let mut keys: HashMap<Key, Vec<Destination>> = HashMap::new();
         for (id, to) in destinations {
-            // Initiators accept no connections.
+            // An initiator has no key, because it accepts no connections.
             if let Some(key) = self.key(&id) {
                 keys.entry(key).or_default().push(to);
             }
@@ -178,7 +181,7 @@ fn enabled_tls(settings: &SessionSettings) -> Option<&TlsSettings> {
     settings.tls.as_ref().filter(|tls| tls.enabled)
 }
 
-/// Checks that two sessions may share one listener.
+/// Checks that two sessions may use the same listener.
 pub(crate) fn check_same_listener(
     first: &SessionSettings,
     settings: &SessionSettings,
@@ -196,7 +199,8 @@ pub(crate) fn check_address(settings: &SessionSettings) -> Result<Vec<SocketAddr
     Ok(found)
 }
 
-/// Returns the session's socket options, after the system has accepted all of them.
+/// Returns the session's socket options, after setting all of them on a trial socket to check that
+/// the system accepts them.
 pub(super) fn socket_options(
     settings: &SessionSettings,
     address: SocketAddr,
@@ -205,7 +209,7 @@ pub(super) fn socket_options(
     let socket = &settings.socket;
     let size = |bytes: usize| (bytes > 0).then_some(bytes);
     let some = |time: Duration| (!time.is_zero()).then_some(time);
-    // The system takes only whole seconds here.
+    // The system accepts only whole seconds for this option.
     let seconds = |time: Duration| some(Duration::from_secs(Secs::count(time)));
     let options = SocketOptions {
         nodelay: socket.tcp_nodelay,
@@ -289,11 +293,12 @@ mod tests {
             ..SocketOptions::default()
         };
         assert_eq!(of(&settings).unwrap(), expected);
-        // The operating system accepts whole seconds and milliseconds here.
+        // The operating system accepts this time only in whole seconds, and the next one in whole
+        // milliseconds.
         settings.socket.tcp_keepalive = Duration::from_millis(29_001);
         settings.socket.tcp_user_timeout = Duration::from_micros(1_499_001);
         assert_eq!(of(&settings).unwrap(), expected);
-        // The system decides at the start whether this process may raise the value.
+        // The permission to raise this value depends on the system, and is checked at the start.
         settings.socket.busy_poll = Duration::from_micros(50);
         let of_busy_poll = of(&settings).map(|options| options.busy_poll);
         let options = SocketOptions { busy_poll: Some(Duration::from_micros(50)), ..expected };

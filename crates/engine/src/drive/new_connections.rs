@@ -15,27 +15,29 @@ use transfix_transport::proxy_header::ProxyHeader;
 use crate::drive::tls::TlsListener;
 use crate::link::failed_logons::Source;
 
-/// A connection without a Logon(A).
+/// An accepted connection that has not logged on yet.
 pub(crate) struct NewConnection {
     pub(crate) stream: Box<dyn Stream>,
     pub(crate) address: Option<IpAddr>,
-    /// The group of the listener.
+    /// The group of the listener that accepted the connection.
     pub(crate) group: usize,
     pub(crate) read: Vec<u8>,
     pub(crate) until_ns: u64,
-    /// Set while a proxy has not yet sent the client's address.
+    /// The parser of the PROXY header, until the proxy has sent the client's address.
     pub(crate) header: Option<ProxyHeader>,
-    /// If the first message is held: the time since when, and the time of the next check.
+    /// For a held first message, the time since which it is held, and the time of the next check.
     pub(crate) held: Option<(u64, u64)>,
     /// `Some(true)` if the password matches the hash in the settings; `None` while unchecked.
     pub(crate) password_proof: Option<bool>,
-    /// True while another connection of its source has its password checked.
+    /// True while the connection waits because the password of another connection from its source
+    /// is being checked.
     pub(crate) in_line: bool,
-    /// The TLS settings, while TLS must still begin.
+    /// The TLS settings, until the TLS handshake begins.
     pub(crate) tls: Option<Arc<TlsListener>>,
-    /// True if the connection uses TLS, or must.
+    /// True if the listener requires TLS.
     pub(crate) is_tls: bool,
-    /// The end of the connection's rest, after its source has used its share of the thread's time.
+    /// The time until which the connection rests, because its source has used its share of
+    /// handshake time.
     pub(crate) rests_until: Option<u64>,
 }
 
@@ -80,14 +82,15 @@ impl NewConnection {
     }
 }
 
-/// The limits of waiting connections.
+/// The maximum numbers of waiting connections.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RoomLimits {
     pub(crate) max: usize,
     pub(crate) per_address_max: usize,
 }
 
-/// Returns the source of an address. A host usually has a whole /64 network of IPv6.
+/// Returns the source to which an address counts. An IPv6 address counts as its /64 network,
+/// because a host usually has a whole one.
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -125,7 +128,7 @@ impl NewConnections {
         gone
     }
 
-    /// Returns a connection that still waits after a check.
+    /// Puts a connection back that was taken out to be checked, and must wait further.
     pub(crate) fn put_back(&mut self, token: usize, waiting: NewConnection) {
         *self.from.entry(waiting.source()).or_default() += 1;
         self.waiting.insert(token, waiting);
@@ -155,13 +158,14 @@ impl NewConnections {
         self.waiting.iter().find(|(_, waiting)| has_most(waiting)).map(|(token, _)| *token)
     }
 
-    /// Returns the oldest connection of this source that waits for another one's password check.
+    /// Returns the oldest connection of this source that waits for the password check of another
+    /// connection.
     pub(crate) fn first_in_line(&self, source: Source) -> Option<usize> {
         let is_next = |waiting: &NewConnection| waiting.in_line && waiting.source() == source;
         self.waiting.iter().find(|(_, waiting)| is_next(waiting)).map(|(token, _)| *token)
     }
 
-    /// Returns the earliest deadline of a connection.
+    /// Returns the earliest time at which a connection must be checked or closed.
     pub(crate) fn deadline(&self) -> Option<u64> {
         let next = |waiting: &NewConnection| {
             let looks = waiting.held.map(|(_, at_ns)| at_ns).into_iter().chain(waiting.rests_until);
@@ -170,7 +174,7 @@ impl NewConnections {
         self.waiting.values().map(next).min()
     }
 
-    /// Returns held connections that are due, the oldest first.
+    /// Returns the held connections whose next check is due, the oldest first.
     pub(crate) fn due(&self, now_ns: u64) -> Vec<usize> {
         let is_due =
             |waiting: &NewConnection| waiting.held.is_some_and(|(_, at_ns)| at_ns <= now_ns);
@@ -178,7 +182,7 @@ impl NewConnections {
         due.map(|(token, _)| *token).collect()
     }
 
-    /// Returns connections whose rest is over, the oldest first.
+    /// Returns the connections whose rest has ended, the oldest first.
     pub(crate) fn rested(&self, now_ns: u64) -> Vec<usize> {
         let has_rested =
             |waiting: &NewConnection| waiting.rests_until.is_some_and(|at| at <= now_ns);
@@ -202,7 +206,8 @@ mod tests {
 
     use super::*;
 
-    /// Room for 20 connections in total and 10 per source, and a listener to fill it.
+    /// A `NewConnections` for 20 connections in total and 10 per source, with a listener that fills
+    /// it.
     struct Rig {
         room: NewConnections,
         listener: Listener,

@@ -1,4 +1,4 @@
-//! The outcomes of sessions at the stop of the engine.
+//! The outcome of each session when the engine stops.
 
 use std::fmt;
 
@@ -10,9 +10,9 @@ use transfix_session::{Disconnect, SessionId};
 pub enum Outcome {
     /// Not connected when the stop began.
     NotConnected,
-    /// The link went down during the stop. [`Disconnect::LoggedOut`] is the orderly end.
+    /// The connection ended during the stop. [`Disconnect::LoggedOut`] means an orderly logout.
     Ended(Disconnect),
-    /// The counterparty had not answered our Logout(5) at the deadline.
+    /// The counterparty did not answer our Logout(5) before the deadline.
     DeadlinePassed,
     /// The store failed or the application panicked, now or earlier. The log has the details.
     Failed,
@@ -43,7 +43,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// The end of one session when the engine stops.
+/// The outcome of one session when the engine stops, with its next sequence numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionOutcome {
@@ -53,6 +53,6 @@ pub struct SessionOutcome {
     pub outcome: Outcome,
     /// The next number expected from the counterparty.
     pub next_num_in: u64,
-    /// The next number of our own messages.
+    /// The MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
 }

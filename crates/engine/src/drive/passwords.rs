@@ -24,21 +24,21 @@ use transfix_settings::HashMemory;
 use crate::io::Io;
 use crate::link::failed_logons::Source;
 
-/// After a wrong password the thread rests for this multiple of the check's time. Guesses take a
-/// quarter of a CPU.
+/// After a wrong password, the thread rests for this multiple of the time that the check took.
+/// Guessing therefore uses at most a quarter of a CPU.
 const REST: u32 = 3;
 
-/// A password, and the hash that it should match.
+/// A password to check, with the hash that it must match.
 pub(crate) struct Guess {
     pub(crate) hash: Secret,
     pub(crate) password: Vec<u8>,
-    /// The source of the connection.
+    /// The source of the connection or of the administrative request.
     pub(crate) source: Source,
     /// True if this session has logged on from the source before.
     pub(crate) is_known: bool,
 }
 
-/// A guess, and the callback for its result.
+/// A password to check, and the callback that receives the result.
 type Check = (Guess, Box<dyn FnOnce(bool) + Send>);
 
 #[derive(Default)]
@@ -46,15 +46,15 @@ struct Line {
     /// Guesses from known sources, which are checked first.
     known: VecDeque<Check>,
     strangers: VecDeque<Check>,
-    /// The last turn of each source, counted in turns. Cleared when nothing waits.
+    /// The number of the last turn of each source. Cleared when no check waits.
     turns: HashMap<Source, u64>,
     is_running: bool,
     memory: HashMemory,
 }
 
 impl Line {
-    /// Takes the next check: a known source first, else the source whose last turn is the longest
-    /// ago.
+    /// Takes the next check: the oldest of a known source, or else of the source that was served
+    /// least recently.
     fn next(&mut self) -> Option<Check> {
         if let Some(known) = self.known.pop_front() {
             return Some(known);
@@ -71,7 +71,7 @@ impl Line {
     }
 }
 
-/// The password checks of one engine.
+/// The queue of password checks of one engine.
 #[derive(Default)]
 pub(crate) struct Passwords(Mutex<Line>);
 
@@ -109,11 +109,12 @@ impl Passwords {
     pub(crate) fn wait(self: &Arc<Self>, guess: Guess, io: &Arc<dyn Io>) -> io::Result<bool> {
         let (answer, answered) = channel();
         self.check(guess, io, move |is_right| _ = answer.send(is_right))?;
-        // The thread answers every check.
+        // The channel closes without a result only if the thread was lost; the password then counts
+        // as wrong.
         Ok(answered.recv().unwrap_or(false))
     }
 
-    /// Runs queued checks, and ends when none is left.
+    /// Runs queued password checks, and returns when none is left.
     fn work(&self, io: &dyn Io) {
         lower_priority();
         loop {
@@ -144,7 +145,7 @@ mod tests {
     use crate::io::System;
     use transfix_settings::hash_password;
 
-    /// Many threads ask at once, but only one check uses memory.
+    /// Many threads request checks at once, but only one check at a time uses memory.
     #[test]
     fn many_checks_take_the_memory_of_one() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
@@ -169,7 +170,7 @@ mod tests {
     fn a_known_counterparty_is_first_and_each_source_has_its_turn() {
         let (passwords, io): (Arc<Passwords>, Arc<dyn Io>) = (Arc::default(), Arc::new(System));
         let hash = hash_password("sesame").unwrap();
-        // The flag simulates a busy thread.
+        // The flag simulates a running thread, so that the checks stay in the queue.
         passwords.line().is_running = true;
         let (told, order) = channel();
         for (who, host, is_known) in

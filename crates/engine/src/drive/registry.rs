@@ -32,13 +32,13 @@ use crate::link::rule_book::RuleBook;
 pub(crate) type OpenStore =
     Box<dyn Fn(&SessionSettings, u64) -> Result<Option<Box<dyn Store>>, StoreError> + Send + Sync>;
 
-/// Version and CompID of a counterparty.
+/// The BeginString(8) of a session, and the CompID of its counterparty.
 type Counterparty = (BeginString, Arc<str>);
 
 /// Sessions added after the start, by identity and by counterparty.
 #[derive(Default)]
 struct Created {
-    /// Each session, and whether it was made from a template.
+    /// The sessions, each with a flag that is true if the session was made from a template.
     sessions: HashMap<SessionId, (Weak<Shared>, bool)>,
     counterparties: HashMap<Counterparty, Weak<Shared>>,
 }
@@ -48,32 +48,33 @@ pub(crate) struct Registry {
     pub(crate) io: Arc<dyn Io>,
     pub(crate) rule_book: Arc<RuleBook>,
     pub(crate) logs: ProtocolLogs,
-    /// Threads that help the stores.
+    /// The threads that work in the background for stores.
     pub(crate) helpers: Arc<Helpers>,
     pub(crate) waiting: Arc<WaitingTotal>,
-    /// Detects callbacks that do not return.
+    /// The watch that detects callbacks which do not return.
     pub(crate) watch: Arc<Watch>,
-    /// Detects unusual latencies.
+    /// The usual latencies, to detect unusual ones.
     pub(crate) usual_times: UsualTimes,
-    /// The threads that call applications, if any.
+    /// The queue of the threads that call applications, if the settings demand such threads.
     pub(crate) run_queue: Option<Arc<RunQueue>>,
-    /// Resolves the host names of counterparties.
+    /// The resolver of the counterparties' host names.
     pub(crate) names: Arc<Resolver>,
-    /// Checks passwords by their hashes.
+    /// The thread that checks passwords against hashes.
     pub(crate) passwords: Arc<Passwords>,
-    /// The counters of all sessions together.
+    /// The counts of rejects and ended connections by reason, for all sessions together.
     pub(crate) reasons: Arc<LiveReasons>,
     /// True if the thread `tfx-accept` runs.
     pub(crate) accepts: AtomicBool,
-    /// The addresses where the engine listens now. The lock is held only for a copy.
+    /// The addresses at which the engine listens now. The lock is held only while the list is
+    /// copied.
     pub(crate) listening: Mutex<Vec<SocketAddr>>,
     /// The engine's own certificates.
     pub(crate) certificates: Arc<OwnCertificates>,
     /// The file that records the actions of operators, if configured.
     pub(crate) audit: Option<AuditFile>,
-    /// The requests of operators to the program.
+    /// The functions of the program that carry out requests of operators.
     pub(crate) requests: Requests,
-    /// Opens custom stores.
+    /// The function that opens custom stores, if the program has set one.
     pub(crate) open_store: Option<OpenStore>,
     sessions: OnceLock<HashMap<SessionId, Weak<Shared>>>,
     /// Sessions added since the start, or made from templates.
@@ -124,7 +125,7 @@ impl Registry {
         self.passwords.wait(Guess { hash, password, source, is_known: false }, &self.io)
     }
 
-    /// Returns an empty registry over rules that others may share.
+    /// Returns a registry without sessions. Other registries may share `rule_book`.
     pub(crate) fn new(rule_book: Arc<RuleBook>) -> Self {
         Self { rule_book, ..Self::default() }
     }
@@ -138,7 +139,8 @@ impl Registry {
     }
 
     pub(crate) fn find(&self, id: &SessionId) -> Option<Arc<Shared>> {
-        // A removed session may have been added again.
+        // If the session of the start was removed, a session added later may have the same
+        // identity.
         let of_start = self.sessions.get()?.get(id).and_then(found);
         of_start.or_else(|| self.created().sessions.get(id)?.0.upgrade())
     }
@@ -147,19 +149,20 @@ impl Registry {
         self.created.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds a session.
+    /// Adds a session that was created after the start; `is_made` is true if it was made from a
+    /// template.
     pub(crate) fn add(&self, shared: &Arc<Shared>, is_made: bool) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         created.sessions.insert(shared.id.clone(), (Arc::downgrade(shared), is_made));
-        // As with sessions of the settings, the first one counts.
+        // If several sessions have the same counterparty, the first one counts, as at the start.
         let first = created.counterparties.entry(counterparty(shared)).or_default();
         if found(first).is_none() {
             *first = Arc::downgrade(shared);
         }
     }
 
-    /// Removes the session with this waker, which has ended. Another session of the same identity
-    /// may already exist.
+    /// Removes the ended session with this waker. A new session with the same identity may already
+    /// exist and stays.
     pub(crate) fn remove(&self, id: &SessionId, session_waker: &Arc<SessionWaker>) {
         let mut created = self.created.write().unwrap_or_else(PoisonError::into_inner);
         let known = created.sessions.get(id).and_then(|(shared, _)| shared.upgrade());
@@ -200,7 +203,7 @@ impl Registry {
         (heaviest.waiting.bytes() > 0).then_some(heaviest)
     }
 
-    /// Returns the session of this version with that counterparty.
+    /// Returns the session with this version and this counterparty.
     pub(crate) fn with(
         &self,
         begin_string: BeginString,
@@ -212,7 +215,7 @@ impl Registry {
     }
 }
 
-/// Returns the session, if it exists and was not removed.
+/// Returns the session if it still exists and was not removed.
 fn found(shared: &Weak<Shared>) -> Option<Arc<Shared>> {
     shared.upgrade().filter(|shared| !shared.removed.load(Ordering::Acquire))
 }

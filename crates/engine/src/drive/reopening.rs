@@ -17,10 +17,10 @@ use crate::link::event::Event;
 /// The time before the first attempt, in nanoseconds. The time doubles for each further attempt.
 const FIRST_NS: u64 = 1_000_000_000;
 const LAST_NS: u64 = 64 * FIRST_NS;
-/// The interval of checks whether an attempt has ended.
+/// The interval, in nanoseconds, at which a running attempt is checked.
 const LOOK_NS: u64 = 10_000_000;
 
-/// The restoration of a failed session.
+/// The attempts to restore a failed session.
 pub(crate) struct Reopening {
     step: Step,
     wait_ns: u64,
@@ -28,9 +28,9 @@ pub(crate) struct Reopening {
 
 enum Step {
     Nothing,
-    /// Begin an attempt at this monotonic time.
+    /// Wait until this monotonic time, then begin an attempt.
     At(u64),
-    /// An attempt runs; check it at this time.
+    /// An attempt is running; check at this monotonic time whether it has ended.
     Runs(Job<Result<(), StoreError>>, u64),
     /// The engine has ended before the attempt.
     Left,
@@ -43,25 +43,25 @@ impl Default for Reopening {
 }
 
 impl Reopening {
-    /// Plans an attempt, because the session has failed.
+    /// Plans the next attempt, with a doubled pause, after the session has failed.
     pub(crate) fn plan(&mut self, now_ns: u64) {
         self.step = Step::At(now_ns + self.wait_ns);
         self.wait_ns = (2 * self.wait_ns).min(LAST_NS);
     }
 
-    /// Begins the next attempt now, because an operator requests it.
+    /// Begins the next attempt at once, because an operator requests it.
     pub(crate) fn hurry(&mut self, now_ns: u64) {
         if !matches!(self.step, Step::Runs(..)) {
             self.step = Step::At(now_ns);
         }
     }
 
-    /// Resets the pause, because the store has served a whole connection.
+    /// Resets the pause to its first value, because the store has worked during a whole connection.
     pub(crate) const fn forget(&mut self) {
         self.wait_ns = FIRST_NS;
     }
 
-    /// Returns the latest time for the next [`Reopening::advance`], on the monotonic clock.
+    /// Returns the monotonic time at which [`Reopening::advance`] must be called again.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         match self.step {
             Step::Nothing | Step::Left => None,
@@ -69,8 +69,8 @@ impl Reopening {
         }
     }
 
-    /// Waits for a running attempt at the end of the engine, until this monotonic time. A later
-    /// attempt is abandoned.
+    /// Waits, at the end of the engine, for a running attempt until this monotonic time, and then
+    /// abandons it.
     pub(crate) fn settle(&mut self, io: &dyn Io, until_ns: u64) {
         let Step::Runs(thread, _) = std::mem::replace(&mut self.step, Step::Nothing) else {
             return;
@@ -85,17 +85,17 @@ impl Reopening {
         }
     }
 
-    /// Returns true if an attempt is running, which holds the session's lock.
+    /// Returns true while an attempt is running; it holds the session's lock.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(&self.step, Step::Runs(thread, _) if !thread.is_finished())
     }
 
-    /// Returns true if an attempt was abandoned, which still holds the session's lock.
+    /// Returns true if a running attempt was abandoned; it still holds the session's lock.
     pub(crate) const fn is_left(&self) -> bool {
         matches!(self.step, Step::Left)
     }
 
-    /// Does the work that is due. Returns true if the store is open again.
+    /// Begins or checks an attempt if it is due. Returns true if the store is open again.
     pub(crate) fn advance(&mut self, now: Now, shared: &Arc<Shared>) -> bool {
         let now_ns = now.monotonic_ns;
         if self.deadline().is_none_or(|at| now_ns < at) {
@@ -134,7 +134,7 @@ fn reopen(shared: &Shared) -> Result<(), StoreError> {
     shared.registry.helpers.begin();
     let mut link = shared.lock();
     link.reopen(&*shared.io, &shared.queue)?;
-    // State that a panic may have left inconsistent has been created again.
+    // The reopening has recreated all state that a panic may have left inconsistent.
     shared.link.clear_poison();
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Resolves host names for initiators in separate threads. A name server may take half a minute to
 //! fail, and a worker has other sessions.
 //!
-//! Invariants: one thread at a time resolves a name, however many sessions wait for it. At most
-//! [`THREADS_MAX`] threads run, and none without work.
+//! Invariants: at most one thread resolves a given name, however many sessions wait for it. At most
+//! [`THREADS_MAX`] threads run, and a thread ends when no name is queued.
 
 use std::collections::{HashMap, VecDeque};
 use std::io;
@@ -12,26 +12,26 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::drive::session_waker::SessionWaker;
 use crate::io::Io;
 
-/// The maximum number of names resolved at once; further ones wait.
+/// The maximum number of names that are resolved at the same time; further names wait.
 const THREADS_MAX: usize = 16;
 
-/// The result for a name.
+/// The addresses of a name, or the error of the look-up.
 type Found = Result<Vec<SocketAddr>, (io::ErrorKind, String)>;
 
-/// The look-up of a name, running or finished.
+/// The look-up of one name, from its start until its result was read.
 pub(crate) struct Lookup {
     found: OnceLock<Found>,
 }
 
 impl Lookup {
-    /// Returns the addresses, once they are known.
+    /// Returns the result of the look-up, or `None` while it is running.
     pub(crate) fn found(&self) -> Option<io::Result<Vec<SocketAddr>>> {
         let found = self.found.get()?.clone();
         Some(found.map_err(|(kind, why)| io::Error::new(kind, why)))
     }
 }
 
-/// A look-up that is running or queued, and the sessions waiting for it.
+/// A look-up that is queued or running, with the wakers of the sessions that wait for it.
 struct Asked {
     lookup: Arc<Lookup>,
     bells: Vec<Arc<SessionWaker>>,
@@ -40,12 +40,12 @@ struct Asked {
 #[derive(Default)]
 struct State {
     asked: HashMap<Arc<str>, Asked>,
-    /// Names that no thread has taken yet.
+    /// The names whose look-up no thread has started yet.
     queue: VecDeque<Arc<str>>,
     threads: usize,
 }
 
-/// The look-ups of one engine.
+/// The look-ups of host names for one engine.
 #[derive(Default)]
 pub(crate) struct Resolver {
     state: Mutex<State>,
@@ -56,8 +56,8 @@ impl Resolver {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts to resolve `name`, written as `host:port`, unless a look-up is under way. Wakes the
-    /// session at the end.
+    /// Starts to resolve `name`, written as `host:port`, or joins a look-up of the same name. Wakes
+    /// the session when the result is known.
     ///
     /// # Errors
     /// If the system has no further thread.
@@ -106,7 +106,7 @@ impl Resolver {
         }
     }
 
-    /// Takes the next name. `None` ends the thread.
+    /// Takes the next queued name. Returns `None` if the thread must end.
     fn next(&self) -> Option<Arc<str>> {
         let mut state = self.state();
         let next = state.queue.pop_front();

@@ -22,12 +22,12 @@ pub(crate) struct Route {
     pub(crate) tls: Option<Way>,
 }
 
-/// The destinations of one session.
+/// The destinations of one initiator session.
 pub(crate) struct Routes {
     /// All destinations, the primary first.
     all: Vec<Route>,
     order: FailoverOrder,
-    /// The number of attempts per destination; 0 for no limit.
+    /// The number of failed attempts after which the next destination is tried; 0 for no limit.
     attempts: u32,
     current: usize,
     /// The destination of the last logon.
@@ -40,14 +40,15 @@ pub(crate) struct Routes {
     /// are reproducible.
     seed: u64,
     pub(crate) proxy: Option<(ProxySettings, Arc<str>)>,
-    /// The local addresses, at most one per family; empty for the system's choice.
+    /// The local addresses to connect from, at most one per address family. If empty, the system
+    /// chooses.
     local: Vec<SocketAddr>,
     options: SocketOptions,
 }
 
 impl Routes {
-    /// Returns the destinations of the settings. Names are resolved at each attempt, except local
-    /// ones.
+    /// Returns the destinations of the settings. The local address is resolved here; other names
+    /// are resolved at each attempt.
     ///
     /// # Errors
     /// If the system refuses a socket option, or a TLS file cannot be used.
@@ -67,7 +68,8 @@ impl Routes {
         let mut seed = DefaultHasher::new();
         settings.id().hash(&mut seed);
         let local = local(settings)?;
-        // The family does not matter: the system allows the same options for both.
+        // Checks the options with an address of any family, because the system allows the same
+        // options for both families.
         let any = local.first().map_or(IpAddr::from([127, 0, 0, 1]), SocketAddr::ip);
         let options = socket_options(settings, (any, 1).into(), local.first().copied())?;
         Ok(Self {
@@ -94,12 +96,13 @@ impl Routes {
         self.all.len()
     }
 
-    /// Returns the index of the current destination.
+    /// Returns the index of the current destination; 0 is the primary.
     pub(crate) const fn current(&self) -> usize {
         self.current
     }
 
-    /// Returns true if a logon at the current destination resets the numbers.
+    /// Returns true if the next logon must reset the numbers, because the last logon was at another
+    /// destination.
     pub(crate) fn resets(&self) -> bool {
         let is_wanted =
             if self.current == 0 { self.reset_on_primary } else { self.reset_on_backup };
@@ -110,7 +113,8 @@ impl Routes {
         &self.all[self.current]
     }
 
-    /// Describes the current destination: its address in the settings, and its place among several.
+    /// Returns a description of the current destination: its address, and its role if there are
+    /// several destinations.
     pub(crate) fn name(&self) -> String {
         let address = &self.route().address;
         match (self.current, self.all.len() - 1) {
@@ -121,7 +125,7 @@ impl Routes {
         }
     }
 
-    /// Returns the name to resolve and connect to: the proxy's, or else the destination's.
+    /// Returns the `host:port` to which TCP connects: the proxy, or else the destination.
     pub(crate) fn first_hop(&self) -> &Arc<str> {
         self.proxy.as_ref().map_or(&self.route().address, |(_, address)| address)
     }
@@ -164,7 +168,7 @@ impl Routes {
         if self.attempts > 0 && self.failed >= self.attempts {
             self.failed = 0;
             self.current = match self.order {
-                // Select a different destination, if there is one.
+                // Chooses at random among the other destinations.
                 FailoverOrder::Random if self.all.len() > 1 => {
                     (self.current + 1 + self.any(self.all.len() - 1)) % self.all.len()
                 }
@@ -175,7 +179,7 @@ impl Routes {
 
     /// Returns a pseudorandom number below `below`, which is not 0.
     pub(crate) fn any(&mut self, below: usize) -> usize {
-        // SplitMix64 returns each number once per period.
+        // The generator is SplitMix64, whose period contains every number once.
         self.seed = self.seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.seed;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -184,7 +188,7 @@ impl Routes {
     }
 }
 
-/// Checks that an initiator can use its local address.
+/// Checks that the local address and the socket options of an initiator can be used.
 ///
 /// # Errors
 /// If it cannot.
@@ -192,7 +196,7 @@ pub(crate) fn check_sockets(settings: &SessionSettings) -> Result<(), EngineErro
     local(settings).map(drop)
 }
 
-/// Returns the local addresses of an initiator.
+/// Returns the local addresses from which an initiator connects.
 fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let text = &*settings.socket.local_address;
     if text.is_empty() {
@@ -201,19 +205,20 @@ fn local(settings: &SessionSettings) -> Result<Vec<SocketAddr>, EngineError> {
     let place = settings.place("local_address");
     let what = || format!("{place}{}: local_address {text}", settings.id());
     let found: io::Result<Vec<_>> = match text.parse::<IpAddr>() {
-        // The branch includes IPv6, where the digits after the last colon are not a port.
+        // An IPv6 address also takes this branch; the digits after its last colon are not a port.
         Ok(address) => Ok(vec![SocketAddr::new(address, 0)]),
         Err(_) => {
             text.to_socket_addrs().or_else(|_| (text, 0).to_socket_addrs()).map(Iterator::collect)
         }
     };
     let found = found.map_err(io_error(what()))?;
-    // The system's own error about socket options would not name the key.
+    // Tries to bind here, because a later error of the system would not name the key of the
+    // settings.
     let bound = found.iter().map(|from| TcpListener::bind((from.ip(), 0)).map(drop));
     if let Some(refused) = bound.reduce(io::Result::or) {
         refused.map_err(io_error(what()))?;
     }
-    // Fails early if no destination can have the same family.
+    // Fails at the start if no address of the destination has the family of the local address.
     let to = settings.proxy.as_ref().map_or(&settings.address, |proxy| &proxy.address);
     let is_reached = |to: SocketAddr| found.iter().any(|from| from.is_ipv4() == to.is_ipv4());
     if found.is_empty() || to.parse().is_ok_and(|to| !is_reached(to)) {
@@ -240,7 +245,7 @@ mod tests {
         let v4 = ([127, 0, 0, 1], 1).into();
         let v6 = SocketAddr::from(([0, 0, 0, 0, 0, 0, 0, 1], 1));
         for (local, expected) in [("127.0.0.2", "127.0.0.2:0"), ("127.0.0.2:5", "127.0.0.2:5")] {
-            // On most hosts this name has addresses of both families.
+            // On most hosts, localhost has addresses of both families.
             let routes = routes("localhost:1", local).unwrap();
             assert_eq!(routes.options(v4).unwrap().local, expected.parse().ok());
             let error = routes.options(v6).unwrap_err().to_string();

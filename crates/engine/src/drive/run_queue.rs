@@ -1,6 +1,6 @@
-//! The threads that call applications, and the run queue of applications with calls.
+//! The threads that call applications, and the queue of applications that have calls to make.
 //!
-//! Invariants: each application is in the run queue at most once. A thread without work sleeps.
+//! Invariants: each application is queued at most once, and a thread without work sleeps.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -21,13 +21,14 @@ const WAKE: Token = Token(usize::MAX);
 /// The interval of checks whether threads have ended.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// An application that can be queued in the run queue.
+/// An application that can be queued for the threads of a `RunQueue`.
 pub(crate) trait Runnable: Send + Sync {
-    /// Calls the application, in a thread of this run queue. Returns true if it has more calls.
+    /// Makes waiting calls of the application in the current thread. Returns true if calls are
+    /// left.
     fn visit(&self, line: &RunQueue) -> bool;
 }
 
-/// The run queue, and the threads that serve it.
+/// The queue of applications with calls, and the threads that serve it.
 pub(crate) struct RunQueue {
     state: Mutex<State>,
     /// The number of queued applications, which can be read without the lock.
@@ -37,19 +38,19 @@ pub(crate) struct RunQueue {
     threads: Mutex<Vec<Job<()>>>,
 }
 
-/// A queued application, and its session, which is kept alive meanwhile.
+/// A queued application, with a reference that keeps its session alive.
 type Place = (Arc<dyn Runnable>, Arc<dyn Any + Send + Sync>);
 
 #[derive(Default)]
 struct State {
     places: VecDeque<Place>,
-    /// Threads that sleep.
+    /// The numbers of the sleeping threads.
     asleep: Vec<usize>,
     stops: bool,
 }
 
 impl RunQueue {
-    /// Starts the threads of the settings. Returns `None` if there are none.
+    /// Starts as many threads as the settings demand. Returns `None` if they demand none.
     ///
     /// # Errors
     /// If the system has no further threads.
@@ -107,7 +108,8 @@ impl RunQueue {
         }
     }
 
-    /// Queues an application with calls. Its session is kept alive meanwhile.
+    /// Queues an application that has calls, and keeps its session alive until a thread has served
+    /// it.
     pub(crate) fn push(&self, place: Place) {
         let mut state = self.lock();
         state.places.push_back(place);
@@ -117,8 +119,8 @@ impl RunQueue {
         self.wake(asleep);
     }
 
-    /// Takes the next queued application. If there is none, records that thread `n` sleeps. Returns
-    /// `Err` if the thread must end.
+    /// Takes the next application from the queue. If the queue is empty, records that thread `n`
+    /// sleeps and returns `None`. Returns `Err` if the thread must end.
     fn next(&self, n: usize) -> Result<Option<Place>, ()> {
         let mut state = self.lock();
         let next = state.places.pop_front();
@@ -157,7 +159,7 @@ impl RunQueue {
         }
     }
 
-    /// Checks for work for a while before the thread sleeps.
+    /// Checks the queue for a short time before the thread sleeps, which saves a wake-up.
     fn spin(&self, io: &dyn Io) {
         if self.spin_ns == 0 {
             return;
@@ -168,7 +170,7 @@ impl RunQueue {
         }
     }
 
-    /// Makes the threads end once the run queue is empty.
+    /// Lets the threads end as soon as the queue is empty.
     fn end(&self) {
         self.lock().stops = true;
         for n in 0..self.wakers.get().map_or(0, Vec::len) {
@@ -177,7 +179,7 @@ impl RunQueue {
     }
 
     /// Ends the threads, and waits for them until this monotonic time. A thread whose application
-    /// does not return is abandoned.
+    /// has not returned by then is left running.
     pub(crate) fn stop(&self, io: &dyn Io, until_ns: u64) {
         self.end();
         let threads = std::mem::take(&mut *self.threads());

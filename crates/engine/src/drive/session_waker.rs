@@ -1,8 +1,8 @@
 //! Wakes the worker of a session, from any thread, wherever the session is driven.
 //!
-//! Invariants: a waker holds no part of the session, so it keeps no session alive. A session that
-//! moves to another worker loses no call, because the new worker checks it on arrival. At most one
-//! connection waits for the session.
+//! Invariants: a waker holds no reference to its session, so it keeps no session alive. A session
+//! that moves to another worker misses no call, because the new worker checks it on arrival. At
+//! most one connection waits for the session.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
@@ -14,7 +14,7 @@ use crate::link::Arrival;
 /// The slot of a session that is moving to a worker.
 pub(crate) const UNDER_WAY: usize = usize::MAX;
 
-/// A worker as other threads reach it.
+/// The operations of a worker that other threads may call.
 pub(crate) trait WorkerHandle: Send + Sync {
     /// Requests a turn of the session in this slot.
     fn call(&self, slot: usize);
@@ -22,25 +22,25 @@ pub(crate) trait WorkerHandle: Send + Sync {
     /// Passes a connection to a session of this worker.
     fn attach(&self, arrival: Arrival, pending: PendingConnection);
 
-    /// Requests that a session of this worker be released.
+    /// Asks the worker to log a session out and to release it.
     fn release(&self, release: Release);
 }
 
-/// The worker and slot of a session.
+/// The worker that drives a session, and the session's slot there.
 struct Place {
     worker: Arc<dyn WorkerHandle>,
     slot: usize,
 }
 
-/// The waker of a session, usable once its worker is known.
+/// The waker of one session. Calls have no effect before the session has a worker.
 #[derive(Default)]
 pub(crate) struct SessionWaker {
     place: Mutex<Option<Place>>,
     /// True if the worker was called, and has not handled the call yet.
     is_called: AtomicBool,
-    /// True if work other than a message waits for the worker.
+    /// True if the worker must run a turn even without a queued message.
     attention: AtomicBool,
-    /// True if a connection waits for the worker.
+    /// True while an accepted connection waits for the worker.
     has_pending: AtomicBool,
 }
 
@@ -67,7 +67,7 @@ impl SessionWaker {
         Ok(())
     }
 
-    /// Records that the session has ended, and has no worker.
+    /// Records that the session has ended and no longer has a worker.
     pub(crate) fn leave(&self) {
         *self.place() = None;
     }
@@ -77,7 +77,7 @@ impl SessionWaker {
         self.place().as_ref().map_or(UNDER_WAY, |place| place.slot)
     }
 
-    /// Returns worker and slot without the lock, because the worker may block.
+    /// Returns worker and slot, and releases the lock, because a call of the worker may block.
     fn found(&self) -> Option<(Arc<dyn WorkerHandle>, usize)> {
         self.place().as_ref().map(|place| (Arc::clone(&place.worker), place.slot))
     }
@@ -96,7 +96,8 @@ impl SessionWaker {
         }
         match self.found() {
             Some((worker, slot)) => worker.call(slot),
-            // A new worker checks the session on arrival.
+            // Without a worker the call is dropped, because a new worker checks the session on
+            // arrival.
             None => self.is_called.store(false, Ordering::Release),
         }
     }
@@ -109,20 +110,20 @@ impl SessionWaker {
     }
 }
 
-/// A session that must log out and leave its worker permanently.
+/// A request to log a session out and to release it from its worker for good.
 pub(crate) struct Release {
-    /// The waker of the session's worker.
+    /// The waker of the session to release.
     pub(crate) session_waker: Arc<SessionWaker>,
     /// The monotonic time at which the session leaves without an answer to its Logout(5).
     pub(crate) until_ns: u64,
     /// Text(58) of the Logout(5).
     pub(crate) text: String,
-    /// The receiver of the session's outcome.
+    /// The channel that receives the session's outcome.
     pub(crate) to: Sender<SessionOutcome>,
 }
 
 impl Release {
-    /// Asks the worker for the session. Returns false if it has none.
+    /// Passes the request to the session's worker. Returns false if the session has no worker.
     pub(crate) fn hand_over(self) -> bool {
         let found = self.session_waker.found();
         let is_found = found.is_some();
@@ -133,12 +134,12 @@ impl Release {
     }
 }
 
-/// A connection that waits for its session's worker. At most one connection may wait, so that
-/// connections for a busy worker do not accumulate. Dropping this value ends the wait.
+/// The right to hand a connection to the session's worker. Only one exists per session, so that
+/// connections do not accumulate at a busy worker. Dropping the value gives the right back.
 pub(crate) struct PendingConnection(Arc<SessionWaker>);
 
 impl PendingConnection {
-    /// Returns `None` if another connection already waits.
+    /// Returns the right to hand over a connection, or `None` if another connection already waits.
     pub(crate) fn at(session_waker: &Arc<SessionWaker>) -> Option<Self> {
         let is_first = !session_waker.has_pending.swap(true, Ordering::AcqRel);
         is_first.then(|| Self(Arc::clone(session_waker)))

@@ -21,26 +21,28 @@ use crate::link::failed_logons::LogonRecord;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 
-/// The interval of checks by a sender that waits for room.
+/// The interval at which a sender checks whether the full queue has room again.
 const ROOM_LOOK: Duration = Duration::from_millis(1);
 
-/// The maximum bytes of the queue that a direct send writes, because they must precede its message.
+/// The maximum size, in bytes, of queued messages that a direct send writes first, because they
+/// must precede its message.
 const TAKEN_OVER_BYTES_MAX: usize = 64 << 10;
 
-/// The number of attempts to lock before a thread sleeps: about the duration of a turn.
+/// The number of attempts to lock before a thread sleeps; the attempts take about as long as a
+/// turn.
 const LOCK_LOOKS: u32 = 300;
 
-/// The maximum number of yields of a thread that wants a lock, to a worker that waits for it. The
-/// number lasts far longer than a woken thread needs.
+/// The maximum number of yields by which a thread lets a waiting worker lock first. The yields last
+/// far longer than waking a thread.
 const YIELDS_MAX: u32 = 1_000;
 
-/// The wait of a thread for a session's lock, until dropped.
+/// Counts a thread as waiting for a session's lock, until dropped.
 struct Wish<'a> {
     wishes: &'a AtomicUsize,
     weight: usize,
 }
 
-/// The weight of a worker's wait in [`Shared::wishes`]; another thread's weight is 1.
+/// The amount by which a waiting worker increases [`Shared::wishes`]; other threads add 1.
 const WORKER: usize = 1 << 16;
 
 impl<'a> Wish<'a> {
@@ -57,83 +59,88 @@ impl Drop for Wish<'_> {
     }
 }
 
-/// An application that is called in threads of its own.
+/// An application that is called in application threads.
 pub(crate) trait ThreadedApplication: Send + Sync {
-    /// Sets the session, which is complete and has a worker. The application is called from now on.
+    /// Sets the session after it was assembled and has a worker. From then on the application is
+    /// called.
     fn belongs_to(&self, session: Weak<Shared>);
 
     /// Returns the number of messages and frames that wait for the application, and their bytes.
     fn waiting(&self) -> (usize, usize);
 }
 
-/// The state that handle and worker of one session share.
+/// The state that the handles and the worker of one session share.
 pub(crate) struct Shared {
     pub(crate) id: SessionId,
     /// The settings of the session.
     pub(crate) settings: Arc<SessionSettings>,
     pub(crate) link: Mutex<Link>,
-    /// The number of threads that wait for the link's lock: workers in units of [`WORKER`], others
-    /// below.
+    /// The number of threads that wait for the link's lock: workers count [`WORKER`] each, other
+    /// threads 1.
     pub(crate) wishes: AtomicUsize,
     pub(crate) queue: SendQueue,
-    /// The filter of outbound messages, if any.
+    /// The filter that outbound messages pass; `None` if none is needed.
     pub(crate) filter: Option<Arc<OutboundFilter>>,
     pub(crate) send_mode: SendMode,
     pub(crate) session_waker: Arc<SessionWaker>,
     pub(crate) offline: Offline,
     pub(crate) queue_when_full: QueueWhenFull,
-    /// The maximum time that a send waits for room, if it waits.
+    /// The maximum time, in nanoseconds, that a send waits for room if `queue_when_full` lets it
+    /// wait.
     pub(crate) queue_wait_ns: u64,
-    /// The time for which its worker checks its sockets before it sleeps.
+    /// The time, in nanoseconds, for which the session's worker checks its sockets before it
+    /// sleeps.
     pub(crate) spin_ns: u64,
     pub(crate) published: Arc<Published>,
     pub(crate) waiting: WaitingBytes,
-    /// The application, if it is called in threads of its own.
+    /// The application, if it is called in application threads.
     pub(crate) application: Option<Arc<dyn ThreadedApplication>>,
-    /// True once the engine is stopped, or the session is removed.
+    /// True after the engine was stopped or the session was removed.
     pub(crate) closed: AtomicBool,
-    /// True once the session is removed. The session is no longer found, even if a handle remains.
+    /// True after the session was removed from the engine, so that look-ups no longer find it even
+    /// if a handle keeps it alive.
     pub(crate) removed: AtomicBool,
-    /// True if the session may be connected, as set by the operator.
+    /// True if operators allow the session to be connected.
     pub(crate) enabled: AtomicBool,
     /// True if an operator holds the application's messages back.
     pub(crate) holds_sending: AtomicBool,
-    /// True if an operator wants the session restored or connected without delay.
+    /// True if an operator wants the session to connect or to be restored at once.
     pub(crate) hurry: AtomicBool,
     /// The destinations of an initiator as `host:port`, the primary first.
     pub(crate) destinations: Arc<[String]>,
     /// The index of the destination tried last.
     pub(crate) destination: AtomicUsize,
-    /// True if that destination is a backup, which selects the store from the next connection on.
+    /// True if the last tried destination is a backup; selects the store for the next connection.
     pub(crate) is_at_backup: Arc<AtomicBool>,
-    /// The destination that an operator requests; [`NO_WISH`] for none.
+    /// The index of the destination that an operator requests; [`NO_WISH`] if there is none.
     pub(crate) wanted_destination: AtomicUsize,
     pub(crate) after_panic: AfterPanic,
-    /// Accepted certificates of the counterparty; empty for any.
+    /// The certificates that the counterparty may present; an empty list accepts any.
     pub(crate) tls_peers: Arc<[String]>,
-    /// Allowed addresses of the counterparty; empty for all.
+    /// The addresses from which the counterparty may connect; an empty list allows all.
     pub(crate) allowed: Arc<[Subnet]>,
     /// The hash of the counterparty's password, if configured.
     pub(crate) password_hash: Option<Secret>,
     /// The session's failed logons.
     pub(crate) record: Arc<LogonRecord>,
     pub(crate) io: Arc<dyn Io>,
-    /// All sessions of the engine, for finding the one with the most waiting bytes.
+    /// The registry of all sessions, to find the session with the most waiting bytes.
     pub(crate) registry: Arc<Registry>,
 }
 
-/// No operator requests another destination.
+/// The value of `wanted_destination` while no operator requests another destination.
 pub(crate) const NO_WISH: usize = usize::MAX;
 
 impl Shared {
-    /// Locks the session, even if a thread panicked with the lock. Half a turn may be left, which
-    /// the worker detects itself.
+    /// Locks the session, even if a thread has panicked while it held the lock. The worker detects
+    /// a turn that was interrupted by a panic.
     pub(crate) fn lock(&self) -> MutexGuard<'_, Link> {
         self.sound_link().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the session, unless a thread panicked with the lock. A waiting worker comes first,
-    /// because a thread that locks in a loop would otherwise keep the worker out.
+    /// Locks the session, or returns an error if a thread has panicked while it held the lock. A
+    /// waiting worker goes first, because it would otherwise never get the lock from a thread that
+    /// locks in a loop.
     pub(crate) fn sound_link(&self) -> LockResult<MutexGuard<'_, Link>> {
         let mut yields = 0;
         while yields < YIELDS_MAX && self.wishes.load(Ordering::Relaxed) >= WORKER && !drives() {
@@ -186,7 +193,8 @@ impl Shared {
         }
     }
 
-    /// Records the session's worker and slot, so that other threads and the store may call it.
+    /// Records the session's worker and slot, so that other threads and the store can wake the
+    /// worker.
     pub(crate) fn belongs_to(self: &Arc<Self>, worker: Arc<dyn WorkerHandle>, slot: usize) {
         self.session_waker.set(worker, slot);
         let session_waker = Arc::clone(&self.session_waker);
@@ -201,7 +209,7 @@ impl Shared {
         self.session_waker.wake();
     }
 
-    /// Reacts to a full queue as configured. `again` sends once more.
+    /// Reacts to the full queue as `queue_when_full` demands. `again` tries to send once more.
     #[cold]
     pub(crate) fn when_full<T>(
         &self,
@@ -209,10 +217,11 @@ impl Shared {
         mut again: impl FnMut() -> Result<T, SendError>,
     ) -> Result<T, SendError> {
         match self.queue_when_full {
-            // A thread that drives sessions may hold a session's lock, and its other sessions would
-            // wait.
+            // Only a thread that drives no sessions may wait; others may hold a session's lock, and
+            // would delay their other sessions.
             QueueWhenFull::Wait if !drives() => {
-                // Messages sent by a callback in its own thread may not be written yet.
+                // The worker writes messages that a callback has sent in its own thread, which
+                // makes room.
                 self.call_worker();
                 let until_ns = self.io.monotonic_ns().saturating_add(self.queue_wait_ns);
                 while self.io.monotonic_ns() < until_ns {
@@ -239,12 +248,13 @@ impl Shared {
         Err(full)
     }
 
-    /// Returns the treatment of CheckSum(10) in inbound messages.
+    /// Returns whether CheckSum(10) of inbound messages is verified.
     pub(crate) fn check_sum(&self) -> CheckSumPolicy {
         self.with_core(|core| core.options.check_sum)
     }
 
-    /// Calls `call` with the core. `call` must queue neither application calls nor events.
+    /// Calls `call` with the session's core. `call` must not queue application calls or events,
+    /// because nobody would process them here.
     pub(crate) fn with_core<T>(&self, call: impl FnOnce(&mut Core) -> T) -> T {
         call(self.lock().core_mut())
     }

@@ -10,10 +10,11 @@ use transfix_store::{
     file_system,
 };
 
-/// The maximum segment length, unless the first segment is longer.
+/// The maximum length of a segment file in bytes, unless the first segment is configured to be
+/// longer.
 const SEGMENT_BYTES_MAX: usize = 64 << 20;
 
-/// Converts the setting to the store's type.
+/// Converts the setting for a full store to the type of the store crate.
 const fn when_full(choice: BeyondLimit) -> WhenFull {
     match choice {
         BeyondLimit::Forget => WhenFull::Forget,
@@ -39,7 +40,7 @@ pub(crate) fn open(
         Durability::Process => transfix_store::Durability::Process,
         Durability::Power => transfix_store::Durability::Power,
     };
-    // A store forgets whole segments.
+    // Keeps segments short against the limit, because a store forgets only whole segments.
     let segment_max = match usize::try_from(keep.bytes_max) {
         Ok(bytes) if bytes > 0 => bytes / 4,
         _ => usize::MAX,
@@ -54,18 +55,19 @@ pub(crate) fn open(
     let opened = FileStore::open_for(&settings.folder(), &path, options, now_ns);
     let (mut store, recovered) = opened?;
     if let Some(why) = doubt {
-        // Warnings come after the store is open, because a failing store is tried repeatedly.
+        // Logs the warning only after the store was opened, because opening is retried after a
+        // failure.
         let store = path.display();
         event!(warn, StoreOnNetwork, %store, why);
     }
     store.help_by(helpers);
-    // The line is logged at most once per segment, which has some thousand messages in a busy
-    // store.
+    // This line is logged at most once per segment; in a busy store, a segment has thousands of
+    // messages.
     store.report_to(|error| {
         event!(warn, SegmentNotPrepared, %error);
     });
     if recovered.cut_bytes > 0 {
-        // The line is logged once, because the batch is now removed.
+        // This line is logged once per interrupted batch, because recovery has removed the batch.
         let cut_bytes = recovered.cut_bytes;
         event!(warn, BatchCut, path = %path.display(), cut_bytes);
     }
@@ -84,7 +86,7 @@ pub(crate) fn open(
             bytes_max: keep.bytes_max,
             when_full: when_full(keep.when_full),
         };
-        // The line is logged at most once per segment, as above.
+        // This line is logged at most once per segment.
         store.retain(retention, now_ns, |error| {
             event!(error, SegmentsStay, %error);
         });
@@ -92,7 +94,8 @@ pub(crate) fn open(
     Ok(Box::new(store))
 }
 
-/// Reports a store whose numbers are lower than when it was closed.
+/// Logs an error if the store's numbers are lower than when it was last closed, as after restoring
+/// an old copy.
 fn tell_older(store: &mut FileStore, path: &Path) {
     let mut beside = path.as_os_str().to_owned();
     beside.push(".numbers");

@@ -1,7 +1,7 @@
 //! Limits the log lines about unknown peers.
 //!
-//! Invariants: each address has its own limit, so one that floods the log hides no other. All
-//! addresses together have a limit too, which many addresses cannot evade.
+//! Invariants: each address has its own limit, so an address that causes many lines hides no other.
+//! All addresses also share a limit, so that many addresses cannot flood the log.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -10,13 +10,14 @@ use transfix_observe::repeats::{Cause, Repeats};
 
 use crate::drive::new_connections::source;
 
-/// The maximum number of addresses counted individually; further ones are counted together.
+/// The maximum number of addresses with their own count; further addresses are counted together.
 const ADDRESSES_MAX: usize = 1_000;
-/// The maximum number of lines of all addresses in a burst.
+/// The maximum number of lines that all addresses together may cause at once.
 const AT_ONCE: u64 = 100;
-/// The time after which one more line may be written.
+/// The time, in nanoseconds, after which one more line is allowed.
 const ONE_MORE_NS: u64 = 100_000_000;
-/// The time after which omitted lines are reported, if no other line has reported them.
+/// The time, in nanoseconds, after which omitted lines are reported if no later line has reported
+/// them.
 const UNTOLD_NS: u64 = 10_000_000_000;
 
 /// Lines about unknown peers, by address or /64 network of IPv6.
@@ -24,17 +25,17 @@ const UNTOLD_NS: u64 = 10_000_000_000;
 pub(crate) struct Lines {
     of: HashMap<IpAddr, Repeats>,
     others: Repeats,
-    /// The time at which a whole burst may be written again.
+    /// The monotonic time at which the common limit allows a full burst again.
     full_at_ns: u64,
     /// Lines omitted because of the common limit, since the last line.
     left_out: u64,
-    /// The time of the next [`Lines::take_untold`], on the monotonic clock.
+    /// The time at which [`Lines::take_untold`] must be called next, on the monotonic clock.
     untold_at_ns: Option<u64>,
 }
 
 impl Lines {
-    /// Returns the number of earlier omitted lines about this address, if a line may be written
-    /// now.
+    /// Counts a line about this address. If the line may be written, returns the number of lines
+    /// omitted before it; otherwise `None`.
     pub(crate) fn tell(
         &mut self,
         (now_ns, address): (u64, Option<IpAddr>),
@@ -47,13 +48,13 @@ impl Lines {
         told
     }
 
-    /// Returns the time for reporting omitted lines, on the monotonic clock.
+    /// Returns the monotonic time at which omitted lines must be reported.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         self.untold_at_ns
     }
 
-    /// Takes the unreported omitted lines as (cause, count). The counts are of all addresses
-    /// together, so that their report stays short.
+    /// Takes the omitted lines that were not reported yet, as pairs of cause and count. Counts
+    /// cover all addresses together, so that the report stays short.
     pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, u64)> {
         self.untold_at_ns = None;
         let mut counts = BTreeMap::new();
@@ -98,7 +99,7 @@ mod tests {
 
     const SECOND_NS: u64 = 1_000_000_000;
 
-    /// Returns the number of lines that a thousand new addresses cause now.
+    /// Returns how many lines are written for a thousand new addresses at this time.
     fn flood(lines: &mut Lines, now_ns: u64, from: u32) -> usize {
         let address = |i: u32| Some(IpAddr::V4(Ipv4Addr::from(from + i)));
         let told = (0..1_000).map(|i| lines.tell((now_ns, address(i)), Cause::Garbled));

@@ -29,15 +29,17 @@ use crate::error::EngineError;
 use crate::link::callbacks::Callbacks;
 use crate::link::refusal::Refusal;
 
-/// The number of checks of a session within its allowed time without a connection.
+/// The number of checks within the time that a session may stay without a connection.
 const LOOKS: u64 = 8;
-/// The interval of checks of sessions that are leaving.
+/// The interval, in nanoseconds, at which leaving sessions are checked.
 const LEAVING_LOOK_NS: u64 = 10_000_000;
 
-/// Returns the application of a counterparty without settings, or `None` to refuse it.
+/// A function that returns the application for an unknown counterparty, or `None` to refuse the
+/// counterparty.
 pub(crate) type Admit = Box<dyn Fn(&SessionId) -> Option<Box<dyn Callbacks>> + Send + Sync>;
 
-/// Lets the session layer and the application judge a Logon(A) before anything is made for it.
+/// A function that lets the session layer and the application judge a Logon(A), before a session is
+/// made.
 pub(crate) type Judge = Box<
     dyn Fn(&SessionSettings, &mut dyn Callbacks, Applicant<'_>) -> Result<Offer, Refusal>
         + Send
@@ -46,19 +48,19 @@ pub(crate) type Judge = Box<
 
 /// The counterparty whose Logon(A) is judged.
 pub(crate) struct Applicant<'a> {
-    /// The whole message.
+    /// The bytes of the whole Logon(A).
     pub(crate) logon: &'a [u8],
     /// True if its Password(554) matches the hash in the settings.
     pub(crate) password_proof: bool,
-    /// The address of the peer.
+    /// The socket address of the counterparty, if known.
     pub(crate) peer: Option<SocketAddr>,
 }
 
-/// Opens a session.
+/// A function that assembles a session from settings and application.
 pub(crate) type Open =
     Box<dyn Fn(&SessionSettings, Box<dyn Callbacks>) -> Result<Shared, EngineError> + Send + Sync>;
 
-/// A counterparty that fits a template.
+/// A counterparty that fits a template, queued to be judged.
 pub(crate) struct Candidate {
     settings: SessionSettings,
     /// The whole Logon(A).
@@ -69,7 +71,7 @@ pub(crate) struct Candidate {
 }
 
 impl Candidate {
-    /// Returns the time that the application has to judge the Logon(A).
+    /// Returns the time limit, in nanoseconds, for the application to judge the Logon(A).
     pub(crate) fn answer_ns(&self) -> u64 {
         nanos(self.settings.logon_answer)
     }
@@ -90,7 +92,7 @@ impl CreatedPlaces {
         self.taken.load(Ordering::Relaxed) >= self.max
     }
 
-    /// Reserves a session. Returns false at the limit.
+    /// Counts one more session. Returns false if the limit is reached.
     fn take(&self) -> bool {
         let more = |taken: usize| (taken < self.max).then_some(taken + 1);
         self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
@@ -101,7 +103,7 @@ impl CreatedPlaces {
     }
 }
 
-/// Templates of sessions: all settings but the counterparties.
+/// Judges counterparties that fit a template, and makes their sessions.
 pub(crate) struct Maker {
     pub(crate) admit: Admit,
     pub(crate) judge: Judge,
@@ -110,8 +112,8 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// Makes the session if the application accepts it and `is_over` returns false. Its Logon(A) is
-    /// then accepted, and not judged again.
+    /// Makes the session if the application accepts it and `is_over` returns false. The new session
+    /// accepts its Logon(A) without judging it again.
     pub(crate) fn make(
         &self,
         candidate: Candidate,
@@ -131,7 +133,7 @@ impl Maker {
                                         is reached",
             ));
         }
-        // A panic of the store must release the reservation too.
+        // Catches a panic of the store, to decrease the count of sessions.
         let shared = catch_unwind(AssertUnwindSafe(|| (self.open)(&settings, application)));
         match shared {
             Ok(Ok(shared)) => Ok((shared, offer)),
@@ -147,37 +149,38 @@ impl Maker {
     }
 }
 
-/// Finds templates, and assigns the sessions made to workers.
+/// Finds the templates that fit, and assigns the new sessions to workers.
 pub(crate) struct Creator {
     /// Each template with the group of its listeners.
     pub(crate) templates: Vec<(usize, SessionSettings)>,
     pub(crate) registry: Arc<Registry>,
     pub(crate) workers: Pool,
-    /// The load of the workers.
+    /// The load of the pool's workers, to avoid overloaded ones.
     pub(crate) shares: Shares,
     /// The number of sessions made, and its limit.
     pub(crate) places: Arc<CreatedPlaces>,
-    /// The maximum time that a session may be without a connection; 0 for no limit.
+    /// The maximum time, in nanoseconds, that a session made from a template may stay without a
+    /// connection; 0 for no limit.
     pub(crate) idle_ns: u64,
     pub(crate) made: Vec<Made>,
-    /// The time of the next check of these sessions.
+    /// The monotonic time of the next check of the sessions in `made`.
     pub(crate) look_ns: u64,
 }
 
-/// A session that was made.
+/// A session that was made from a template.
 pub(crate) struct Made {
     pub(crate) id: SessionId,
     pub(crate) session_waker: Arc<SessionWaker>,
     shared: Weak<Shared>,
-    /// The time since which it has no connection, and its logon count then.
+    /// The time since which the session has no connection, and its number of logons at that time.
     idle: Option<(u64, u64)>,
-    /// Set once the session is leaving; receives its end.
+    /// The receiver of the session's outcome, while the session is being released.
     leaving: Option<Receiver<SessionOutcome>>,
 }
 
 impl Made {
-    /// Returns true if the session has ended. Begins its release if it was without a connection for
-    /// too long.
+    /// Returns true if the session has ended. Begins to release a session that has been without a
+    /// connection for `idle_ns`.
     fn is_over(&mut self, now_ns: u64, idle_ns: u64) -> bool {
         if let Some(leaving) = &self.leaving {
             return leaving.try_recv() != Err(TryRecvError::Empty);
@@ -202,7 +205,7 @@ impl Made {
 }
 
 impl Creator {
-    /// Returns the time of the next check of the sessions made, if they may be released.
+    /// Returns the monotonic time of the next check, if sessions may be released at all.
     pub(crate) fn looks_at(&self) -> Option<u64> {
         (self.idle_ns > 0 && !self.made.is_empty()).then_some(self.look_ns)
     }
@@ -221,7 +224,8 @@ impl Creator {
         gone
     }
 
-    /// Returns the candidate of a Logon(A), if a template fits and the limit allows it.
+    /// Returns the candidate for a Logon(A), if a template fits and the limit of sessions allows
+    /// one more.
     ///
     /// # Errors
     /// `true` if a template fits but the limit is reached.
@@ -242,9 +246,9 @@ impl Creator {
         Ok(Candidate { settings, logon: logon.to_vec(), password_proof, peer })
     }
 
-    /// Returns the sessions made from this template at an earlier address. A session made at
-    /// another address counts only if both TLS settings are equal, so that its counterparty is
-    /// authenticated equally.
+    /// Returns existing sessions that belong to this template, with their keys at its address. A
+    /// session made at another address counts only if its TLS settings are equal, so that its
+    /// counterparty is authenticated in the same way.
     pub(crate) fn made_from(
         &self,
         group: usize,
@@ -267,7 +271,7 @@ impl Creator {
         with_key.collect()
     }
 
-    /// Returns the template that fits.
+    /// Returns the template with this listener group, version and SenderCompID(49), if any.
     pub(crate) fn template(
         &self,
         (group, begin_string, ours, _): &Key,
@@ -280,13 +284,13 @@ impl Creator {
         self.templates.iter().find(fits).map(|(_, settings)| settings)
     }
 
-    /// Records that a session made from a template has ended.
+    /// Decreases the count of sessions, because one made from a template has ended.
     pub(crate) fn forget(&self) {
         self.places.give_back();
     }
 
-    /// Assigns a session to the worker with the fewest sessions, preferably one that is not
-    /// overloaded. Returns `None` if all workers are to stop.
+    /// Assigns a session to the worker with the fewest sessions, preferring workers that are not
+    /// overloaded. Returns `None` if all workers are stopping.
     pub(crate) fn place(&mut self, shared: Shared) -> Option<Destination> {
         let shared = Arc::new(shared);
         let pool = self.workers.get()?;

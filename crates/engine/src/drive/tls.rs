@@ -1,6 +1,6 @@
-//! TLS of a session's connections: its certificates are loaded, reloaded, and checked for expiry.
+//! TLS for a session's connections: loads and reloads certificates, and checks their expiry.
 //!
-//! Invariant: without the cargo feature `tls` these types cannot be constructed, because settings
+//! Invariant: without the cargo feature `tls`, values of these types cannot exist, because settings
 //! with TLS are refused.
 
 #[cfg(not(feature = "tls"))]
@@ -14,11 +14,11 @@ pub(crate) use off::{PeerCertificate, Shaking, TlsListener, Way, certificate_of,
 pub(crate) use on::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, inspect, review};
 
 /// A warning about one of the engine's certificates.
-// No warning exists without the feature `tls`.
+// Without the feature `tls` no such warning is constructed.
 #[cfg_attr(not(feature = "tls"), expect(dead_code))]
 pub(crate) enum Doubt {
-    /// Counterparties refuse it.
+    /// The certificate is invalid, so counterparties refuse it.
     Error(String),
-    /// Some counterparties may refuse it, now or soon.
+    /// Some counterparties may refuse the certificate, now or soon.
     Warning(String),
 }

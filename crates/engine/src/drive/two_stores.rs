@@ -1,20 +1,19 @@
-//! Two stores of one session: one for connections to the primary destination, one for connections
-//! to the backups.
+//! Two stores of one session: one for the primary destination, and one for the backup destinations.
 //!
-//! Invariant: the active store changes only in [`Store::refresh`], before a connection, when all
-//! batches of the other store are safe and neither store is being refreshed. Tickets of the two
-//! stores therefore never mix.
+//! Invariant: the active store changes only in [`Store::refresh`], before a connection. At that
+//! time all batches of the other store are durable, and no store is being refreshed. Tickets of the
+//! two stores therefore never mix.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use transfix_store::{Committed, Numbers, Record, Store, StoreError, Stored, Wake};
 
-/// A store that changes with the destination.
+/// A pair of stores, of which the destination selects one.
 pub(crate) struct TwoStores {
     primary: Box<dyn Store>,
     backups: Box<dyn Store>,
-    /// The store that the next connection needs.
+    /// True if the next connection needs the store of the backups.
     wants_backups: Arc<AtomicBool>,
     is_backups: bool,
 }

@@ -1,15 +1,16 @@
 //! Bytes that wait in memory, per session and in total.
 //!
-//! Invariant: only connected sessions count, because only these can be closed.
+//! Invariant: only connected sessions count, because closing a connection is the way to free
+//! memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// All sessions of an engine together.
+/// The waiting bytes of all sessions of an engine.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingTotal {
     bytes: AtomicUsize,
-    /// 0 for no limit.
+    /// The limit in bytes; 0 for no limit.
     max: usize,
 }
 
@@ -24,13 +25,13 @@ impl WaitingTotal {
     }
 }
 
-/// The flag, next to the bytes, of a session that must be closed.
+/// The bit, in [`WaitingBytes`], of a session that must be closed to free memory.
 const MUST_CLOSE: usize = 1 << (usize::BITS - 1);
 
-/// The waiting bytes of one session, as of its last turn.
+/// The bytes that wait in one session, as of its last turn.
 #[derive(Debug, Default)]
 pub(crate) struct WaitingBytes {
-    /// The waiting bytes. The highest bit marks a session that must close to free memory.
+    /// The number of waiting bytes; the highest bit is `MUST_CLOSE`.
     bytes: AtomicUsize,
     total: Arc<WaitingTotal>,
 }
@@ -47,7 +48,7 @@ impl WaitingBytes {
     /// Records the waiting bytes of this session. Returns true if all sessions together exceed the
     /// limit.
     pub(crate) fn note(&self, bytes: usize) -> bool {
-        // In the steady state nothing waits after a turn, so no counter is written.
+        // Usually nothing waits after a turn, so the shared counter is not written.
         if bytes != self.bytes() {
             let noted = |known| if bytes == 0 { 0 } else { bytes | known & MUST_CLOSE };
             let (set, fetch) = (Ordering::Relaxed, Ordering::Relaxed);
@@ -59,18 +60,20 @@ impl WaitingBytes {
         self.total.is_over(0)
     }
 
-    /// Returns true if the queue's bytes, which the last turn may not have seen, exceed the limit.
+    /// Returns true if the limit may be exceeded with the bytes in the queue, of which the last
+    /// turn has seen only a part.
     pub(crate) fn may_be_over(&self, queued: usize) -> bool {
         self.total.is_over(queued)
     }
 
-    /// Marks this session as one that must be closed. Has no effect without a connection.
+    /// Marks this session to be closed. Has no effect on a session without waiting bytes.
     pub(crate) fn close(&self) {
         let marked = |known| (known > 0).then_some(known | MUST_CLOSE);
         let _ = self.bytes.fetch_update(Ordering::Relaxed, Ordering::Relaxed, marked);
     }
 
-    /// Returns true if the session must be closed, until nothing waits in it.
+    /// Returns true if the session must be closed. The mark disappears when no bytes wait in the
+    /// session.
     pub(crate) fn must_close(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) & MUST_CLOSE != 0
     }

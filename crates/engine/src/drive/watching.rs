@@ -58,8 +58,8 @@ impl Watching {
                     let Some(session) = registry.find(id) else { return };
                     session.published.note_held_up(callback);
                     if callback.is_some() {
-                        // Messages that the application handled and sent before may still wait for
-                        // a thread.
+                        // The slow callback may delay a thread that must send the application's
+                        // earlier messages, so the session's worker sends them.
                         session.call_worker();
                     }
                 });
@@ -74,7 +74,7 @@ impl Watching {
         Ok(Some(Self { ends, waker, job }))
     }
 
-    /// Ends the thread.
+    /// Ends the thread and waits for its end.
     pub(crate) fn stop(self) {
         self.ends.store(true, Ordering::Release);
         (self.waker)();

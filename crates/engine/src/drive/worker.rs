@@ -1,4 +1,5 @@
-//! A thread that drives sessions: it waits in epoll or spins, and gives each session its turns.
+//! A thread that drives sessions: waits for events in epoll, or polls without waiting, and runs the
+//! turns of its sessions.
 //!
 //! Invariants: an idle worker that waits uses no CPU. The worker sleeps until bytes, a command or a
 //! timer, but may check its sockets for `spin` first. The cost of a round depends on the number of
@@ -36,48 +37,50 @@ const TURNS_PER_TICK: u32 = 64;
 
 /// The interval of timer checks of a polled worker.
 const TICK_NS: u64 = 1_000_000;
-/// More checks than a machine can do in a microsecond. In a simulation with a stopped clock they
-/// end a spin.
+/// More checks than a machine can do in a microsecond. The number ends a spin in a simulation whose
+/// clock does not advance.
 const LOOKS_PER_US: u64 = 64;
-/// The interval of checks of stores at the end.
+/// The interval at which stores are checked while the worker ends.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// The sessions of one thread.
+/// A worker with its sessions, which one thread drives.
 pub(crate) struct Worker {
     io: Arc<dyn Io>,
     poll: Box<dyn Poll>,
-    /// A reused buffer for readiness events.
+    /// The events of a poll; kept to reuse its memory.
     ready: Vec<Ready>,
     command_queue: Arc<CommandQueue>,
     slots: Slab<DrivenSession>,
-    /// The load of the pool, if sessions may move between workers.
+    /// The load of the pool; `None` if sessions stay with their worker.
     balance: Option<Balance>,
     spins: bool,
-    /// The time for which the worker checks its sockets after the last event, before it sleeps.
+    /// The time, in nanoseconds, for which the worker checks its sockets after the last event
+    /// before it sleeps.
     spin_ns: u64,
-    /// The end of that time.
+    /// The monotonic time until which the worker checks its sockets without sleeping.
     spin_until: u64,
-    /// True if something has happened since the last reading of the clock.
+    /// True if an event has occurred since `spin_until` was last set.
     has_progress: bool,
     turns: u32,
-    /// The time of a polled worker's next timer check.
+    /// The monotonic time at which a polled worker next checks its timers.
     tick_at: u64,
     deadlines: Deadlines,
-    /// A reused buffer for due sessions.
+    /// The sessions whose deadline has come; kept to reuse its memory.
     due: Vec<usize>,
-    /// A reused buffer for called sessions.
+    /// The sessions called by other threads; kept to reuse its memory.
     called: Vec<usize>,
-    /// Slots whose sockets may have more bytes, without duplicates; each is marked `due`.
+    /// The slots that get a turn in the next round. Each is marked `due`, so that the list has no
+    /// duplicates.
     again: Vec<usize>,
     /// The slot of the last turn, whose data are in the processor's cache.
     last: usize,
     /// Commands taken from the command queue but not executed yet, so that a panic loses none.
     orders: VecDeque<Command>,
     stop: Option<Stop>,
-    /// Sessions that are logging out to leave.
+    /// Sessions that are logging out to leave the worker.
     leaving: Vec<Leaving>,
     left: Vec<Left>,
-    /// True if the worker ends with its last session.
+    /// True if the worker belongs to one session, and ends with that session.
     is_its_own: bool,
     /// The reason why the last wait for sockets failed.
     failed: Option<io::Error>,
@@ -135,7 +138,7 @@ impl Worker {
         self.is_its_own = true;
     }
 
-    /// Runs until it is told to stop.
+    /// Runs rounds until the worker is stopped. Returns how its sessions ended.
     ///
     /// # Errors
     /// If the system's wait fails. The caller may run the worker again.
@@ -151,8 +154,8 @@ impl Worker {
         Ok(self.finish())
     }
 
-    /// Checks every session first. After a panic in this thread, earlier events are not reported
-    /// again.
+    /// Makes all sessions due, because the poll does not repeat events that were reported before a
+    /// panic of this thread.
     fn begin(&mut self) {
         self.ready.clear();
         self.again.clear();
@@ -167,30 +170,30 @@ impl Worker {
         self.look_at_all();
     }
 
-    /// Makes all sessions due.
+    /// Makes the deadlines of all sessions due at once.
     fn look_at_all(&mut self) {
         for (i, _) in &self.slots {
             self.deadlines.note(i, 0);
         }
     }
 
-    /// Gives the slot one turn in the next round, however often it is called.
+    /// Schedules one turn of the session in the next round, however often it is called before.
     fn call(&mut self, i: usize) {
         if !std::mem::replace(&mut self.slots[i].due, true) {
             self.again.push(i);
         }
     }
 
-    /// Returns the descriptor that is readable while a socket is ready or another thread has
-    /// called; `None` if the worker spins.
+    /// Returns a file descriptor that becomes readable when a socket is ready or another thread
+    /// calls. Returns `None` if the worker spins.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.poll.fd().filter(|_| !self.spins)
     }
 
-    /// Returns the time of the next round without any event, on the monotonic clock: 0 for at once,
+    /// Returns the monotonic time at which the next round is due without an event: 0 for at once,
     /// `u64::MAX` for never.
     pub(crate) fn due_ns(&self) -> u64 {
-        // A command that arrived during the last round's wait has already woken that round, so the
+        // A command that arrived during the last round may have used up its wake-up, so the
         // descriptor is no longer readable.
         if !self.again.is_empty() || !self.orders.is_empty() || self.command_queue.has_commands() {
             return 0;
@@ -200,17 +203,18 @@ impl Worker {
         if self.lets_none_go() { until } else { until.min(self.leaving_at()) }
     }
 
-    /// Runs one round over commands, ready sockets and timers. Returns true if anything happened.
+    /// Runs one round over commands, ready sockets and timers. Returns true if there was any work.
     pub(crate) fn run_once(&mut self, may_wait: bool) -> bool {
         if may_wait {
             return self.round(true);
         }
-        // The thread is the application's own, and drives sessions only during the round.
+        // The thread belongs to the program, so it counts as driving sessions only during the
+        // round.
         drives::during(|| self.round(false))
     }
 
-    /// Runs one round in the application's own thread. A worker that does not spin waits until
-    /// something is ready.
+    /// Runs one round in a thread of the program. A worker that does not spin waits until something
+    /// is ready.
     pub(crate) fn wait_once(&mut self) {
         drives::during(|| self.round(!self.spins));
     }
@@ -223,7 +227,8 @@ impl Worker {
         let spinning = self.spins && (!may_wait || self.slots.iter().any(|(_, slot)| slot.up));
         let progress = if spinning { self.spin() } else { self.wait(may_wait) };
         self.turns = self.turns.wrapping_add(1);
-        // A polled worker may be called seldom, so the time counts and not its turns.
+        // Checks the clock instead of counting rounds, because the program may call a polled worker
+        // seldom.
         let due = !may_wait && self.io.monotonic_ns() >= self.tick_at;
         if !spinning || due || self.turns.is_multiple_of(TURNS_PER_TICK) {
             self.tick_at = self.io.monotonic_ns() + TICK_NS;
@@ -287,7 +292,7 @@ impl Worker {
             self.slots[first].prefetch();
         }
         for (n, &i) in ready.iter().enumerate() {
-            // The next session's memory is loaded during this turn.
+            // Loads the next session's memory into the cache during this turn.
             if let Some(next) = ready.get(n + 1) {
                 self.slots[*next].prefetch();
             }
@@ -300,7 +305,7 @@ impl Worker {
             }
         }
         let progress = woken || !ready.is_empty();
-        // The list keeps its memory, and takes the slots that the turns have added.
+        // Reuses the memory of the list for the slots that the turns have added.
         ready.clear();
         ready.append(&mut self.again);
         self.again = ready;
@@ -310,7 +315,8 @@ impl Worker {
         progress
     }
 
-    /// Records that no work is left. An overloaded worker of a pool gives sessions away.
+    /// Records that the worker has no work. If it is overloaded, gives sessions to another worker
+    /// of the pool.
     fn rest(&mut self, now: u64) {
         let Some(balance) = &mut self.balance else { return };
         self.command_queue.rests(now);
@@ -321,7 +327,7 @@ impl Worker {
         }
     }
 
-    /// Records that there is work. Returns the time, if it is needed.
+    /// Records that the worker has work. Returns the time, or 0 if it is not needed.
     fn work(&self) -> u64 {
         if self.balance.is_none() {
             return 0;
@@ -331,7 +337,7 @@ impl Worker {
         now
     }
 
-    /// Gives the session in this slot to another worker, with its established connection.
+    /// Gives the session in this slot, with its established connection, to another worker.
     fn give(&mut self, i: usize, to: &Arc<CommandQueue>) {
         if self.leaving.iter().any(|leaving| leaving.slot == i) {
             return;
@@ -351,19 +357,20 @@ impl Worker {
                 to.wake();
                 event!(info, GivenToOtherWorker, session = %id);
             }
-            // The other worker is to stop, and so is this one.
+            // The other worker is stopping, so this worker keeps the session.
             Err(session) => self.take_in(*session),
         }
     }
 
-    /// Takes in a session, either new or with an established connection.
+    /// Takes in a session that is new, or that another worker gives with its connection.
     fn take_in(&mut self, mut session: DrivenSession) {
         self.spin_ns = self.spin_ns.max(session.shared.spin_ns);
         session.due = false;
         let i = self.slots.insert(session);
         let slot = &mut self.slots[i];
         let entered = slot.enter(self.poll.registry(), Token(i));
-        // Later calls reach this worker; earlier calls to the other worker are handled now.
+        // From here on calls reach this worker. Calls that reached the other worker are handled by
+        // the turn below.
         slot.shared.session_waker.set(self.command_queue.handle(), i);
         if slot.up {
             self.call(i);
@@ -399,20 +406,22 @@ impl Worker {
         }
         let timeout = match until.saturating_sub(now) {
             _ if until == u64::MAX => None,
-            // The timeout is rounded up to the kernel's milliseconds, or the last part would be
-            // spent spinning.
+            // Rounds the timeout up to the kernel's milliseconds; otherwise the wait would end
+            // early and the rest be spent in a loop.
             ns => Some(Duration::from_nanos(ns.next_multiple_of(1_000_000))),
         };
         self.poll.wait(events, timeout)
     }
 
-    /// Gives the session its turn. `is_alone` is true if nothing waits after it.
+    /// Runs a turn of the session, or lets an unconnected session do its work. `is_alone` is true
+    /// if no other session is due in this round.
     fn ready(&mut self, i: usize, is_alone: bool) {
         self.last = i;
         if self.slots[i].up {
             let turn = self.turn(i, is_alone);
-            // Events are edge-triggered: an end arrives with the last bytes, and no other event
-            // follows. The last bytes may be useless to the turn, such as part of a TLS record.
+            // Events are edge-triggered: the end of the connection is reported once, together with
+            // the last bytes. The session is called again until it has read the end, because the
+            // last bytes may make no progress, such as part of a TLS record.
             let slot = &mut self.slots[i];
             let is_due = std::mem::take(&mut slot.end_is_due);
             let ends = slot.read_closed && (turn.progress || is_due);
@@ -424,8 +433,8 @@ impl Worker {
         }
     }
 
-    /// Gives turns to sessions whose queues other threads have filled, or which an operator has
-    /// called.
+    /// Runs turns of sessions that other threads have called, for queued messages or for an
+    /// operator's action.
     fn handed_over(&mut self) {
         let mut called = std::mem::take(&mut self.called);
         match self.spins {
@@ -433,16 +442,16 @@ impl Worker {
             false => self.command_queue.exchange_called(&mut called),
         }
         for i in called.drain(..) {
-            // The session may be moving to this worker, which checks it on arrival, or may have
+            // The session may be on its way to this worker, which checks it on arrival, or may have
             // left.
             let Some(slot) = self.slots.get(i) else { continue };
             let shared = &slot.shared;
-            // The acknowledgement must come first: later callers call again.
+            // Acknowledges the call before the turn, so that later callers call again.
             let called = shared.session_waker.answer();
             let takes = slot.up || shared.offline != Offline::Refuse;
             if called || (takes && shared.queue.is_pending()) {
                 self.ready(i, false);
-                // A Logout(5), for instance, makes the session's next deadline earlier.
+                // The turn may have made the next deadline earlier, for example by a Logout(5).
                 self.note_deadline(i);
             }
         }
@@ -493,7 +502,8 @@ impl Worker {
 
     fn timers(&mut self) {
         let now = self.io.now();
-        // Only sessions due now are checked; deadlines noted meanwhile are for the next round.
+        // Checks only the sessions that are due now, because deadlines noted meanwhile belong to
+        // the next round.
         let mut due = std::mem::take(&mut self.due);
         due.extend(std::iter::from_fn(|| self.deadlines.take_due(now.monotonic_ns)));
         for i in due.drain(..) {
@@ -526,12 +536,13 @@ impl Worker {
         }
     }
 
-    /// Checks for the end of the present connection. A counterparty that lost its connection
-    /// reconnects at once, and the end may still be unread.
+    /// Runs turns until the end of the present connection was read. A counterparty that lost its
+    /// connection reconnects at once, perhaps before this session has read the end.
     fn look_for_end(&mut self, i: usize) {
         let mut in_vain = 0;
         for _ in 0..LAST_TURNS_MAX {
-            // The first turn may find useless bytes, such as part of a TLS record.
+            // A turn may make no progress although bytes arrived, such as part of a TLS record, so
+            // two in a row are needed.
             if !self.slots[i].up || in_vain == 2 {
                 return;
             }
@@ -550,7 +561,7 @@ impl Worker {
             .get(i)
             .is_some_and(|slot| Arc::ptr_eq(&slot.shared.session_waker, session_waker))
         {
-            // The session has moved to another worker, or will arrive after this command.
+            // The session has moved to another worker, or has not arrived here yet.
             return pending.hand_over(arrival);
         }
         drop(pending);
@@ -560,8 +571,8 @@ impl Worker {
         let was_up = self.slots[i].up;
         let attach = |slot: &mut DrivenSession| slot.attach(now, arrival, registry);
         match guarded(&mut self.slots[i], attach) {
-            // The connection was refused, and the log line about it may be omitted and reported
-            // later.
+            // The connection was refused. The log line about it may be omitted, to be reported at
+            // the deadline.
             Ok(()) if was_up => self.note_deadline(i),
             Ok(()) => {
                 self.note_deadline(i);
@@ -572,10 +583,12 @@ impl Worker {
     }
 }
 
-/// The maximum number of turns that a connection has to end before another one is refused.
+/// The maximum number of turns in which an old connection may end before a new connection is
+/// refused.
 const LAST_TURNS_MAX: usize = 8;
 
-/// Returns the time for which a worker of these sessions checks its sockets before it sleeps.
+/// Returns the longest time for which one of these sessions lets its worker check sockets before it
+/// sleeps.
 fn spin_ns<'s>(slots: impl Iterator<Item = &'s DrivenSession>) -> u64 {
     slots.map(|slot| slot.shared.spin_ns).max().unwrap_or(0)
 }
@@ -589,7 +602,7 @@ fn guarded<T>(
 }
 
 fn down(slot: &mut DrivenSession, why: &Down, now: Now, registry: Registry<'_>) {
-    // The application is notified of the end, and may panic again.
+    // The application learns of the end here, and may panic again.
     let told = guarded(slot, |slot| {
         slot.down(why, now, registry);
         Ok(())

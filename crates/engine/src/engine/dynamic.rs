@@ -1,8 +1,7 @@
-//! Sessions that come and go while the engine runs.
+//! Adds and removes sessions while the engine runs.
 //!
-//! Invariant: a session that cannot be added leaves nothing behind: no listener, no store that is
-//! open, no thread. One that ran before and cannot begin with other settings runs again with its
-//! old ones.
+//! Invariant: adding a session either succeeds or leaves no listener, open store or thread behind.
+//! A session that ran before, and cannot start with new settings, runs again with its old settings.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -33,17 +32,17 @@ use crate::error::{EngineError, io_error};
 use crate::io::{Io, Job};
 use crate::link::callbacks::Callbacks;
 
-/// How long the end of a session is waited for at a time.
+/// The interval at which the end of a removed session is checked.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long the end of a listener is waited for.
+/// The maximum time to wait for listeners to close.
 const CLOSE_MAX: Duration = Duration::from_secs(1);
 
-/// Puts a session together.
+/// A function that assembles a session: `open` or `open_again`.
 type OpenSession =
     fn(&SessionSettings, Box<dyn Callbacks>, &Arc<Registry>) -> Result<Shared, EngineError>;
 
 impl Engine {
-    /// One more session, or a template.
+    /// Adds a session or a template that is new to the engine.
     pub(crate) fn add_with(
         &mut self,
         settings: &SessionSettings,
@@ -53,9 +52,9 @@ impl Engine {
         self.add_checked(settings, owner, open)
     }
 
-    /// A session that ran with these settings before, or a template. A store or a log that cannot
-    /// be opened now is opened later. Others at its address decide on TLS and proxies. Where a file
-    /// of its TLS cannot be read any more, `new_tls` takes its place.
+    /// Adds a session that ran with these settings before, or a template. A store or log that
+    /// cannot be opened now is opened later. TLS and proxies follow the other sessions at the
+    /// address. If a TLS file can no longer be read, the session uses `new_tls` instead.
     pub(crate) fn add_again(
         &mut self,
         settings: &SessionSettings,
@@ -91,14 +90,14 @@ impl Engine {
         let added = self.add_behind(settings, (owner, open), group);
         self.watch_certificates();
         if added.is_err() {
-            // With the listeners that were opened for it.
+            // Also closes the listeners that were opened for this session.
             let _ = self.ways.remove(&settings.id());
             self.ways.listeners.clear();
         }
         added
     }
 
-    /// Its certificates are watched as those of the start are.
+    /// Logs warnings about new certificates, and starts the watching thread if it is not running.
     fn watch_certificates(&mut self) {
         self.registry.certificates.tell_all();
         if self.watching.is_none() {
@@ -120,7 +119,7 @@ impl Engine {
         self.check_fits(settings)
     }
 
-    /// Checks that this engine could have such a session.
+    /// Checks that the engine can run a session with these settings.
     pub(crate) fn check_fits(&self, settings: &SessionSettings) -> Result<(), EngineError> {
         let id = settings.id();
         settings.check().map_err(EngineError::Settings)?;
@@ -138,7 +137,8 @@ impl Engine {
         Ok(())
     }
 
-    /// Checks that none of these was added before: a session made from a template is none of them.
+    /// Checks that none of these sessions was added while the engine ran. Sessions made from
+    /// templates do not count.
     pub(crate) fn check_not_added(&self, ids: &[SessionId]) -> Result<(), EngineError> {
         let has = |id: &SessionId| self.sessions.iter().any(|shared| shared.id == *id);
         let added: Vec<_> = ids.iter().filter(|id| has(id) || self.ways.has(id)).collect();
@@ -151,8 +151,8 @@ impl Engine {
         Err(EngineError::Settings(all.collect::<Vec<_>>().join("\n")))
     }
 
-    /// Checks that these sessions could be those of this engine, as far as can be told without
-    /// opening their stores: new addresses are bound, and left again.
+    /// Checks that the engine can run all these sessions, except that their stores are not opened.
+    /// Binds new addresses for a moment to check them.
     pub(crate) fn check_all(&self, settings: &Settings) -> Result<(), EngineError> {
         let mut fresh = Listening::default();
         let mut doors: HashMap<&str, &SessionSettings> = HashMap::new();
@@ -177,7 +177,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Where its listeners are, if it is an acceptor, is known.
+    /// Adds a session whose listeners, if it is an acceptor, are open already.
     fn add_behind(
         &mut self,
         settings: &SessionSettings,
@@ -219,8 +219,8 @@ impl Engine {
         Ok(shared)
     }
 
-    /// Gives a session to its thread: to the worker of the pool that has the fewest, or to one of
-    /// its own.
+    /// Assigns a session to a thread: a pool session to the worker with the fewest sessions, other
+    /// sessions to their own thread.
     fn place(
         &mut self,
         slot: DrivenSession,
@@ -242,7 +242,7 @@ impl Engine {
         self.start_thread_of(slot, settings)
     }
 
-    /// A thread of its own; so has a session of an engine whose pool has no thread.
+    /// Starts a thread for one session. A pool session also gets one if the pool has no worker.
     fn start_thread_of(
         &mut self,
         slot: DrivenSession,
@@ -267,12 +267,13 @@ impl Engine {
         Ok(())
     }
 
-    /// Threads of sessions that were removed.
+    /// Forgets threads that have ended because their sessions were removed.
     fn forget_ended_threads(&mut self) {
         self.threads.retain(|(_, job)| !job.is_finished());
     }
 
-    /// Ends a session, or forgets a template. `None` if there is none of that identity.
+    /// Removes a session or a template. Returns `None` if none has this identity, and `Some(None)`
+    /// for a template.
     pub(crate) fn remove_with(
         &mut self,
         id: &SessionId,
@@ -283,8 +284,9 @@ impl Engine {
         Some(self.finish_removing(leaving))
     }
 
-    /// Asks a session to log out and to leave its worker; nobody comes in to it any more, and if it
-    /// `begins_anew`, no template takes its place. `None` if there is none of that identity.
+    /// Begins to remove a session or template: stops connections to it, and lets the session log
+    /// out. If `begins_anew` is true, its place stays reserved, so that no template makes a session
+    /// there. Returns `None` if none has this identity.
     pub(crate) fn begin_to_remove(
         &mut self,
         id: &SessionId,
@@ -298,7 +300,8 @@ impl Engine {
         let mut changes = Vec::new();
         match (&found, key) {
             (Some(shared), key) => {
-                // A closed listener comes again under another key.
+                // The place cannot be reserved if its listener closes, because a new listener has
+                // another key.
                 let begins_anew = begins_anew && closed.is_none();
                 let session_waker = Arc::clone(&shared.session_waker);
                 changes.push(Change::Remove(Removed { key, session_waker, begins_anew }));
@@ -323,21 +326,23 @@ impl Engine {
         Some(Leaving { id: id.clone(), session, closing })
     }
 
-    /// Sessions that were to begin anew and are not there keep their places no longer.
+    /// Removes the reserved places of sessions that were removed to restart but did not.
     pub(crate) fn settle(&self) {
         if let Some((worker, _)) = &self.acceptor {
             worker.change([Change::Settle]);
         }
     }
 
-    /// Waits until a session, and its listeners if it was the last one there, have gone.
+    /// Waits until the session has ended, and until its listeners are closed if no other session
+    /// uses them.
     pub(crate) fn finish_removing(&mut self, leaving: Leaving) -> Option<SessionOutcome> {
         let Leaving { id, session, closing } = leaving;
         let session_waker =
             session.as_ref().map(|session| Arc::clone(&session.shared.session_waker));
         let outcome = session.map(|session| self.end(session));
         if let Some(closed) = closing {
-            // The accepting thread is never held up for long; a later session may want the address.
+            // Waits for the accepting thread, because a later session may need the address; that
+            // thread answers soon.
             let _ = told(&closed, CLOSE_MAX, &*self.registry.io);
         }
         if let Some(session_waker) = session_waker {
@@ -347,14 +352,15 @@ impl Engine {
         outcome
     }
 
-    /// The worker of the session lets it log out, and then lets it go.
+    /// Asks the session's worker to log the session out and then to release it.
     fn release(&mut self, shared: Arc<Shared>, text: &str, deadline: Duration) -> Released {
         let until_ns = self.registry.io.monotonic_ns().saturating_add(nanos(deadline));
         let (to, ended) = channel();
         let (session_waker, text) = (Arc::clone(&shared.session_waker), text.to_owned());
         Release { session_waker, until_ns, text, to }.hand_over();
         self.sessions.retain(|other| !Arc::ptr_eq(other, &shared));
-        // Its application, its store, and what the application hears of that, have their time each.
+        // The application, the store, and the notification of the store's losses each have their
+        // own time limit.
         let late_ns = until_ns.saturating_add(3 * ENDING_NS_MAX);
         Released { shared, ended, late_ns }
     }
@@ -384,24 +390,24 @@ impl Engine {
     }
 }
 
-/// A session, or a template, that is to go.
+/// A session or template that is being removed.
 pub(crate) struct Leaving {
     id: SessionId,
-    /// None for a template.
+    /// The session that is being released; `None` for a template.
     session: Option<Released>,
-    /// Says that the listeners are closed, if nobody else comes in there.
+    /// Receives a message when the listeners are closed; `None` if other sessions use them.
     closing: Option<Receiver<()>>,
 }
 
-/// A session that its worker lets go.
+/// A session that its worker is about to release.
 struct Released {
     shared: Arc<Shared>,
     ended: Receiver<SessionOutcome>,
-    /// When it is waited for no longer, on the monotonic clock.
+    /// The monotonic time at which waiting for the session ends.
     late_ns: u64,
 }
 
-/// The answer that comes within this time.
+/// Waits at most `time` for a value, and returns it.
 fn told<T>(ended: &Receiver<T>, time: Duration, io: &dyn Io) -> Result<T, TryRecvError> {
     let mut told = Err(TryRecvError::Empty);
     io.wait_in(time, &mut |time| match ended.recv_timeout(time) {

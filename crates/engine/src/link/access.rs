@@ -1,4 +1,5 @@
-//! Access to a session during a call of its application, in the thread of the session or another.
+//! Access to a session during a callback of its application, in the session's thread or in an
+//! application thread.
 
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use transfix_session::{ApplVerId, HeaderChange, Now, SendError, Session, Session
 use crate::link::latency_probe::LatencyProbe;
 use crate::link::later::Later;
 
-/// Access to a session during a call of its application.
+/// The session as a callback of its application accesses it.
 pub(crate) struct SessionAccess<'a> {
     pub(crate) now: Now,
     place: Place<'a>,
@@ -18,13 +19,13 @@ pub(crate) struct SessionAccess<'a> {
 enum Place<'a> {
     /// The caller holds the session, and the application may send.
     Here(&'a mut Core, &'a mut LatencyProbe),
-    /// The caller holds the session, and the application cannot send.
+    /// The calling thread holds the session, and the callback may only read.
     Shown(&'a Session),
-    /// The application runs in its own thread, and the session continues meanwhile.
+    /// The callback runs in an application thread, while the session continues.
     Remote(&'a dyn RemoteSession),
 }
 
-/// Access to a session from a thread that does not drive the session.
+/// Access to a session from an application thread.
 pub(crate) trait RemoteSession {
     fn id(&self) -> &SessionId;
     fn state(&self) -> State;
@@ -52,17 +53,17 @@ impl<'a> SessionAccess<'a> {
         Self { now, place: Place::Here(core, probe) }
     }
 
-    /// Returns access for a call in which the application cannot send.
+    /// Returns access for a callback that may only read.
     pub(crate) const fn to_see(session: &'a Session, now: Now) -> Self {
         Self { now, place: Place::Shown(session) }
     }
 
-    /// Returns access for a call in a thread that does not drive the session.
+    /// Returns access for a callback in an application thread.
     pub(crate) const fn from_elsewhere(session: &'a dyn RemoteSession, now: Now) -> Self {
         Self { now, place: Place::Remote(session) }
     }
 
-    /// Returns the session layer, or the remote session.
+    /// Returns the session layer if this thread holds the session, or else the remote session.
     fn seen(&self) -> Result<&Session, &dyn RemoteSession> {
         match &self.place {
             Place::Here(core, _) => Ok(&core.session),
@@ -93,7 +94,7 @@ impl<'a> SessionAccess<'a> {
         self.seen().map_or_else(|remote| remote.appl_ver_id(), Session::appl_ver_id)
     }
 
-    /// Sends an application message, with `change` applied to its header if given.
+    /// Sends an application message. If `change` is given, applies it to the header.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -105,7 +106,8 @@ impl<'a> SessionAccess<'a> {
             Place::Here(core, probe) => {
                 let begin = core.out.end();
                 let sent = core.send_in_callback(self.now, msg_type.as_ref(), change, fill);
-                // Encoding is measured for messages that are written, not for stored ones.
+                // Measures the encoding of messages that are written now, not of messages that are
+                // only stored.
                 if core.out.end() > begin {
                     probe.encoded(self.now);
                 }
@@ -133,7 +135,8 @@ impl<'a> SessionAccess<'a> {
         }
     }
 
-    /// Defers the answer to the current message. Returns `None` if the answer cannot be deferred.
+    /// Defers the answer to the current message. Returns `None` if the callback runs in the
+    /// session's own thread, or delivers no message.
     pub(crate) fn answer_later(&self) -> Option<Arc<Later>> {
         match &self.place {
             Place::Here(..) | Place::Shown(_) => None,
@@ -142,8 +145,8 @@ impl<'a> SessionAccess<'a> {
     }
 }
 
-/// Wraps a closure that fills a message, for a caller that may call more than once. Only the first
-/// call fills the message.
+/// Turns a closure that may be called once into one that may be called repeatedly, of which only
+/// the first call writes the fields.
 fn once(fill: impl FnOnce(&mut Body<'_>)) -> impl FnMut(&mut Body<'_>) {
     let mut fill = Some(fill);
     move |body| {

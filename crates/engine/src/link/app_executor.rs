@@ -1,5 +1,4 @@
-//! The application of a session, as its link calls it: in the thread of the link or in its own
-//! threads.
+//! The application of a session, called in the link's thread or in application threads.
 
 use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,28 +19,28 @@ use crate::link::session_event::{
     Disconnection, Rejected, SessionEvent, SessionNotice, Undeliverable,
 };
 
-/// Limit, in bytes, of the send buffer that is kept after a burst.
+/// The maximum capacity, in bytes, of the encoding buffer that stays after a burst.
 const BODY_BYTES_KEPT: usize = 64 << 10;
 
 /// An application that runs in its own threads, with the buffers for its calls.
 pub(crate) struct Caller {
     pub(crate) application: Box<dyn Callbacks>,
     pub(crate) index: FieldIndex,
-    /// Buffer for messages that the application sends.
+    /// The buffer in which the application's messages are encoded.
     pub(crate) body: Vec<u8>,
 }
 
-/// The application of a session.
+/// The application of a session, by the kind of thread that calls it.
 pub(crate) enum AppExecutor {
-    /// Called in the thread that drives the session.
+    /// The thread that drives the session calls the application.
     Inline(Box<dyn Callbacks>),
-    /// Called in its own threads, which take calls from the delivery queue. The thread of the link
-    /// queries the application only while no other thread calls the application.
+    /// Application threads call the application, with calls from the delivery queue. The link's
+    /// thread calls it directly only while no application thread does.
     Threads { caller: Arc<Mutex<Caller>>, deliveries: Arc<DeliveryQueue> },
 }
 
 impl AppExecutor {
-    /// Returns the delivery queue of an application that runs in its own threads.
+    /// Returns the delivery queue, or `None` if the session's own thread calls the application.
     pub(crate) const fn deliveries(&self) -> Option<&Arc<DeliveryQueue>> {
         match self {
             Self::Inline(_) => None,
@@ -57,8 +56,8 @@ impl AppExecutor {
         }
     }
 
-    /// Makes a call, or puts the call on the delivery queue. `message` is the current message, for
-    /// calls that need one.
+    /// Makes a call, or puts it into the delivery queue. `message` is the current message, if the
+    /// call needs one.
     pub(crate) fn call(
         &mut self,
         now: Now,
@@ -66,7 +65,8 @@ impl AppExecutor {
         (core, probe): (&mut Core, &mut LatencyProbe),
     ) {
         let bytes = message.map_or(&b""[..], |message| message.bytes());
-        // Only a message can be rejected, and `call` is not a message here.
+        // A result is not needed, because only a message can be rejected, and this call delivers
+        // none.
         match self {
             Self::Inline(application) if call.is_event() => {
                 let begin = core.out.len();
@@ -95,8 +95,8 @@ impl AppExecutor {
         }
     }
 
-    /// Calls the application with a message, or puts the message on the delivery queue. Returns the
-    /// answer of the application if the application was called.
+    /// Delivers a message to the application, or puts it into the delivery queue. Returns the
+    /// application's answer if it was called here.
     #[inline]
     pub(crate) fn offer(
         &mut self,
@@ -125,7 +125,7 @@ impl AppExecutor {
         }
     }
 
-    /// Shows a frame, with masked passwords, to the application.
+    /// Passes a frame with masked passwords to the application's `on_wire`.
     pub(crate) fn show(
         &mut self,
         now: Now,
@@ -151,20 +151,20 @@ impl AppExecutor {
         self.deliveries().is_some_and(|deliveries| deliveries.has_news())
     }
 
-    /// Returns true if the application is in a call in its own thread.
+    /// Returns true if an application thread is in a call of the application.
     pub(crate) fn is_called(&self) -> bool {
         self.deliveries().is_some_and(|deliveries| deliveries.is_called())
     }
 
-    /// Drops waiting calls for messages that are requested again. Returns how many calls have begun
-    /// before.
+    /// Drops waiting calls for messages that will be requested again. Returns the number of earlier
+    /// calls that have begun.
     pub(crate) fn forget_asked_again(&self, delivery: &Delivery) -> usize {
         self.deliveries()
             .map_or(0, |deliveries| deliveries.forget(|place| delivery.is_asked_again(place)))
     }
 
-    /// Discards ended and running calls if at least one is for a message with a number. Returns the
-    /// highest number.
+    /// Discards ended and running calls, if at least one of them delivers a message with a number.
+    /// Returns the highest of these numbers.
     pub(crate) fn undo(&self, delivery: &mut Delivery) -> Option<u64> {
         let mut last = None;
         self.deliveries()?.undo(|begun, runs| {
@@ -183,8 +183,8 @@ impl AppExecutor {
         self.deliveries().map_or((0, false), |deliveries| deliveries.clear())
     }
 
-    /// Returns true if the link can query the application now. Otherwise, the session has a turn as
-    /// soon as the application has returned from its call.
+    /// Returns true if the link may call the application directly now. Otherwise the session gets a
+    /// turn when the running call has returned.
     pub(crate) fn is_free(&self, delivery: &mut Delivery) -> bool {
         let is_free = self.deliveries().is_none_or(|deliveries| deliveries.want());
         if !is_free {
@@ -193,7 +193,7 @@ impl AppExecutor {
         is_free
     }
 
-    /// Lets the application receive calls again after a query.
+    /// Lets application threads make calls again, after a direct call.
     pub(crate) fn release(&self) {
         if let Some(deliveries) = self.deliveries() {
             deliveries.release();
@@ -209,7 +209,7 @@ impl AppExecutor {
 
     /// Frees the memory of a past burst.
     pub(crate) fn trim(&self) {
-        // Skip the buffers of an application in a call; a later trim frees them.
+        // Skips the buffers while the application is in a call; a later trim frees them.
         let Self::Threads { caller, deliveries, .. } = self else { return };
         deliveries.trim();
         if let Ok(mut caller) = caller.try_lock() {
@@ -221,7 +221,8 @@ impl AppExecutor {
     }
 }
 
-/// Locks the caller, even after a panic: a panic of the application affects only its own session.
+/// Locks the caller even if a thread has panicked while it held the lock, because such a panic
+/// affects only its own session.
 pub(crate) fn lock(caller: &Mutex<Caller>) -> MutexGuard<'_, Caller> {
     caller.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -236,8 +237,8 @@ pub(crate) fn judge(
     catch_unwind(AssertUnwindSafe(|| application.judge_logon(logon, from))).ok()
 }
 
-/// Calls an application. `bytes` is the frame, and `message` is the parsed frame if it is a
-/// message.
+/// Calls the application. `bytes` is the frame of the call, and `message` is the parsed frame if
+/// the call needs a message.
 pub(crate) fn make(
     application: &mut dyn Callbacks,
     call: Call,
@@ -255,7 +256,8 @@ pub(crate) fn make(
                 application.on_event(SessionEvent::Rejected(rejected), access);
             }
         }
-        // The bytes were a valid message on receipt.
+        // A call without its message cannot happen, because the bytes were a valid message when
+        // they arrived.
         (Call::Message | Call::AdminMessage | Call::Rejected(_), None) => {}
         (Call::Event(event), _) => application.on_event(SessionEvent::of(event), access),
         (Call::StateChanged(from, to), _) => {

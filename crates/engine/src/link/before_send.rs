@@ -6,7 +6,7 @@ use transfix_codec::group::Members;
 use transfix_codec::{DraftEntry, Fields, MessageDraft, Misuse, MsgType, Tag};
 use transfix_session::SessionId;
 
-/// A hook that checks, changes or vetoes the outgoing messages of a session.
+/// A hook that may check, change or veto each outgoing message of a session.
 ///
 /// Closures of the following form implement [`BeforeSend`]:
 ///
@@ -27,13 +27,13 @@ use transfix_session::SessionId;
 /// # drop(look);
 /// ```
 pub trait BeforeSend: Send + Sync {
-    /// Checks an application message before the session sends the message; may change its fields.
-    /// The message has all fields except those of the session layer.
+    /// Checks an application message before it is sent, and may change its fields. The message
+    /// contains all fields except those of the session layer.
     ///
     /// The engine calls this method in the sending thread, so several threads may call it at the
-    /// same time. Messages that this method sends pass through this method too. The engine does not
-    /// call this method for administrative messages (see [`BeforeSend::before_admin`]) or resends
-    /// (see [`Application::on_resend`](crate::Application::on_resend)).
+    /// same time. Messages sent by this method pass through it too. Administrative messages go
+    /// through [`BeforeSend::before_admin`] instead, and resends through
+    /// [`Application::on_resend`](crate::Application::on_resend).
     ///
     /// # Errors
     /// On [`Veto`], the engine does not send the message and uses no number. The sender receives
@@ -41,14 +41,14 @@ pub trait BeforeSend: Send + Sync {
     fn before_send(&self, message: &mut OutgoingMessage<'_>) -> Result<(), Veto>;
 
     /// Checks a new administrative message, such as a Logon(A) or a Heartbeat(0), before the
-    /// session layer sends the message. [`OutgoingMessage::msg_seq_num`] and
-    /// [`OutgoingMessage::sending_time`] return the final values, so a signature can cover them.
-    /// This method may add or change fields if both sides still understand the fields of the
+    /// session layer sends it. [`OutgoingMessage::msg_seq_num`] and
+    /// [`OutgoingMessage::sending_time`] return the final values, so that a signature can cover
+    /// them. Fields may be added or changed, if both sides still understand the fields of the
     /// session layer.
     ///
-    /// The engine calls this method in the thread that holds the session: the worker of the session
-    /// or the thread of an operator. This method must not block and must not call methods of a
-    /// session. The engine does not call this method for resends or for gap fills between resends.
+    /// The engine calls this method in the thread that holds the session, which is the session's
+    /// worker or an operator's thread. The method must not block, and must not call methods of a
+    /// session. The engine does not call it for resends, or for gap fills between resends.
     ///
     /// # Errors
     /// On [`Veto`], the engine does not send the message and uses no number. The connection ends
@@ -68,7 +68,7 @@ where
     }
 }
 
-/// The error of a [`BeforeSend`] hook that rejects an outgoing message.
+/// The error by which a [`BeforeSend`] hook refuses an outgoing message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Veto;
 
@@ -78,7 +78,7 @@ impl fmt::Display for Veto {
     }
 }
 
-/// Prints the text of `Display`, because Rust prints an error of `main` through `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl fmt::Debug for Veto {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
@@ -87,12 +87,13 @@ impl fmt::Debug for Veto {
 
 impl std::error::Error for Veto {}
 
-/// A message before it is sent: the argument of [`BeforeSend`].
+/// A message that is about to be sent, as [`BeforeSend`] receives it.
 pub struct OutgoingMessage<'a> {
     session: &'a SessionId,
     draft: &'a mut MessageDraft,
     pub(super) is_changed: bool,
-    /// MsgSeqNum(34) and SendingTime(52) of an administrative message.
+    /// MsgSeqNum(34) and SendingTime(52) of an administrative message; `None` for an application
+    /// message.
     pub(super) sent_as: Option<(u64, &'a str)>,
 }
 
@@ -133,15 +134,16 @@ impl<'a> OutgoingMessage<'a> {
         self.draft.fields()
     }
 
-    /// Opens the message for editing with `members`, the dictionary's definition of the message,
-    /// like [`MessageDraft::edit`](transfix_codec::MessageDraft::edit).
+    /// Opens the message for editing, like
+    /// [`MessageDraft::edit`](transfix_codec::MessageDraft::edit). `members` is the message's
+    /// definition in the dictionary.
     pub fn edit<'d, M: Members + ?Sized>(&'d mut self, members: &'d M) -> DraftEntry<'d, M> {
         self.is_changed = true;
         self.draft.edit(members)
     }
 
-    /// Replaces the first occurrence of the field `tag`, or appends the field. This method ignores
-    /// repeating groups: use [`OutgoingMessage::edit`] in messages with groups.
+    /// Replaces the first occurrence of the field `tag`, or appends the field. Repeating groups are
+    /// not considered: in messages with groups, use [`OutgoingMessage::edit`].
     ///
     /// # Errors
     /// The value is empty or contains a delimiter, or the session layer writes the field. The

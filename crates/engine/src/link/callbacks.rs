@@ -14,7 +14,8 @@ use crate::link::before_send::BeforeSend;
 use crate::link::outbound_filter::OutboundFilter;
 use crate::link::session_event::{SessionEvent, SessionNotice};
 
-/// The owner of one session. [`Application`](crate::Application) documents these methods.
+/// The owner of one session. [`Application`](crate::Application) documents the methods of the same
+/// names.
 pub(crate) trait Callbacks: Send {
     fn on_message(
         &mut self,
@@ -37,12 +38,12 @@ pub(crate) trait Callbacks: Send {
     /// Returns the owner's hook for outgoing messages, if the owner has one.
     fn before_send(&self) -> Option<Arc<dyn BeforeSend>>;
 
-    /// Sets the outbound filter for the owner's messages.
+    /// Sets the filter that the owner's messages must pass.
     fn set_filter(&mut self, filter: Arc<OutboundFilter>);
 
-    /// Sends a message of this session into the session of the same version with the other
-    /// counterparty. The message is in the store of the target session on return. If the target is
-    /// the same session, the message is in the store at the end of the turn.
+    /// Forwards a message of the session `from` to the session of the same version with the
+    /// counterparty `target_comp_id`. On return, the target's store has the message. If both are
+    /// the same session, the message is stored at the end of the turn.
     fn pass_on(
         &self,
         from_to: (&SessionId, &str),
@@ -54,7 +55,7 @@ pub(crate) trait Callbacks: Send {
 /// The application's answer to a Logon(A).
 pub(crate) enum Judgement {
     Now(Answer),
-    /// The answer arrives on this channel; no answer arrives if the sender is dropped.
+    /// The answer will arrive on this channel. Dropping the sender refuses the logon.
     Later(Receiver<Answer>),
 }
 
@@ -62,8 +63,8 @@ pub(crate) enum Judgement {
 pub(crate) enum PassedOn {
     Sent,
     Refused(SendError),
-    /// The engine has no such session.
+    /// The engine has no session with this counterparty.
     Nobody,
-    /// Another thread holds the target session now.
+    /// Another thread holds the target session's lock.
     Busy,
 }

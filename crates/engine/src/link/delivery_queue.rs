@@ -11,10 +11,10 @@ use transfix_session::core::call::Call;
 use transfix_session::core::delivery::Made;
 use transfix_session::{BusinessReject, Now};
 
-/// Limits on the kept message buffers, as a number and in bytes: a few turns need this many.
+/// The maximum number of spare message buffers, and of their bytes: as many as a few turns need.
 const SPARE_MAX: usize = 1_024;
 const SPARE_BYTES_MAX: usize = 1 << 20;
-/// Limits on the message buffers that stay after a burst, as a number and in bytes.
+/// The maximum number of spare message buffers that stay after a burst, and of their bytes.
 const SPARE_AT_REST: usize = 8;
 const SPARE_BYTES_AT_REST: usize = 32 << 10;
 /// Capacity of the queues, in entries, that stays after a burst.
@@ -43,11 +43,11 @@ pub(crate) enum Stopped {
     Panicked,
 }
 
-/// The running call of the application.
+/// The state of the current call of the application.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Running {
     Counts,
-    /// The session ignores the result of the call.
+    /// The call is running, and its result will be ignored.
     IsVoid,
 }
 
@@ -57,7 +57,7 @@ struct Waiting {
     items: VecDeque<Item>,
     /// Number of waiting messages and frames.
     messages: usize,
-    /// Bytes of all waiting calls.
+    /// The total size of all waiting calls, in bytes.
     bytes: usize,
 }
 
@@ -70,14 +70,14 @@ struct State {
     halted: bool,
     refusal: Option<BusinessReject>,
     panicked: bool,
-    /// A thread of the pool runs this queue, or is scheduled to.
+    /// True if an application thread serves this queue, or is about to.
     scheduled: bool,
-    /// The link wants to query the application.
+    /// True if the link waits to call the application directly.
     wanted: bool,
     spare: Vec<Vec<u8>>,
-    /// Capacity, in bytes, of the spare buffers.
+    /// The total capacity of the spare buffers, in bytes.
     spare_bytes: usize,
-    /// Free the memory of a burst once the queue is empty.
+    /// True if the memory of a burst must be freed when the queue is empty.
     trims: bool,
 }
 
@@ -85,24 +85,25 @@ struct State {
 #[derive(Default)]
 pub(crate) struct DeliveryQueue {
     state: Mutex<State>,
-    /// True if the link has something to process.
+    /// True if the link must process results or messages of the application.
     news: AtomicBool,
-    /// Schedules a thread of the pool.
+    /// The function that schedules an application thread to serve this queue.
     runner: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl DeliveryQueue {
-    /// Sets the function that schedules a thread; the thread calls [`DeliveryQueue::begin`].
+    /// Sets the function that schedules an application thread. The thread then calls
+    /// [`DeliveryQueue::begin`].
     pub(crate) fn run_by(&self, runner: Box<dyn Fn() + Send + Sync>) {
         assert!(self.runner.set(runner).is_ok(), "a delivery queue has one pool");
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        // No code under this lock leaves the state inconsistent on a panic.
+        // The state stays consistent even after a panic, so a poisoned lock is used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Schedules a thread if there is work and no thread is scheduled.
+    /// Schedules a thread if calls can be made and no thread is scheduled.
     fn schedule(&self, mut state: MutexGuard<'_, State>) {
         if state.scheduled || !state.can_go_on() {
             return;
@@ -114,7 +115,7 @@ impl DeliveryQueue {
         }
     }
 
-    /// Adds a call with its bytes.
+    /// Queues a call with its time and its message or frame.
     pub(crate) fn put(&self, now: Now, call: Call, from: &[u8]) {
         let mut state = self.lock();
         let mut bytes = state.spare.pop().unwrap_or_default();
@@ -140,7 +141,7 @@ impl DeliveryQueue {
         Some(item)
     }
 
-    /// Ends the call that [`DeliveryQueue::begin`] returned.
+    /// Records the result of a call that [`DeliveryQueue::begin`] returned.
     pub(crate) fn end(&self, is_message: bool, item: (Vec<u8>, Now), made: Made) {
         let (bytes, now) = item;
         let mut state = self.lock();
@@ -158,62 +159,61 @@ impl DeliveryQueue {
         self.news.store(true, Ordering::Release);
     }
 
-    /// Pauses this queue so that the thread can serve others. Returns true if the thread must
-    /// return.
+    /// Lets the thread leave this queue to serve others. Returns true if calls are left, so that
+    /// the thread must come back.
     pub(crate) fn pause(&self) -> bool {
         let mut state = self.lock();
         state.scheduled = state.can_go_on();
         state.scheduled
     }
 
-    /// Schedules a thread if there is more work, after the application has answered from another
-    /// thread.
+    /// Schedules a thread if calls can be made, after the application has given an answer from
+    /// another thread.
     pub(crate) fn resume(&self) {
         self.schedule(self.lock());
     }
 
-    /// Records a panic of a pool thread outside of the application: the session must restart before
-    /// further messages. Returns true if other calls still wait.
+    /// Records a panic of an application thread outside of the application, so that no message is
+    /// delivered before the session restarts. Returns true if other calls still wait.
     pub(crate) fn give_up(&self) -> bool {
         self.is_broken();
         self.pause()
     }
 
-    /// Records a panic of a thread outside of the application: the session must restart before
-    /// further messages.
+    /// Records a panic outside of the application, so that no message is delivered before the
+    /// session restarts.
     pub(crate) fn is_broken(&self) {
         self.lock().panicked = true;
         self.news.store(true, Ordering::Release);
     }
 
-    /// Records that no thread is scheduled, even if there is work.
+    /// Records that no thread serves this queue, even if calls wait.
     pub(crate) fn leave(&self) {
         self.lock().scheduled = false;
     }
 
-    /// Returns true if the link has unprocessed news.
+    /// Returns true if the link must process results or messages of the application.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.news.load(Ordering::Acquire)
     }
 
-    /// Reports news besides ended calls: the application has sent messages that must be stored and
-    /// written.
+    /// Notes that the application has sent messages, which the link must store and write.
     pub(crate) fn note_news(&self) {
         self.news.store(true, Ordering::Release);
     }
 
-    /// Returns true if there is news, and clears the mark.
+    /// Returns true if the link has something to process, and resets the flag.
     pub(crate) fn take_news(&self) -> bool {
         self.has_news() && self.news.swap(false, Ordering::AcqRel)
     }
 
-    /// Returns the next ended call.
+    /// Removes and returns the oldest call that has ended.
     pub(crate) fn take_had(&self) -> Option<Had> {
         self.lock().had.pop_front()
     }
 
-    /// Returns the buffer of a message for reuse.
+    /// Gives the buffer of a message back, to be reused.
     pub(crate) fn give_back(&self, bytes: Vec<u8>) {
         self.lock().keep(bytes);
     }
@@ -222,7 +222,7 @@ impl DeliveryQueue {
     pub(crate) fn stopped(&self) -> Option<Stopped> {
         let mut state = self.lock();
         if state.panicked {
-            // Keep reporting the panic until the session restarts.
+            // Sets the flag again, so that the link sees the panic until the session restarts.
             self.news.store(true, Ordering::Release);
             return Some(Stopped::Panicked);
         }
@@ -254,7 +254,7 @@ impl DeliveryQueue {
         state.trim_if_empty();
     }
 
-    /// Returns true if the application is in a call, or its answer to a message is awaited.
+    /// Returns true while the application is in a call, or has not answered a message yet.
     pub(crate) fn is_called(&self) -> bool {
         self.lock().running.is_some()
     }
@@ -265,16 +265,16 @@ impl DeliveryQueue {
         (state.waiting.messages, state.waiting.bytes)
     }
 
-    /// Reserves the application for a query by the link. Returns true if the application is free;
-    /// the application then stays free until [`DeliveryQueue::release`]. Otherwise, the application
-    /// receives no further calls until then.
+    /// Reserves the application for a direct call by the link. Returns true if the application is
+    /// free, and keeps it free until [`DeliveryQueue::release`]. Otherwise no further call begins
+    /// until [`DeliveryQueue::release`].
     pub(crate) fn want(&self) -> bool {
         let mut state = self.lock();
         state.wanted = true;
         state.running.is_none()
     }
 
-    /// Ends the link's reservation of the application.
+    /// Ends the reservation made by [`DeliveryQueue::want`].
     pub(crate) fn release(&self) {
         let mut state = self.lock();
         if std::mem::take(&mut state.wanted) {
@@ -282,8 +282,8 @@ impl DeliveryQueue {
         }
     }
 
-    /// Discards ended calls and voids the running call if `undoes` returns true. `undoes` receives
-    /// the number of begun calls, and whether the last of these calls is still running.
+    /// Discards ended calls, and voids the running call, if `undoes` returns true. `undoes`
+    /// receives the number of calls that have begun, and whether the last of them is still running.
     pub(crate) fn undo(&self, undoes: impl FnOnce(usize, bool) -> bool) {
         let mut state = self.lock();
         if undoes(state.begun(), state.running.is_some()) {
@@ -304,9 +304,9 @@ impl DeliveryQueue {
         begun
     }
 
-    /// Drops all waiting messages, because all messages are requested again, and voids the running
-    /// call. Waiting events stay. Returns the number of begun calls, and whether the last of these
-    /// calls is still running.
+    /// Drops all waiting messages, because they will be requested again, and voids the running
+    /// call. Waiting events stay. Returns the number of calls that have begun, and whether the last
+    /// of them is still running.
     pub(crate) fn clear(&self) -> (usize, bool) {
         let mut state = self.lock();
         let begun = (state.begun(), state.running.is_some());
@@ -330,7 +330,7 @@ impl Waiting {
         self.items.push_back(item);
     }
 
-    /// Puts the first call back.
+    /// Puts a call back to the front of the queue.
     fn put_back(&mut self, item: Item) {
         self.count(&item);
         self.items.push_front(item);
@@ -348,7 +348,8 @@ impl State {
     /// Returns true if a call for the application can begin.
     fn can_go_on(&self) -> bool {
         let Some(first) = self.waiting.items.front() else { return false };
-        // An application that has panicked still receives the notice of the end.
+        // After a panic, the application no longer receives messages, but still receives the notice
+        // of the end.
         let has_panicked = self.panicked && matches!(first.call, Call::Message);
         !(self.running.is_some() || self.halted || self.wanted || has_panicked)
     }
@@ -364,7 +365,8 @@ impl State {
         self.running = self.running.map(|_| Running::IsVoid);
     }
 
-    /// Drops waiting calls; position 0 is the first waiting call.
+    /// Drops the waiting calls for which `is_dropped` returns true; position 0 is the next call to
+    /// begin.
     fn drop_waiting(&mut self, is_dropped: impl Fn(usize, &Item) -> bool) {
         for (place, item) in std::mem::take(&mut self.waiting).items.into_iter().enumerate() {
             if is_dropped(place, &item) {
@@ -375,7 +377,7 @@ impl State {
         }
     }
 
-    /// Frees the memory of a burst if the queue is empty.
+    /// Frees the memory of a burst if no call waits or runs.
     fn trim_if_empty(&mut self) {
         if self.waiting.items.is_empty() && self.running.is_none() {
             self.trim();
@@ -394,7 +396,7 @@ impl State {
         self.spare.shrink_to(SPARE_AT_REST);
     }
 
-    /// Keeps the buffer of a message for reuse.
+    /// Keeps the buffer of a message to be reused, unless too many are kept already.
     fn keep(&mut self, bytes: Vec<u8>) {
         let all = self.spare_bytes + bytes.capacity();
         if bytes.capacity() > 0 && self.spare.len() < SPARE_MAX && all <= SPARE_BYTES_MAX {
@@ -405,7 +407,7 @@ impl State {
 }
 
 impl Item {
-    /// Returns the call and the parts that [`DeliveryQueue::end`] needs.
+    /// Returns the call, and the message and time that [`DeliveryQueue::end`] needs.
     pub(crate) fn into_parts(self) -> (Call, (Vec<u8>, Now)) {
         (self.call, (self.bytes, self.now))
     }
@@ -415,7 +417,7 @@ impl Item {
 mod tests {
     use super::*;
 
-    /// Runs the next call of the application.
+    /// Makes the next call as an application thread does.
     fn serve(deliveries: &DeliveryQueue) {
         let item = deliveries.begin().expect("something waits");
         let (call, parts) = item.into_parts();
@@ -429,7 +431,7 @@ mod tests {
             let burst = || {
                 let hand_over = |_| deliveries.put(Now::default(), Call::Message, &vec![0; bytes]);
                 (2..700).for_each(hand_over);
-                // `trim` must not free memory while calls wait.
+                // This trim must not take effect while calls wait.
                 deliveries.trim();
                 assert_eq!(deliveries.waiting(), (698, 698 * bytes));
                 (2..700).for_each(|_| serve(&deliveries));

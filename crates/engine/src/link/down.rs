@@ -8,17 +8,19 @@ use transfix_store::StoreError;
 /// The cause for which a link closes.
 #[derive(Debug)]
 pub(crate) enum Down {
-    /// The session layer or the counterparty closed the connection.
+    /// The session layer, an operator or the counterparty has ended the connection.
     Session(Disconnect),
     /// The socket failed.
     Io(io::Error),
     /// The store failed: the link stays down until the store is open again.
     Store(StoreError),
-    /// The application or the engine panicked: the session continues from its store if it restarts.
+    /// The application or the engine has panicked. If the settings let the session restart, it
+    /// continues from its store.
     Panicked,
 }
 
-/// Converts the reasons of the core. The core reports a panic of an application in its own threads.
+/// Converts a reason of the core. A panic of an application in application threads reaches the core
+/// first.
 impl From<Disconnect> for Down {
     fn from(reason: Disconnect) -> Self {
         match reason {
@@ -29,7 +31,7 @@ impl From<Disconnect> for Down {
 }
 
 impl Down {
-    /// Returns the reason for the application.
+    /// Returns the reason as the application and the log report it.
     pub(crate) const fn reason(&self) -> Disconnect {
         match self {
             Self::Session(reason) => *reason,

@@ -1,6 +1,6 @@
-//! Events of a session besides inbound and outbound messages: [`Event`].
+//! [`Event`]s: what happens in a session besides inbound and outbound messages.
 //!
-//! Invariant: an event is a value. The source of an event does not depend on the receivers, the
+//! Invariant: an event is a plain value, so that its source does not depend on its receivers, the
 //! [`Sinks`](crate::link::sinks::Sinks).
 
 use std::io;
@@ -11,7 +11,7 @@ use transfix_store::StoreError;
 
 use crate::link::session_event::{Disconnection, Rejected};
 
-/// An event of a session.
+/// An event of a session, to be counted and logged.
 #[derive(Clone, Debug)]
 pub(crate) enum Event<'a> {
     /// An event of the core.
@@ -26,7 +26,8 @@ pub(crate) enum Event<'a> {
     AttemptsGivenUp {
         attempts: u32,
     },
-    /// A second connection of this session was closed.
+    /// A connection of this session was closed at once, for example because the session is already
+    /// connected.
     ConnectionRefused {
         peer: Option<SocketAddr>,
         why: &'a str,
@@ -37,29 +38,31 @@ pub(crate) enum Event<'a> {
     },
     /// The counterparty uses TLS, and this session does not.
     SpeaksTls,
-    /// The counterparty has rejected a message of ours.
+    /// The counterparty has rejected a message that we sent.
     Rejected(&'a Rejected<'a>),
-    /// The store may contain `bytes` bytes of sent messages; their fate is known after reopening.
+    /// After a failure, it is unknown whether the store contains `bytes` bytes of sent messages.
+    /// Reopening the store will show it.
     SentInDoubt {
         bytes: usize,
     },
-    /// The engine ends while the fate of `bytes` bytes of sent messages is unknown.
+    /// The engine ends, and it is unknown whether the store contains `bytes` bytes of sent
+    /// messages.
     LeftInDoubt {
         bytes: usize,
     },
-    /// The stored queue contains `damaged` damaged messages.
+    /// The queue in the store contains `damaged` messages that cannot be read.
     QueueDamaged {
         damaged: u64,
     },
     StoreNotRead(&'a StoreError),
     /// Reopening the store failed.
     StoreNotOpened(&'a StoreError),
-    /// The session continues after a failure.
+    /// The session can connect again after a failure.
     ReadyAgain,
-    /// A turn has panicked at the message with this MsgSeqNum(34).
+    /// A panic has occurred while the message with this MsgSeqNum(34) was processed.
     Panicked {
         seq: u64,
     },
-    /// Reopening the store has panicked.
+    /// The thread that reopens the store has panicked.
     ReopeningPanicked,
 }

@@ -22,12 +22,12 @@ macro_rules! line {
     }};
 }
 
-/// Writes the log lines of one session, and counts the suppressed lines.
+/// Writes the log lines of one session, and counts the omitted lines.
 #[derive(Debug)]
 pub(crate) struct EventLog {
     id: SessionId,
     repeats: Repeats,
-    /// Address of the peer.
+    /// The peer address of the present connection.
     peer: Option<SocketAddr>,
     /// The destination to which an initiator is connected or connecting.
     destination: Option<String>,
@@ -59,7 +59,7 @@ impl EventLog {
         let to = (&mut self.repeats, now.monotonic_ns, &self.id);
         match event {
             Event::Core(event) => self.write_of_core(now, event),
-            // A fault of either side causes a warning.
+            // Logs a warning if either side has made an error.
             Event::Disconnected(end) if end.reason.is_error() => {
                 line!(to, Ended, warn, Disconnected, peer, destination, reason = %end);
             }
@@ -142,17 +142,17 @@ impl EventLog {
         }
     }
 
-    /// Writes the counts of lines suppressed since the last line of their kind.
+    /// Logs how many lines of each kind were omitted since the last line of that kind.
     pub(crate) fn tell_untold(&mut self, now: Now) {
         lines_left_out(&self.id, self.repeats.take_untold(now.monotonic_ns));
     }
 
-    /// Returns the next time for [`EventLog::tell_untold`], on the monotonic clock.
+    /// Returns the monotonic time at which [`EventLog::tell_untold`] must be called.
     pub(crate) const fn deadline(&self) -> Option<u64> {
         self.repeats.deadline()
     }
 
-    /// Writes all counts of suppressed lines at the end of the engine.
+    /// Logs all numbers of omitted lines, at the end of the engine.
     pub(crate) fn tell_rest(&mut self) {
         lines_left_out(&self.id, self.repeats.take_rest());
     }
@@ -164,12 +164,12 @@ fn write_remark(to: (&mut Repeats, u64, &SessionId), remark: Remark) {
         Remark::FaultyReject(_) => line!(to, Remark, warn, FaultyReject; remark),
         Remark::FaultyLogout(_) => line!(to, Remark, warn, FaultyLogout; remark),
         Remark::UnaskedReset => line!(to, Numbers, warn, UnaskedReset),
-        // In all other cases, received messages are not delivered.
+        // Each other remark is about a received message that was not delivered.
         _ => line!(to, Remark, warn, NotDelivered; remark),
     }
 }
 
-/// Writes the number of suppressed lines of each kind for a session.
+/// Logs how many lines of each kind were omitted for a session.
 pub(crate) fn lines_left_out(id: &SessionId, counts: Vec<(&'static str, u64)>) {
     for (what, left_out) in counts {
         event!(warn, LinesLeftOut, session = %id, left_out, what);

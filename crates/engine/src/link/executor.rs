@@ -1,7 +1,8 @@
-//! Carries out the decisions of the core, in the journal and in the application.
+//! Carries out the core's decisions: writes to the journal and the socket, and calls the
+//! application.
 //!
-//! Invariant: the application receives its calls in the order of their causes. A call precedes any
-//! later message, and precedes the bytes written after the commit of the call.
+//! Invariant: the application receives its calls in the order of their causes. A call precedes
+//! later messages, and precedes the writing of bytes that were committed with it.
 
 mod deliver;
 mod finish;
@@ -36,26 +37,27 @@ use crate::link::rule_book::SessionRules;
 use crate::link::session_event::{Disconnection, Rejected};
 use crate::link::sinks::Sinks;
 
-/// Length, in bytes, of a typical answer.
+/// The length of a typical message in bytes, for prefetching.
 const ANSWER_BYTES: usize = 320;
 
-/// A session with its journal and its application.
+/// A session's core, with the journal, application and sinks through which its decisions are
+/// carried out.
 pub(crate) struct Executor {
     pub(crate) core: Core,
     pub(crate) journal: Journal,
     pub(crate) sinks: Sinks,
     pub(crate) probe: LatencyProbe,
     application: AppExecutor,
-    /// When the session may be connected; `None` = always.
+    /// The schedule of the session; `None` if it may always be connected.
     pub(crate) hours: Option<Hours>,
     rules: SessionRules,
-    /// Checks messages before they are sent.
+    /// The filter that checks and changes messages before they are sent.
     filter: Option<Arc<OutboundFilter>>,
     /// Receives the application's deferred answer to a Logon(A); `None` if no answer is awaited.
     judgement: Option<Receiver<Answer>>,
-    /// The next check of a pending store refresh, on the monotonic clock in nanoseconds.
+    /// The monotonic time, in nanoseconds, of the next check of a running refresh of the store.
     refresh_look_ns: u64,
-    /// True if the application wants to see the frames of the connection.
+    /// True if the application receives the frames of the connection through `on_wire`.
     wants_wire: bool,
 }
 
@@ -82,7 +84,7 @@ impl Executor {
         }
     }
 
-    /// Sets the outbound filter that checks messages before they are sent.
+    /// Sets the filter that checks and changes messages before they are sent.
     pub(crate) fn set_filter(&mut self, now: Now, filter: Arc<OutboundFilter>) {
         self.core.session.set_before_admin(filter.admin_look());
         self.filter = Some(filter);
@@ -91,7 +93,7 @@ impl Executor {
         self.set_rules();
     }
 
-    /// Begins a turn and reads the clock.
+    /// Begins a turn, reads the clock, and returns the time.
     #[inline]
     pub(crate) fn begin_turn(&mut self, clock: impl FnOnce() -> Now) -> Now {
         let now = self.probe.begin(&self.sinks.published, self.core.out.end(), clock);
@@ -99,7 +101,7 @@ impl Executor {
         now
     }
 
-    /// Updates the schedule state if it does not cover `now`.
+    /// Determines the schedule's state at `now`, unless it is still valid.
     #[inline]
     pub(super) fn look_at_schedule(&mut self, now: Now) {
         if let Some(hours) = &mut self.hours
@@ -135,8 +137,8 @@ impl Executor {
         self.sinks.event_log.write(now, event);
     }
 
-    /// Reports the queued events to the sinks: first counters, then the state, then log lines. A
-    /// thread that sees one of these therefore also sees the earlier ones.
+    /// Reports the queued events to the sinks: first the counters, then the state, then the log
+    /// lines. A thread that sees one of them therefore also sees those before.
     #[cold]
     pub(crate) fn tell_events(&mut self, now: Now) {
         for (now, event) in self.core.count_events() {
@@ -156,11 +158,13 @@ impl Executor {
             let Self { core, probe, application, .. } = self;
             let called = AssertUnwindSafe(|| application.call(now, (call, message), (core, probe)));
             if let Err(panic) = catch_unwind(called) {
-                // After the restart, the session no longer reports the events of the broken turn.
+                // Drops the events of the turn that panicked; they must not be reported after the
+                // restart.
                 self.core.forget_event_calls();
                 resume_unwind(panic);
             }
-            // The next put detects a failed store.
+            // An error is ignored, because the next write to the journal detects a failed store
+            // too.
             let _ = self.put_if_late(now);
             self.tell_events(now);
             if is_undone {
@@ -169,8 +173,8 @@ impl Executor {
         }
     }
 
-    /// Begins a connection. `offer` is its Logon(A) if the engine accepted the logon before
-    /// creating this session.
+    /// Begins a connection. `offer` is its Logon(A), if the Logon(A) was accepted before the
+    /// session was made from a template.
     pub(crate) fn connected(&mut self, now: Now, offer: Option<Offer>) -> Result<(), Down> {
         self.probe.reset();
         self.look_at_schedule(now);
@@ -191,7 +195,8 @@ impl Executor {
         self.core.session.connected(now, &mut self.core.out);
     }
 
-    /// Begins the logon of an initiator once the store has read the records of another process.
+    /// Begins the logon of an initiator as soon as the store has read the records that another
+    /// process has written.
     pub(crate) fn log_on_refreshed(&mut self, now: Now) -> Result<(), Down> {
         if self.is_refreshed(now)? {
             self.begin_session(now);
@@ -199,8 +204,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Carries out the session's verdict on `message`, then on the held messages released by
-    /// `message`.
+    /// Carries out the session's verdict on `message`, then processes kept messages that are now in
+    /// sequence.
     pub(crate) fn act(
         &mut self,
         now: Now,
@@ -230,21 +235,21 @@ impl Executor {
         self.act_on_held(now, left)
     }
 
-    /// Returns true if the application has ended calls that are not processed yet.
+    /// Returns true if calls of the application have ended that were not processed yet.
     #[inline]
     pub(crate) fn has_news(&self) -> bool {
         self.application.has_news()
     }
 
-    /// Processes the ended calls of the application, then the messages that were kept above a gap.
+    /// Processes the application's ended calls, then kept messages that are now in sequence.
     #[inline]
     pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         self.poll_application(now)?;
         self.act_on_held(now, left)
     }
 
-    /// Processes the messages kept above a gap that are now in sequence, within the message limit
-    /// of this turn.
+    /// Processes messages that were kept above a gap and are now in sequence. `left` limits their
+    /// number in this turn.
     #[inline]
     fn act_on_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         if self.core.cut.is_none() && !self.core.session.holds_next() {
@@ -262,7 +267,7 @@ impl Executor {
             *left -= 1;
             let mut index = std::mem::take(&mut self.core.held_index);
             let mut acted = Ok(());
-            // The message was valid when it was kept.
+            // The message can be parsed, because it was valid when it arrived.
             if let Ok(message) = Message::parse(&held, &mut index, CheckSumPolicy::Ignore) {
                 let verdict = self.core.receive_held(now, &message);
                 acted = self.act_on_one(now, &message, &verdict);
@@ -273,8 +278,8 @@ impl Executor {
         Ok(self.core.take_cut()?)
     }
 
-    /// Invariant: the entries that the session layer writes for a message are in the store's batch
-    /// before the next message is processed.
+    /// Invariant: before the next message is processed, the store's batch contains all entries that
+    /// the session layer has written for this message.
     #[inline(always)]
     fn act_on_one(
         &mut self,
@@ -307,7 +312,7 @@ impl Executor {
             counters.rejects_in.add(1);
             self.sinks.reasons.reject_in(message.raw(tag::SESSION_REJECT_REASON));
         }
-        // FIX 4.0 and 4.1 have no RefMsgType(372).
+        // FIX 4.0 and 4.1 have no RefMsgType(372), so the type is read from the store.
         let stored = match rejected.msg_type.is_empty() {
             true => self.journal.sent_msg_type(rejected.seq).into_owned(),
             false => Vec::new(),
@@ -330,8 +335,8 @@ impl Executor {
         }
         match *verdict {
             Verdict::Handled if !message.msg_type().is_application() => self.probe.heard(message),
-            // Start the replay first, because messages that the application sends now are outside
-            // the request.
+            // Starts the replay before the application is notified, because messages that the
+            // application sends now are outside the requested range.
             Verdict::LoggedOnThenResend { begin, end } => {
                 self.core.start_replay(now, begin, end);
                 self.note_logon(now)?;
@@ -344,7 +349,8 @@ impl Executor {
             _ => {}
         }
         if let Verdict::LoggedOn | Verdict::LoggedOnThenResend { .. } | Verdict::Reset = verdict {
-            // The Logon(A)s have agreed on DefaultApplVerID(1137) and DefaultCstmApplVerID(1408).
+            // The two Logon(A)s have determined DefaultApplVerID(1137) and
+            // DefaultCstmApplVerID(1408), on which the rules depend.
             self.choose_rules(now, self.core.session.appl_ver_id());
             self.set_rules();
         }
@@ -357,7 +363,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Notes the logon in the journal, after any reset by the Logon(A).
+    /// Notes the logon in the journal, after a reset that the Logon(A) may have caused.
     fn note_logon(&mut self, now: Now) -> Result<(), Down> {
         let noted = self.put_entries(now).and_then(|()| self.journal.note_logon(now));
         noted.map_err(Down::Store)
@@ -398,22 +404,23 @@ impl Executor {
         Ok(self.core.end(now, reason)?)
     }
 
-    /// Handles the end of the connection.
+    /// Ends the session's connection: stores what was sent, and reports the end.
     pub(crate) fn closed(&mut self, now: Now, queue: &SendQueue, reason: Disconnect) {
         let reason = self.core.end_reason(reason);
-        // The cause of the connection's end is reported first; the next turn detects a panic again.
+        // An error is ignored, because `reason` was reported first, and the next turn detects a
+        // panic again.
         let _ = self.poll_application(now);
         let begun = self.application.forget_asked_again(&self.core.delivery);
         self.core.forget_untaken(begun);
-        // Messages that the application sent before a panic go out after the next logon. In other
-        // turns, all messages are in the store already.
+        // Messages that the application sent before a panic are sent after the next logon. In all
+        // other cases the store already has all messages.
         let put = self.put_entries(now);
         self.core.disconnected();
         self.journal.take_fresh();
         self.note_state(now);
         let noted = put.and_then(|()| self.journal.note_end(now, reason));
-        // Queued messages follow a reset by this engine. A failed store keeps the session down
-        // anyway.
+        // Queued messages get their numbers after a reset by this engine. If the store has failed,
+        // they keep waiting.
         self.send_queued(now, queue);
         let kept = noted.and_then(|()| self.put_queued(now, queue));
         // `has_failed` reports a store error, and the worker closes the session.
@@ -422,13 +429,13 @@ impl Executor {
         }
         let text = self.core.end_connection();
         self.application.release();
-        // Drop the receiver: an outstanding answer no longer matters.
+        // Drops the receiver, because an outstanding answer no longer matters.
         self.judgement = None;
         self.tell(now, &Event::Disconnected(&Disconnection::new(reason, text.as_deref())));
         self.core.call_later(Call::Disconnected(reason, text));
     }
 
-    /// Prefetches the memory for the next turn into the processor's cache during the read.
+    /// Prefetches the parts that the next turn needs into the processor's cache, during the read.
     pub(crate) fn prefetch_parts(&self) {
         prefetch(self.journal.place());
         prefetch(&*self.sinks.published);

@@ -1,15 +1,13 @@
-//! Failed logons: after several failures, the next Logon(A) waits before the check. Each failure
-//! doubles the wait.
+//! Slows down failed logons: after several failures, the next Logon(A) must wait before it is
+//! checked. Each failure doubles the wait.
 //!
-//! The engine counts three kinds of failures: those of one source address at one session or name,
-//! and those of a session from all sources. The third kind is the different names with which one
-//! source fails.
+//! The engine counts the failures of one source address at one session or name, and the failures at
+//! a session from all sources. It also counts the different names with which one source fails.
 //!
-//! Invariants: no counterparty is refused because of other counterparties' failures; the wait is
-//! bounded. If a session has logged on from a source, logons from this source wait only for the
-//! source's own failures at this session. Failures with unknown names delay no existing session. A
-//! session that fails repeatedly, as with an old password, delays no other session of its source.
-//! The memory is bounded.
+//! Invariants: failures of others only delay a counterparty, for a bounded time. At a session that
+//! has logged on from a source before, a logon from this source waits only for its own failures.
+//! Failures with unknown names delay no existing session. A session that fails repeatedly, as with
+//! an old password, delays no other session of its source. The memory is bounded.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{HashMap, VecDeque};
@@ -21,21 +19,24 @@ use transfix_session::{Disconnect, LogonFault};
 
 /// The first wait, in nanoseconds; each further failure doubles the wait.
 const FIRST_DELAY_NS: u64 = 250_000_000;
-/// Time, in nanoseconds, without a failure after which earlier failures are forgotten.
+/// The time, in nanoseconds, after which earlier failures are forgotten if no other failure
+/// follows.
 const FORGET_NS: u64 = 600_000_000_000;
-/// Limit on the sources whose names are counted.
+/// The maximum number of sources whose failed names are counted.
 const SOURCES_MAX: usize = 10_000;
-/// Limit on the sources that are counted individually at one session.
+/// The maximum number of sources whose failures at one session are counted individually.
 const SOURCES_OF_SESSION_MAX: usize = 16;
 
-/// Limit on the remembered sources from which a session has logged on.
+/// The maximum number of sources that are remembered as having logged on to a session.
 const KNOWN_MAX: usize = 8;
-/// Limit on the remembered names of one source.
+/// The maximum number of failed names that are remembered for one source.
 const NAMES_MAX: usize = 8;
-/// Time, in nanoseconds, between two removals of expired sources at the limit.
+/// The minimum time, in nanoseconds, between two removals of forgotten sources while the table is
+/// full.
 const SWEEP_NS: u64 = 1_000_000_000;
 
-/// The source of a connection: the address, or the network for IPv6. `None` if unknown.
+/// The source of a connection: an IPv4 address, or the /64 network of an IPv6 address. `None` if
+/// unknown.
 pub(crate) type Source = Option<IpAddr>;
 
 /// Returns true if a connection ended with a failed logon: wrong credentials, or a refusal by the
@@ -44,10 +45,10 @@ pub(crate) const fn is_failed_logon(why: &Disconnect) -> bool {
     matches!(why, Disconnect::LogonRefused(LogonFault::Credentials) | Disconnect::LogonDenied)
 }
 
-/// The number of failures before the first wait, and the limit on the wait.
+/// The number of failures without a wait, and the longest wait.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Failures without a wait; 0 = no failure causes a wait.
+    /// The number of failures without a wait; 0 turns off waiting altogether.
     pub(crate) free: u32,
     pub(crate) delay_max_ns: u64,
 }
@@ -65,7 +66,7 @@ impl Count {
         self.failures == 0 || now_ns.saturating_sub(self.last_ns) >= FORGET_NS
     }
 
-    /// Returns the wait of the next Logon(A).
+    /// Returns how long the next Logon(A) must wait, in nanoseconds.
     fn delay_ns(&self, now_ns: u64, limits: Limits) -> u64 {
         match self.failures.checked_sub(limits.free) {
             Some(more) if !self.is_forgotten(now_ns) => {
@@ -84,22 +85,23 @@ impl Count {
         self.take_turn(now_ns, limits);
     }
 
-    /// Records that a Logon(A) is checked now, so that the next one waits in any case.
+    /// Records that a Logon(A) is being checked, so that the next one must wait until this one's
+    /// result is known or the wait is over.
     fn take_turn(&mut self, now_ns: u64, limits: Limits) {
         self.next_ns = now_ns + self.delay_ns(now_ns, limits);
     }
 }
 
-/// The failures of one source.
+/// The failures of one source, by name.
 #[derive(Default)]
 struct Tried {
     count: Count,
-    /// The last failed names, each with its own failures. A repeated name is a wrongly configured
-    /// session, or a peer that guesses the password.
+    /// The names with which the source has failed last, each with its own count. Repeated failures
+    /// with one name show a wrong configuration, or a peer that guesses the password.
     names: VecDeque<(u64, Count)>,
 }
 
-/// The failures of one session.
+/// The failures at one session, and the sources that may log on without waiting for others.
 #[derive(Default)]
 struct Record {
     /// The sources from which the session has logged on, the latest last.
@@ -108,19 +110,20 @@ struct Record {
     of: Vec<(Source, Count)>,
 }
 
-/// The failures of one session.
+/// The failures at one session, behind a lock.
 #[derive(Default)]
 pub(crate) struct LogonRecord(Mutex<Record>);
 
-/// The failures of all sources.
+/// The failures with unknown names, by source.
 #[derive(Default)]
 struct Sources {
     of: HashMap<Source, Tried>,
-    /// The next time at which expired sources are removed.
+    /// The monotonic time at which forgotten sources may be removed again.
     sweep_ns: u64,
 }
 
-/// The failures of all sources. A write under these locks is never left incomplete.
+/// The failed logons of an engine. The locks are used even when poisoned, because no panic can
+/// interrupt a change.
 pub(crate) struct FailedLogons {
     limits: Limits,
     sources: Mutex<Sources>,
@@ -180,11 +183,12 @@ impl FailedLogons {
         }
     }
 
-    /// Records a refused name that matches no session, or no session for this source.
+    /// Records a failed Logon(A) whose name has no session, or no session that this source may use.
     pub(crate) fn failed_as(&self, now_ns: u64, source: Source, name: impl Hash) {
         let (name, mut sources) = (hashed(name), lock(&self.sources));
         if sources.of.len() >= SOURCES_MAX && !sources.of.contains_key(&source) {
-            // Limit the sweeps, because a sweep over all sources takes time.
+            // Removes forgotten sources only from time to time, because searching all of them takes
+            // long.
             if now_ns >= sources.sweep_ns {
                 sources.sweep_ns = now_ns + SWEEP_NS;
                 sources.of.retain(|_, tried| !tried.count.is_forgotten(now_ns));
@@ -205,17 +209,17 @@ impl FailedLogons {
     }
 }
 
-/// The target of a Logon(A).
+/// The session that a Logon(A) requests.
 #[derive(Clone, Copy)]
 pub(crate) enum AskedFor<'a> {
-    /// An existing session.
+    /// An existing session, with its record of failures.
     Session(&'a LogonRecord),
-    /// A name without a session, for which a session may be created.
+    /// A name without a session, for which a template may make one.
     Name(&'a str),
 }
 
 impl AskedFor<'_> {
-    /// Returns true if the target is a session that has logged on from `source`.
+    /// Returns true if a session is requested that has logged on from `source` before.
     pub(crate) fn is_known(self, source: Source) -> bool {
         matches!(self, Self::Session(record) if lock(&record.0).known.contains(&source))
     }
@@ -227,7 +231,7 @@ fn hashed(name: impl Hash) -> u64 {
     hasher.finish()
 }
 
-/// Appends an item; removes the first item at the limit.
+/// Appends an item, and removes the oldest one if there are more than `max`.
 fn remember<T>(all: &mut VecDeque<T>, new: T, max: usize) {
     if all.len() >= max {
         all.pop_front();
@@ -235,7 +239,7 @@ fn remember<T>(all: &mut VecDeque<T>, new: T, max: usize) {
     all.push_back(new);
 }
 
-/// Records the result of a Logon(A).
+/// Records whether a connection's Logon(A) succeeds.
 pub(crate) struct LogonWatch {
     pub(crate) source: Source,
     pub(crate) failed: Arc<FailedLogons>,
@@ -298,7 +302,8 @@ mod tests {
             LogonWatch { source: source(host), failed, record }
         }
 
-        /// Returns the total wait, in milliseconds, of a Logon(A) received now.
+        /// Returns how long a Logon(A) that arrives now must wait until it is checked, in
+        /// milliseconds.
         fn wait_ms(&self, host: u8, session: usize) -> u64 {
             self.wait_ms_for(host, AskedFor::Session(&self.sessions[session]))
         }
@@ -356,7 +361,7 @@ mod tests {
         [1, 2, 1, 2].into_iter().for_each(|host| rig.watch(host, 0).succeeded());
         (0..10).for_each(|_| rig.fails(3, 0));
         assert_eq!((rig.wait_ms(1, 0), rig.wait_ms(2, 0)), (0, 0));
-        // The number of remembered addresses is bounded.
+        // Only the last few addresses are remembered.
         (10..100).for_each(|host| rig.watch(host, 0).succeeded());
         assert!(rig.wait_ms(1, 0) > 0);
         assert_eq!(lock(&rig.sessions[0].0).known.len(), KNOWN_MAX);

@@ -1,4 +1,5 @@
-//! The journal of a session: writes records to the store, and reads stored messages.
+//! The journal of a session, through which records are written to the store and stored messages are
+//! read.
 //!
 //! Invariants: records are put in the order of their causes, and become durable together. Once the
 //! store has failed, the journal puts no record until the store is open again.
@@ -24,23 +25,23 @@ use watched::WatchedStore;
 enum Refresh {
     None,
     UnderWay,
-    /// The store is refreshed, and the session has not adopted its numbers.
+    /// The store is refreshed, but the session has not continued from its numbers yet.
     Done,
     /// The store is refreshed, and must still fetch a record that the session needs.
     Waits,
     /// The refresh has failed; the session has not handled the error yet.
     Failed(StoreError),
-    /// Another caller has completed the refresh that a connection waits for.
+    /// The refresh has already ended, and a connection still has to take note of it.
     Fresh,
 }
 
-/// The store of a session.
+/// The store of a session, with what the session has written to it.
 pub(crate) struct Journal {
     store: WatchedStore,
     keeps: Keeps,
-    /// The next numbers, inbound and outbound, of the last put.
+    /// The next inbound and outbound numbers that were last written.
     put: (u64, u64),
-    /// True if the journal contains a note of this connection's logon.
+    /// True if the logon of this connection was noted, so that its end must be noted too.
     notes_end: bool,
     refresh: Refresh,
 }
@@ -53,12 +54,12 @@ impl Journal {
         Self { store, keeps, put: (next_in, next_out), notes_end: false, refresh: Refresh::None }
     }
 
-    /// Returns the store for reads.
+    /// Returns the store, to read from it.
     pub(in crate::link) const fn store(&mut self) -> &mut dyn Store {
         &mut self.store
     }
 
-    /// Returns the inner store, for prefetching its memory.
+    /// Returns the innermost store, to prefetch its memory.
     pub(super) fn place(&self) -> &dyn Store {
         self.store.inner()
     }
@@ -68,7 +69,7 @@ impl Journal {
         self.store.numbers()
     }
 
-    /// Returns the next numbers of the last put, or the stored numbers if there was no put.
+    /// Returns the next numbers that were last written, or those of the store if none were written.
     pub(crate) const fn put_numbers(&self) -> (u64, u64) {
         self.put
     }
@@ -77,8 +78,8 @@ impl Journal {
         self.store.put(now.utc.0.unsigned_abs(), record)
     }
 
-    /// Puts the new entries of the session layer. Calls `begins_again` for each reset of the
-    /// numbers.
+    /// Adds the session layer's new entries to the batch. Calls `begins_again` for each reset of
+    /// the numbers.
     pub(super) fn put_entries(
         &mut self,
         now: Now,
@@ -119,7 +120,7 @@ impl Journal {
     ) -> Result<(), StoreError> {
         let shown;
         let record = match kind {
-            // Mask passwords: administrative messages are never resent.
+            // Masks passwords in administrative messages, which are never resent.
             Kind::Admin => {
                 cold_path();
                 shown = masked(bytes);
@@ -133,7 +134,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Puts the next numbers with which a new process continues.
+    /// Adds the next numbers to the batch, from which a new process would continue.
     pub(super) fn put_next(&mut self, now: Now, numbers: (u64, u64)) -> Result<(), StoreError> {
         if numbers.0 != self.put.0 {
             self.put(now, Record::NextIn(numbers.0))?;
@@ -161,7 +162,7 @@ impl Journal {
         self.put(now, Record::Inbound { seq, kind, bytes })
     }
 
-    /// Puts a message that waits for a logon, under `ticket`.
+    /// Adds a message that waits for a logon to the batch, under `ticket`.
     pub(super) fn put_queued(
         &mut self,
         now: Now,
@@ -172,20 +173,20 @@ impl Journal {
         self.put(now, Record::Queued { ticket, bytes: &bytes })
     }
 
-    /// Puts a note about an incident of the session.
+    /// Adds a note about an incident of the session to the batch.
     pub(crate) fn note(&mut self, now: Now, text: &str) -> Result<(), StoreError> {
         self.put(now, Record::Note(text))
     }
 
-    /// Notes the logon, so that [`Journal::note_end`] notes the end of this connection too.
+    /// Notes a logon, so that [`Journal::note_end`] also notes the end of the connection.
     pub(super) fn note_logon(&mut self, now: Now) -> Result<(), StoreError> {
         self.note(now, LOGGED_ON)?;
         self.notes_end = true;
         Ok(())
     }
 
-    /// Notes the end of a connection that was logged on. Failed attempts are not noted, because
-    /// they would fill the journal.
+    /// Notes the end of a connection that had logged on. Failed attempts are not noted, because
+    /// they could fill the journal.
     pub(super) fn note_end(&mut self, now: Now, reason: Disconnect) -> Result<(), StoreError> {
         match std::mem::take(&mut self.notes_end) {
             true => self.note(now, &format!("disconnected: {reason}")),
@@ -203,26 +204,28 @@ impl Journal {
         self.store.safe()
     }
 
-    /// Sets the function to call when pending batches are durable.
+    /// Sets the function that the store calls when pending batches have become durable.
     pub(crate) fn wake_by(&mut self, wake: Wake) {
         self.store.wake_by(wake);
     }
 
-    /// Returns a sent message from the store.
+    /// Returns the message sent with the number `seq` from the store, or `None` if it is not
+    /// stored.
     pub(crate) fn sent_message(&mut self, seq: u64) -> Result<Option<Vec<u8>>, StoreError> {
         Ok(self.store.outbound(seq)?.map(|stored| stored.bytes.to_vec()))
     }
 
-    /// Returns MsgType(35) of a sent message; empty if unknown or not available at once.
+    /// Returns the MsgType(35) of a sent message, or an empty value if it is unknown or must be
+    /// fetched first.
     pub(super) fn sent_msg_type(&mut self, seq: u64) -> Cow<'static, [u8]> {
         let Ok(Some(stored)) = self.store.outbound(seq) else { return Cow::Borrowed(b"") };
-        // MsgType(35) is the third field: skip the rest of a long message.
+        // MsgType(35) is the third field, so the rest of a long message is not searched.
         let msg_type = raw::fields(stored.bytes).nth(2).filter(|field| field.tag == tag::MSG_TYPE);
         msg_type.map_or(Cow::Borrowed(b""), |field| Cow::Owned(field.value.to_vec()))
     }
 
-    /// Returns true if our last message before the end of the process was a Logon(A) with
-    /// ResetSeqNumFlag(141)=Y. Until the counterparty answers one, the counterparty may continue
+    /// Returns true if the last message that we sent before the process ended was a Logon(A) with
+    /// ResetSeqNumFlag(141)=Y. Until such a Logon(A) is answered, the counterparty may continue
     /// with the old numbers.
     ///
     /// # Errors
@@ -231,8 +234,8 @@ impl Journal {
         if self.numbers().next_in == 1 { asked_to_reset(&mut self.store) } else { Ok(false) }
     }
 
-    /// Returns true if the store's refresh has completed or failed. Begins the refresh if none is
-    /// under way.
+    /// Returns true if the refresh of the store has ended or failed. Begins a refresh if none is
+    /// running.
     pub(super) fn is_refreshed(&mut self) -> bool {
         if matches!(self.refresh, Refresh::None | Refresh::UnderWay) {
             self.refresh = match self.store.refresh() {
@@ -244,7 +247,7 @@ impl Journal {
         !matches!(self.refresh, Refresh::UnderWay | Refresh::Waits)
     }
 
-    /// Reads the records that another process has written.
+    /// Lets the store read the records that another process has written.
     ///
     /// # Errors
     /// [`StoreError::NotYet`]: the refresh is under way. Put no records until the session has
@@ -261,18 +264,18 @@ impl Journal {
         Ok(())
     }
 
-    /// Returns true if no record may be put: a refresh has begun, and the session has not adopted
-    /// its result.
+    /// Returns true if no record may be added, because a refresh has begun and the session has not
+    /// continued from its result yet.
     pub(crate) const fn is_refreshing(&self) -> bool {
         !matches!(self.refresh, Refresh::None | Refresh::Fresh)
     }
 
-    /// Records that the session must wait until the store has fetched a record.
+    /// Notes that the session waits for the store to fetch a record.
     pub(super) fn wait_for_fetch(&mut self) {
         self.refresh = Refresh::Waits;
     }
 
-    /// Retries after a wait, because the store may have fetched the record.
+    /// Ends the wait for a record, so that the session asks the store again.
     pub(super) fn look_again(&mut self) {
         if matches!(self.refresh, Refresh::Waits) {
             self.refresh = Refresh::Done;
@@ -319,12 +322,12 @@ impl Journal {
         self.store.cause()
     }
 
-    /// Returns the numbers of the last commit before the store failed.
+    /// Returns the numbers that were durable when the store failed, or `None` if it has not failed.
     pub(super) fn numbers_before_failure(&self) -> Option<Numbers> {
         self.store.failure().map(|failure| failure.numbers)
     }
 
-    /// Returns true if the store failed on a record that exceeds its maximum size.
+    /// Returns true if the store failed because a record was larger than it can store.
     pub(super) fn is_too_large(&self) -> bool {
         self.store.failure().is_some_and(|failure| failure.is_too_large)
     }
@@ -339,35 +342,37 @@ impl Journal {
         self.store.abandon();
     }
 
-    /// Abandons the store, which has not made its commits durable in time.
+    /// Gives up a store that has not made its commits durable in time, and returns it.
     pub(super) fn leave(&mut self) -> Box<dyn Store> {
         self.store.leave()
     }
 
-    /// Returns the store at the end of the engine.
+    /// Returns the store at the end of the session; the journal has none afterwards.
     pub(crate) fn retire(&mut self) -> Box<dyn Store> {
         self.store.retire()
     }
 
-    /// Reopens the store.
+    /// Reopens the store after a failure.
     pub(super) fn reopen(&mut self) -> Result<(), StoreError> {
         self.store.reopen()
     }
 
-    /// Allows puts again, after the session has adopted the store's state.
+    /// Accepts records again, after the session has continued from the reopened store.
     pub(super) fn is_open_again(&mut self) {
         self.store.go_on();
     }
 }
 
-/// Returns MsgType(35) of our own frame if the type is one letter. Called for each sent frame.
+/// Returns the MsgType(35) of a frame that we have encoded, if it is a single letter. Called for
+/// each sent frame.
 #[inline]
 fn letter(frame: &[u8]) -> Option<u8> {
     const ONES: u64 = 0x0101_0101_0101_0101;
-    // `8=FIX.4.4|9=` has 12 bytes; FIXT.1.1 has one more. Our frames are below 10 MB, so
-    // BodyLength(9) has fewer than eight digits.
+    // `8=FIX.4.4|9=` has 12 bytes; FIXT.1.1 has one more. Our frames are shorter than 10 MB, so
+    // BodyLength(9) has fewer than eight digits and the delimiter is within these 8 bytes.
     let head = u64::from_le_bytes(*frame.get(12..)?.first_chunk()?);
-    // Find the lowest byte equal to the delimiter: only this byte is 0 in `without`.
+    // Finds the lowest byte that equals the delimiter, which is the only one that becomes 0 in
+    // `without`.
     let without = head ^ ONES;
     let end = without.wrapping_sub(ONES) & !without & (ONES << 7);
     let msg_type = frame.get(12 + end.trailing_zeros() as usize / 8 + 1..)?.first_chunk()?;

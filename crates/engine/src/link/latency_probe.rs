@@ -1,8 +1,7 @@
 //! Measures the latency of a session's messages by stage.
 //!
-//! Invariants: one clock read per message and stage, and none if measurement is off. Measured
-//! values never affect the behaviour of the session. A simulated session uses the time of the
-//! simulation.
+//! Invariants: the clock is read once per message and stage, or not at all if measurement is off.
+//! Measured values never affect the session's behaviour. A simulated session uses simulated time.
 
 use std::collections::VecDeque;
 use std::hint::cold_path;
@@ -16,18 +15,18 @@ use transfix_observe::clock::Ticks;
 use transfix_observe::latency::{LatencyStage, Recorder, Times};
 use transfix_observe::published::Published;
 
-/// Capacity, in entries, that the queue of waiting messages keeps after a burst.
+/// The capacity, in entries, of the queue of unwritten frames that stays after a burst.
 const WAITING_KEPT: usize = 64;
 
-/// The source of the probe's time.
+/// The clock from which the probe reads the time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) enum Source {
     /// Nothing is measured.
     #[default]
     Off,
-    /// The environment provides the time, which is constant during a turn.
+    /// The environment's clock, whose time stays the same during a turn.
     Given,
-    /// The clock of the machine.
+    /// The processor's cycle counter.
     Machine(Ticks),
 }
 
@@ -38,14 +37,14 @@ impl Source {
         self.counter().unwrap_or_else(|| self.without_counter(now.monotonic_ns))
     }
 
-    /// Returns the current time in ticks without a given time; 0 if only the environment knows the
-    /// time.
+    /// Returns the time in ticks where no `Now` is available; 0 unless the processor has a counter.
     #[inline]
     pub(crate) fn here(self) -> u64 {
         self.counter().unwrap_or_else(|| self.without_counter(0))
     }
 
-    /// Returns the machine's counter. Most machines have a counter, so one comparison suffices.
+    /// Returns the value of the processor's counter, if it is the source. Most machines have one,
+    /// so one comparison suffices.
     #[inline]
     fn counter(self) -> Option<u64> {
         match self {
@@ -72,47 +71,48 @@ impl Source {
     }
 }
 
-/// Frames in the outbox that are measured when the socket accepts them.
+/// Frames in the outbox whose latency is measured when the socket accepts them.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiting {
-    /// End offset of the frames in the outgoing stream; 0 if there are no frames.
+    /// The offset in the outgoing stream at which the frames end; 0 if there are none.
     end: u64,
-    /// Time of the turn's commit, or of the send by a handle.
+    /// The time at which the turn committed, or at which a handle sent the message.
     since: u64,
-    /// Time of the turn's read; 0 for a message of a handle.
+    /// The time at which the turn read its bytes; 0 for a message of a handle.
     read: u64,
 }
 
-/// Our last TestRequest(1).
+/// The last TestRequest(1) that we have sent, to measure the round trip.
 #[derive(Debug, Default)]
 struct Asked {
     /// Its TestReqID(112).
     id: Vec<u8>,
-    /// End offset of the request, as in [`Waiting::end`]; 0 once the request is written.
+    /// The offset at which the request ends, as in [`Waiting::end`]; 0 after the request was
+    /// written.
     end: u64,
-    /// Time of the write; 0 if no answer is awaited.
+    /// The time at which the request was written; 0 if no answer is awaited.
     at: u64,
 }
 
-/// The latency probe of one session. A time of 0 is unknown.
+/// The latency probe of one session. A time of 0 means unknown.
 pub(crate) struct LatencyProbe {
     source: Source,
     recorder: Option<Arc<Recorder>>,
-    /// Time of the turn's read.
+    /// The time at which the turn read its bytes.
     read: u64,
-    /// Time of the turn's last stage.
+    /// The time at which the turn's last stage ended.
     last: u64,
     /// Time at which the current message was found; 0 after its next stage.
     found: u64,
-    /// Time at which the application was called.
+    /// The time at which the application was called with the current message.
     called: u64,
     /// True if the turn has had a valid message.
     had_message: bool,
-    /// End of the outgoing stream without the turn's answers since the last commit. Each message of
-    /// another thread advances this offset.
+    /// The offset at which the outgoing stream would end if it contained no answer since the last
+    /// commit. A message of another thread moves this offset on.
     unanswered_to: u64,
-    /// The oldest waiting frames; `waiting` holds the later ones. Bounded by the messages in the
-    /// outbox.
+    /// The oldest unwritten frames; `waiting` has the later ones. Their number is limited by the
+    /// messages in the outbox.
     first: Waiting,
     waiting: VecDeque<Waiting>,
     asked: Asked,
@@ -173,13 +173,13 @@ impl LatencyProbe {
         now
     }
 
-    /// Records that a valid message was found.
+    /// Notes the time at which a valid message was found.
     #[inline]
     pub(crate) fn found(&mut self, now: Now) {
         self.found = self.source.at(now);
     }
 
-    /// Records the call of the application with a message.
+    /// Notes the time at which the application is called with a message.
     #[inline]
     pub(crate) fn called(&mut self, now: Now) {
         let at = self.source.at(now);
@@ -194,7 +194,7 @@ impl LatencyProbe {
         (self.called, self.last) = (at, at);
     }
 
-    /// Records that a message sent in a callback is encoded.
+    /// Measures how long a callback took to encode a message.
     #[inline]
     pub(crate) fn encoded(&mut self, now: Now) {
         if self.called > 0 {
@@ -204,7 +204,7 @@ impl LatencyProbe {
         }
     }
 
-    /// Records the return of the application.
+    /// Measures how long the application's callback took.
     #[inline]
     pub(crate) fn returned(&mut self, now: Now) {
         let at = self.source.at(now);
@@ -214,7 +214,7 @@ impl LatencyProbe {
         (self.called, self.last) = (0, at);
     }
 
-    /// Records that the message is processed.
+    /// Notes that the current message was processed.
     #[inline]
     pub(crate) fn acted(&mut self, now: Now) {
         if self.found > 0 {
@@ -232,7 +232,7 @@ impl LatencyProbe {
         (self.last, self.found, self.had_message) = (at, 0, true);
     }
 
-    /// Records the commit of the turn so far. The turn may continue after the write.
+    /// Notes the time of a commit. The turn may continue after the write.
     #[inline]
     pub(crate) fn committed(&mut self, now: Now, out: &Outbox) {
         if self.had_message {
@@ -260,7 +260,7 @@ impl LatencyProbe {
         if taken > 0 {
             self.record([(LatencyStage::Encoded, taken, at)]);
         }
-        // If a turn takes the message from the queue, the turn's next stage begins here.
+        // The turn's next stage begins here if a turn takes the message from the queue.
         if self.last > 0 {
             self.last = at;
         }
@@ -270,7 +270,8 @@ impl LatencyProbe {
         at
     }
 
-    /// Adds a waiting frame. Usually only one frame waits, for the write that follows at once.
+    /// Adds frames that wait to be written. Usually only one entry waits, for the write that
+    /// follows at once.
     #[inline]
     fn wait(&mut self, waiting: Waiting) {
         if self.first.end == 0 {
@@ -280,14 +281,15 @@ impl LatencyProbe {
         }
     }
 
-    /// Records that the socket has accepted the outgoing stream up to `written`.
+    /// Measures the frames that the socket has accepted; `written` is the offset up to which it has
+    /// accepted the outgoing stream.
     #[inline]
     pub(crate) fn written(&mut self, now: Now, written: u64) {
         if self.first.end == 0 && self.asked.end == 0 {
             return;
         }
         let at = self.source.at(now);
-        // If the turn continues, its next stage begins here.
+        // The turn's next stage begins here if the turn continues.
         self.last = at;
         while (1..=written).contains(&self.first.end) {
             let Waiting { since, read, .. } = self.first;
@@ -311,13 +313,15 @@ impl LatencyProbe {
         self.count();
     }
 
-    /// Moves the next waiting frame to `first`. Messages of other threads wait one by one.
+    /// Moves the next entry to `first`. There are several entries only if messages of other threads
+    /// wait.
     #[inline(never)]
     fn next_waiting(&mut self) {
         self.first = self.waiting.pop_front().unwrap_or_default();
     }
 
-    /// Searches for a TestRequest(1) in the session layer's frames that are not in the store yet.
+    /// Searches the session layer's new frames for a TestRequest(1), to measure the time until its
+    /// answer.
     #[inline]
     pub(crate) fn note_requests(&mut self, out: &Outbox) {
         if self.is_off() {
@@ -368,7 +372,7 @@ impl LatencyProbe {
         self.waiting.shrink_to(WAITING_KEPT);
     }
 
-    /// Records times whose begin and end are known.
+    /// Records the durations of stages whose beginning and end are known.
     #[inline(always)]
     fn record<const N: usize>(&mut self, times: [(LatencyStage, u64, u64); N]) {
         if times.iter().any(|(stage, ..)| self.times.has(*stage)) {
@@ -379,7 +383,7 @@ impl LatencyProbe {
         }
     }
 
-    /// Counts the recorded times.
+    /// Passes the recorded times to the recorder.
     #[inline]
     fn count(&mut self) {
         if !self.times.is_empty() {

@@ -7,13 +7,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use transfix_session::{BusinessReject, Now};
 
-/// The bytes of the application's current message, and the time of its receipt.
+/// The bytes of the message in the current call, and the time at which the message arrived.
 pub(crate) type Parts = (Vec<u8>, Now);
 
 /// The application's answer to a message.
 pub(crate) type Answer = Result<(), BusinessReject>;
 
-/// A function that ends the call of the application.
+/// A function that ends the application's call with a message and its answer.
 pub(crate) type End = Box<dyn Fn(Parts, Answer) + Send + Sync>;
 
 enum State {
@@ -23,11 +23,11 @@ enum State {
     Given(Answer),
     /// The call has returned, and the answer is awaited.
     Awaited(Parts),
-    /// The call has returned and is answered, or the answer no longer counts.
+    /// The message was answered, or the answer no longer has an effect.
     Over,
 }
 
-/// A deferred answer.
+/// A deferred answer, shared by the answering thread and the session.
 pub(crate) struct Later {
     state: Mutex<State>,
     end: End,
@@ -39,12 +39,12 @@ impl Later {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // No code under this lock leaves the state inconsistent on a panic.
+        // The state stays consistent even after a panic, so a poisoned lock is used.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Records that the call has returned without an answer. Returns the message and the answer if
-    /// the application has answered already.
+    /// Notes that the callback has returned without an answer. If the application has answered
+    /// already, returns the message and the answer.
     pub(crate) fn returned(&self, parts: Parts) -> Option<(Parts, Answer)> {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {
@@ -56,12 +56,12 @@ impl Later {
         }
     }
 
-    /// Discards the deferred answer after the call has ended with a direct answer or a panic.
+    /// Discards the deferred answer, because the callback has answered directly or panicked.
     pub(crate) fn forget(&self) {
         *self.state() = State::Over;
     }
 
-    /// Answers the message.
+    /// Gives the answer. If the callback has returned, the call ends here.
     pub(crate) fn give(&self, answer: Answer) {
         let mut state = self.state();
         match std::mem::replace(&mut *state, State::Over) {

@@ -1,13 +1,13 @@
-//! The outbound filter for application messages: adds configured fields, calls the program's hook,
-//! and validates.
+//! The filter that application messages pass before they are sent: adds configured fields, calls
+//! the program's hook, and validates.
 //!
 //! The program's hook may check administrative messages too ([`BeforeAdmin`]), in the thread that
 //! holds the session and writes the message.
 //!
-//! Invariants: an application message passes in the sending thread, before the session is locked,
-//! so the sender receives the result at once. A message passes once, not again when it leaves a
-//! queue or is resent. Administrative messages skip the fields and the validation. A session
-//! without added fields, hook and validation has no outbound filter.
+//! Invariants: an application message passes the filter in the sending thread, before the session
+//! is locked, so that the sender gets the result at once. A message passes once, and not again when
+//! it leaves a queue or is resent. Administrative messages get no configured fields and are not
+//! validated. A session that needs none of these steps has no filter.
 
 use std::fmt;
 use std::io::Write;
@@ -41,7 +41,7 @@ pub(crate) struct OutboundFilter {
     rules: RwLock<OutboundRules>,
     io: Arc<dyn Io>,
     lines: Mutex<Repeats>,
-    /// Spare buffers for further messages.
+    /// Unused buffers, kept for the next messages.
     #[expect(clippy::vec_box, reason = "it is taken out and put back for each message")]
     spare: Mutex<Vec<Box<Memory>>>,
 }
@@ -49,14 +49,14 @@ pub(crate) struct OutboundFilter {
 /// The rules for outgoing messages, which match the version agreed with the counterparty.
 #[derive(Clone, Default)]
 struct OutboundRules {
-    /// Version of these rules; each change increments the number.
+    /// The number of times that the rules have changed.
     number: u64,
     set: RuleSet,
     appl_ver_id: Option<ApplVerId>,
     cstm_appl_ver_id: Option<Box<[u8]>>,
 }
 
-/// The buffers for one message in the filter.
+/// The buffers that one message needs in the filter.
 #[derive(Default)]
 struct Memory {
     body: Vec<u8>,
@@ -68,15 +68,15 @@ struct Memory {
     scratch: Scratch,
 }
 
-/// Limit on the number of spare buffers.
+/// The maximum number of unused buffers.
 const SPARE_MAX: usize = 8;
-/// Limit, in bytes, of a spare buffer.
+/// The maximum capacity, in bytes, of a buffer that is kept.
 const BYTES_KEPT: usize = 64 << 10;
-/// `10=ddd` and the delimiter.
+/// The length of the trailer: `10=ddd` and the delimiter.
 const CHECK_SUM_LEN: usize = 7;
 
 impl OutboundFilter {
-    /// Returns the outbound filter of a session, or `None` if the filter has nothing to do.
+    /// Returns the filter of a session, or `None` if the session needs none.
     pub(crate) fn of(
         settings: &SessionSettings,
         before_send: Option<Arc<dyn BeforeSend>>,
@@ -105,7 +105,7 @@ impl OutboundFilter {
         }))
     }
 
-    /// Adopts the current rules of the session.
+    /// Takes over the session's current validation rules.
     pub(crate) fn set_rules(&self, session: &Session) {
         let custom = session.config().logon.default_cstm_appl_ver_id.as_ref();
         let mut rules = self.rules.write().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +117,7 @@ impl OutboundFilter {
         };
     }
 
-    /// Encodes a message with `fill`, filters the message, and calls `send` with the result.
+    /// Encodes a message with `fill`, lets it pass the filter, and calls `send` with its body.
     ///
     /// # Errors
     /// As [`OutboundFilter::pass`] and `send`.
@@ -141,7 +141,7 @@ impl OutboundFilter {
         sent
     }
 
-    /// Filters a message. Replaces `body` with the body to send.
+    /// Lets a message pass the filter, which replaces `body` by the body to send.
     ///
     /// # Errors
     /// [`SendError::Vetoed`], [`SendError::Invalid`] or a [`Misuse`]: the message must not be sent.
@@ -159,7 +159,7 @@ impl OutboundFilter {
         let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
         let passed = pass(&mut memory);
         memory.index.trim();
-        // Drop the buffers of a very long message.
+        // Keeps the buffers, unless a very long message has enlarged them.
         if memory.is_small() {
             let mut spare = lock(&self.spare);
             if spare.len() < SPARE_MAX {
@@ -205,7 +205,7 @@ impl OutboundFilter {
         Ok(())
     }
 
-    /// Adds the configured fields that the message type allows and the message lacks.
+    /// Adds the configured fields that the message does not contain and that its type allows.
     fn add_fields(
         &self,
         memory: &mut Memory,
@@ -259,7 +259,7 @@ impl OutboundFilter {
         Ok(())
     }
 
-    /// Validates the message as the counterparty will.
+    /// Validates the message by the same rules as the counterparty.
     fn judge(
         &self,
         memory: &mut Memory,
@@ -302,7 +302,8 @@ impl OutboundFilter {
     fn warn(&self, msg_type: &[u8], reject: Reject) {
         let now_ns = self.io.monotonic_ns();
         let msg_type = MsgType::of(msg_type);
-        // Release the lock before the event, because a listener of events may send.
+        // Releases the lock before the event is reported, because a listener of events may send
+        // messages.
         let told = lock(&self.lines).tell(now_ns, Cause::Invalid);
         if let Some(left_out) = told {
             let left_out = (left_out > 0).then_some(left_out);
@@ -316,7 +317,7 @@ impl BeforeAdmin for OutboundFilter {
         let Some(before_send) = &self.before_send else { return true };
         let NewAdmin { msg_type, msg_seq_num, sending_time, body } = message;
         self.with_memory(|Memory { frame, index, draft, .. }| {
-            // The session layer writes whole messages.
+            // An administrative message of the session layer is already complete.
             let written = self.write(frame, msg_type.as_bytes(), body, b"");
             let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return false };
             draft.load(&whole);
@@ -356,7 +357,7 @@ impl OutboundRules {
 }
 
 impl Memory {
-    /// Adopts the current rules if they have changed.
+    /// Takes over the current rules if they have changed.
     fn take_rules(&mut self, rules: &RwLock<OutboundRules>) {
         let rules = rules.read().unwrap_or_else(PoisonError::into_inner);
         if self.rules.number != rules.number {
@@ -364,7 +365,8 @@ impl Memory {
         }
     }
 
-    /// Returns true if the buffers may be kept. The draft may exceed the message before the hook.
+    /// Returns true if the buffers are small enough to be kept. The draft may be longer than the
+    /// encoded message.
     fn is_small(&self) -> bool {
         let draft = self.draft.fields().bytes().len();
         self.frame.capacity().max(draft) <= BYTES_KEPT
@@ -372,7 +374,8 @@ impl Memory {
 }
 
 fn parsed<'m>(frame: &'m [u8], index: &'m mut FieldIndex) -> Result<Message<'m>, SendError> {
-    // An invalid frame, such as one with a field without a tag, is a fault of the caller's body.
+    // A frame that cannot be parsed, for instance because a field has no tag, is the fault of the
+    // caller's body.
     Message::parse(frame, index, CheckSumPolicy::Ignore)
         .map_err(|_| SendError::Misuse(Misuse::NotWholeFields))
 }

@@ -1,7 +1,8 @@
 //! Messages that other threads send to a busy session, in the order of arrival.
 //!
-//! Invariants: the queue is bounded by bytes, and allocates nothing once the two buffers have
-//! grown. An accepted message stays until its session takes it. A closed queue accepts no message.
+//! Invariants: the total size of the queue is limited, and its two buffers are reused instead of
+//! allocated. An accepted message stays until its session takes it. A closed queue accepts no
+//! message.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
@@ -13,28 +14,29 @@ use transfix_session::core::outgoing::record;
 
 use crate::link::latency_probe::Source;
 
-/// A bounded queue of messages without header and trailer.
+/// A queue, limited in bytes, of message bodies that still need a header and trailer.
 #[derive(Debug)]
 pub(crate) struct SendQueue {
     bytes: Mutex<Vec<u8>>,
     /// Length of the queue in bytes, readable without the lock.
     len: AtomicUsize,
-    /// Bytes that the session has taken and not sent.
+    /// The size, in bytes, of messages that the session has taken but not sent yet.
     taken: AtomicUsize,
-    /// True if the session no longer takes messages. Written under both the queue's lock and the
-    /// link's lock, so holding one of them suffices for a read.
+    /// True if the session no longer takes messages. Written while both the queue's and the link's
+    /// lock are held, so either lock suffices to read it.
     is_closed: AtomicBool,
     bytes_max: usize,
     precision: Precision,
     probe: Source,
 }
 
-/// The state of the queue after one more message.
+/// The state of the queue after a message was added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Pushed {
-    /// Bytes that wait now.
+    /// The number of waiting bytes, including the new message.
     pub(crate) bytes: usize,
-    /// Bytes in the queue before the new message, without the bytes that the session has taken.
+    /// The length of the queue before the new message, in bytes, without those that the session has
+    /// taken.
     pub(crate) at: usize,
     /// True if the queue was empty before: only then must the worker be woken.
     pub(crate) first: bool,
@@ -57,17 +59,18 @@ impl SendQueue {
         self.len() > 0
     }
 
-    /// Returns the waiting bytes.
+    /// Returns the length of the queue in bytes.
     pub(crate) fn len(&self) -> usize {
         self.len.load(Ordering::Acquire)
     }
 
-    /// Returns the waiting bytes, including those that the session has taken and not sent.
+    /// Returns the number of waiting bytes, including messages that the session has taken but not
+    /// sent yet.
     pub(crate) fn waiting(&self) -> usize {
         self.len() + self.taken.load(Ordering::Relaxed)
     }
 
-    /// Locks the queue, and removes a partial message that a sender's panic has left.
+    /// Locks the queue, and removes an incomplete message that a sender's panic may have left.
     fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
         self.bytes.lock().unwrap_or_else(|poisoned| {
             let mut bytes = poisoned.into_inner();
@@ -126,13 +129,13 @@ impl SendQueue {
         Ok(Pushed { bytes: bytes.len() + taken, at: begin, first: begin == 0 })
     }
 
-    /// Closes the queue: the queued messages are the last.
+    /// Closes the queue, so that it accepts no further messages.
     pub(crate) fn close(&self) {
         let _bytes = self.lock();
         self.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Returns true if the session has ended with its engine.
+    /// Returns true if the queue is closed, because the session has ended together with the engine.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.load(Ordering::Relaxed)
     }
@@ -143,7 +146,7 @@ impl SendQueue {
         record::list(&bytes)
     }
 
-    /// Records the bytes that wait in the session; they count toward the limit.
+    /// Records the size of messages that wait in the session, which counts toward the limit.
     pub(crate) fn note_taken(&self, bytes: usize) {
         if self.taken.load(Ordering::Relaxed) != bytes {
             self.taken.store(bytes, Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! The receive buffer of one link: bytes read and not yet parsed.
+//! The receive buffer of a link: bytes that were read but not processed yet.
 
 use std::hint::cold_path;
 use std::io;
@@ -14,18 +14,18 @@ const SMALL: usize = 4 << 10;
 /// Size in bytes to which full reads grow the buffer; a trim keeps this size.
 const USUAL: usize = 64 << 10;
 
-/// A growing window over one buffer. Consuming the front avoids moving bytes where possible. The
-/// buffer is allocated at the first read.
+/// A growing window over one buffer, which is allocated at the first read. Consuming moves the
+/// window's start, so that bytes are seldom moved.
 #[derive(Debug, Default)]
 pub(crate) struct ReceiveBuffer {
     buffer: Vec<u8>,
     begin: usize,
     end: usize,
-    /// The last read filled the buffer: the socket had more bytes than the buffer's free space.
+    /// True if the last read has filled the buffer, so that the socket may have more bytes.
     is_short: bool,
     /// Bytes received since the last [`ReceiveBuffer::take_received`].
     received: usize,
-    /// A message longer than the limit; the bytes continue this message.
+    /// A message beyond the length limit, to which the next bytes belong.
     pub(super) too_long: Option<Box<TooLong>>,
 }
 
@@ -81,7 +81,7 @@ impl ReceiveBuffer {
         self.too_long = None;
     }
 
-    /// Adds bytes that another owner of the stream has read.
+    /// Adds bytes that were read from the stream before it was attached.
     pub(crate) fn preload(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         self.buffer[self.end..self.end + bytes.len()].copy_from_slice(bytes);
@@ -94,7 +94,8 @@ impl ReceiveBuffer {
         std::mem::replace(&mut self.received, 0)
     }
 
-    /// Reads once. Returns the number of bytes, and true if more bytes may be available.
+    /// Reads once from the stream. Returns the number of bytes read, and true if more may be
+    /// available.
     pub(crate) fn read(&mut self, stream: &mut dyn Stream) -> io::Result<(usize, bool)> {
         if std::mem::take(&mut self.is_short) && self.buffer.len() < USUAL {
             cold_path();
@@ -108,8 +109,8 @@ impl ReceiveBuffer {
         Ok((n, self.is_short || stream.has_more()))
     }
 
-    /// Reserves `n` bytes after the window. A partial message moves to the front. A message longer
-    /// than the buffer grows the buffer, within the limit of framing.
+    /// Makes room for `n` bytes after the window. Moves an incomplete message to the front of the
+    /// buffer, and enlarges the buffer for a longer message, up to the limit of framing.
     #[inline(always)]
     fn reserve(&mut self, n: usize) {
         if self.buffer.len() - self.end >= n {

@@ -8,8 +8,8 @@ pub(crate) struct Refusal {
     pub(crate) answer: Vec<u8>,
     /// The reason, for the log.
     pub(crate) why: String,
-    /// True if the refusal counts as a failed logon: authentication failed, or the application
-    /// denied the logon.
+    /// True if the refusal counts as a failed logon, because the credentials are wrong or the
+    /// application has refused it.
     pub(crate) is_failed_logon: bool,
 }
 
@@ -22,7 +22,7 @@ impl Refusal {
         Self { is_failed_logon: true, ..Self::silent(why) }
     }
 
-    /// Returns the refusal after the engine failed to create the session.
+    /// Returns the refusal for a session that could not be made because of `error`.
     pub(crate) fn not_made(error: &impl fmt::Display) -> Self {
         Self::silent(&format!("the session could not be created: {error}"))
     }

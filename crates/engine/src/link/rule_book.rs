@@ -17,12 +17,12 @@ pub(crate) struct RuleBook {
 }
 
 impl RuleBook {
-    /// Returns the rules for `wanted`. The first compilation of a dictionary takes about 10 ms.
+    /// Returns the rules for `wanted`, and compiles them at the first use, which takes about 10 ms.
     pub(crate) fn rules(&self, wanted: &DictionaryChoice) -> Result<Arc<Rules>, String> {
         self.compiled(wanted).map(|(rules, _)| rules)
     }
 
-    /// Returns a warning if the dictionary and the messages have different versions.
+    /// Returns a warning if the dictionary is of another version than the messages.
     pub(crate) fn doubt(
         &self,
         wanted: &DictionaryChoice,
@@ -51,8 +51,8 @@ pub(crate) struct SessionRules {
 }
 
 impl SessionRules {
-    /// Sets the rules of application version `version` for the session. Messages that name another
-    /// version use the rules of that version.
+    /// Makes the session use the rules of the application version `version`. A message that names
+    /// another version is validated by that version's rules.
     pub(crate) fn apply(
         &self,
         session: &mut Session,
@@ -75,7 +75,8 @@ impl SessionRules {
         session.set_version_rules(others);
         session.set_standard_rules((begin_string == BeginString::Fixt11).then(|| {
             let book = Arc::clone(&self.book);
-            // A number outside the standard's versions has no dictionary.
+            // The closure returns no rules for a number outside of the standard, which has no
+            // dictionary.
             StandardRules::new(move |version| book.rules(&wanted.standard(version)).ok())
         }));
         Ok(())
@@ -107,8 +108,8 @@ fn doubt(
 
 fn compile(wanted: &DictionaryChoice) -> Result<(Rules, String), String> {
     let application = wanted.dictionary()?;
-    // Only FIXT 1.1 defines the fields of administrative messages. The session layer in the file of
-    // FIX Latest would also allow each application field there.
+    // Takes the fields of administrative messages from FIXT 1.1 only. The session layer in the file
+    // of FIX Latest would allow all application fields there.
     let name = application.name().to_owned();
     let session = wanted.session_layer()?;
     Ok((Rules::new(session.as_ref().unwrap_or(&application), &application), name))
@@ -131,7 +132,7 @@ mod tests {
             (Fixt11, Some(9), "FIX.5.0SP1", true),
             (Fixt11, Some(4), "FIX.4.2", false),
             (Fixt11, Some(10), "FIX.Latest", false),
-            // The Logon(A) names the version.
+            // Without a configured version, the Logon(A) names the version, so there is no warning.
             (Fixt11, None, "FIX.5.0", false),
         ];
         for (begin_string, version, name, expected) in cases {

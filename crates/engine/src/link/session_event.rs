@@ -17,16 +17,16 @@ use transfix_observe::event_codes::EventCode;
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum SessionEvent<'a> {
-    /// The session is logged on: the application may send messages from now on. Reported once per
+    /// The session is logged on, so that the application may send messages. Reported once per
     /// logon.
     LoggedOn,
     /// Both sequence numbers restarted at 1 while the session stays logged on. The cause is a
     /// Logon(A) with ResetSeqNumFlag(141)=Y from the counterparty, or the counterparty's answer to
     /// ours.
     NumbersReset,
-    /// The counterparty rejected a message of ours with Reject(3) or BusinessMessageReject(j). A
-    /// BusinessMessageReject(j) is an application message, so [`Application::on_message`] receives
-    /// it too.
+    /// The counterparty has rejected one of our messages with a Reject(3) or
+    /// BusinessMessageReject(j). A BusinessMessageReject(j) is an application message, so
+    /// [`Application::on_message`] receives it too.
     ///
     /// [`Application::on_message`]: crate::Application::on_message
     Rejected(Rejected<'a>),
@@ -37,7 +37,7 @@ pub enum SessionEvent<'a> {
     ///
     /// [`SessionRef::disconnect`]: crate::SessionRef::disconnect
     ResendLoop {
-        /// How many times in a row the counterparty has sent the request.
+        /// The number of times that the counterparty has sent the request in succession.
         times: u32,
     },
     /// The session layer has processed an administrative message of the counterparty.
@@ -45,8 +45,8 @@ pub enum SessionEvent<'a> {
     /// The counterparty reads too slowly: more than `slow_consumer_bytes` bytes have waited to be
     /// written for the time `slow_consumer_after`.
     SlowConsumer,
-    /// At most half of `slow_consumer_bytes` still waits for a slow counterparty. The engine does
-    /// not report this event if the connection ends first.
+    /// A slow counterparty has caught up: at most half of `slow_consumer_bytes` still wait to be
+    /// written. Not reported if the connection ends first.
     CaughtUp,
 }
 
@@ -68,7 +68,7 @@ impl fmt::Debug for SessionEvent<'_> {
 }
 
 impl SessionEvent<'_> {
-    /// Returns the event for `event`, which has no message.
+    /// Returns the event that the core reports as `event`.
     pub(crate) const fn of(event: PlainEvent) -> Self {
         match event {
             PlainEvent::LoggedOn => Self::LoggedOn,
@@ -79,7 +79,7 @@ impl SessionEvent<'_> {
         }
     }
 
-    /// Returns the name of the callback for this event.
+    /// Returns the callback that receives this event, for the watch on slow callbacks.
     pub(crate) const fn callback(&self) -> Callback {
         match self {
             Self::LoggedOn => Callback::LoggedOn,
@@ -108,17 +108,17 @@ impl SessionEvent<'_> {
     }
 }
 
-/// An event of a session during which the application cannot send messages.
-/// [`Application::on_notice`] receives notices in the order in which they happened, interleaved
-/// with the events of [`Application::on_event`].
+/// An event of a session during which the application cannot send. [`Application::on_notice`]
+/// receives notices in the order in which they happened, in sequence with the events of
+/// [`Application::on_event`].
 ///
 /// [`Application::on_event`]: crate::Application::on_event
 /// [`Application::on_notice`]: crate::Application::on_notice
 #[derive(Clone, Copy)]
 #[non_exhaustive]
 pub enum SessionNotice<'a> {
-    /// The state of the session has changed. The engine reports each change before any event or
-    /// other notice of the same change. [`State`] lists the states.
+    /// The state of the session has changed. This notice precedes all other events and notices that
+    /// the change causes. [`State`] lists the states.
     StateChanged {
         /// The state before.
         from: State,
@@ -128,18 +128,17 @@ pub enum SessionNotice<'a> {
     /// The connection has ended; the session may log on again later. The engine also reports
     /// connections that never logged on.
     Disconnected(Disconnection<'a>),
-    /// An accepted message cannot be sent, or the engine returns the message. The engine returns
-    /// unsent messages at the end of a connection (`unsent = "return"`). The engine also returns
-    /// messages that wait only in memory when the engine stops.
+    /// An accepted message could not be sent, or is returned unsent. The engine returns messages at
+    /// the end of a connection (`unsent = "return"`), and when it stops, those that wait only in
+    /// memory.
     ///
     /// Each message that [`SessionHandle::send`] accepts has one of three outcomes. The engine
-    /// sends the message with its number, keeps the message in the store for a later process, or
-    /// reports the message here. With `durability = "memory"`, a kept message ends with the
-    /// process. If the store loses a message sent in a callback, [`SessionNotice::RolledBack`]
-    /// reports the message.
+    /// sends it with a number, keeps it in the store for a later process, or reports it here. With
+    /// `durability = "memory"`, a kept message is lost when the process ends. A message sent in a
+    /// callback and then lost by the store is reported by [`SessionNotice::RolledBack`].
     ///
-    /// If the store has failed and does not reopen before the engine stops, the fate of the last
-    /// messages is unknown. The log then reports their number of bytes.
+    /// If the store has failed and cannot be reopened before the engine stops, it is unknown
+    /// whether it contains the last messages. The log then reports the number of their bytes.
     ///
     /// [`SessionHandle::send`]: crate::SessionHandle::send
     Unsent(Undeliverable<'a>),
@@ -151,7 +150,7 @@ pub enum SessionNotice<'a> {
     RolledBack(&'a RolledBack),
 }
 
-/// Prints only the type of a message.
+/// Writes only the MsgType(35) of a message.
 impl fmt::Debug for SessionNotice<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut shown = f.debug_tuple(self.callback().name());
@@ -166,7 +165,7 @@ impl fmt::Debug for SessionNotice<'_> {
 }
 
 impl SessionNotice<'_> {
-    /// Returns the name of the callback for this notice.
+    /// Returns the callback that receives this notice, for the watch on slow callbacks.
     pub(crate) const fn callback(&self) -> Callback {
         match self {
             Self::StateChanged { .. } => Callback::StateChanged,
@@ -216,16 +215,16 @@ impl fmt::Display for Disconnection<'_> {
     }
 }
 
-/// The layer of the counterparty that rejected a message of ours.
+/// The layer of the counterparty that has rejected one of our messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RejectedBy {
-    /// The session layer, with Reject(3).
+    /// The session layer has rejected the message with a Reject(3).
     Session,
-    /// The application, with BusinessMessageReject(j).
+    /// The application has rejected the message with a BusinessMessageReject(j).
     Application,
 }
 
-/// A message of ours that the counterparty has rejected.
+/// The rejection of one of our messages by the counterparty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Rejected<'a> {
@@ -239,11 +238,11 @@ pub struct Rejected<'a> {
     /// SessionRejectReason(373) of a Reject(3), or BusinessRejectReason(380) of a
     /// BusinessMessageReject(j).
     pub reason: Option<u64>,
-    /// RefTagID(371): the field at fault.
+    /// RefTagID(371), the tag of the wrong field.
     pub tag: Option<Tag>,
     /// BusinessRejectRefID(379): our own ID of the message, such as ClOrdID(11); empty if missing.
     pub id: &'a [u8],
-    /// Text(58); empty if missing.
+    /// Text(58), the explanation of the counterparty; empty if missing.
     pub text: &'a [u8],
 }
 
@@ -268,7 +267,7 @@ impl<'a> Rejected<'a> {
         })
     }
 
-    /// Sets MsgType(35) of our message to `stored` if the counterparty does not send
+    /// Sets the MsgType(35) of our message to `stored`, unless the counterparty has sent
     /// RefMsgType(372).
     pub(crate) fn complete(&mut self, stored: &'a [u8]) {
         if self.msg_type.is_empty() {
@@ -303,16 +302,15 @@ impl fmt::Display for Rejected<'_> {
     }
 }
 
-/// A message of ours that the engine accepted and did not send.
+/// An accepted message that the engine did not send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Undeliverable<'a> {
     /// MsgType(35).
     pub msg_type: MsgType<'a>,
-    /// The encoded fields after the header, in the form for
-    /// [`Body::fields`](transfix_codec::Body::fields).
+    /// The encoded body fields, as [`Body::fields`](transfix_codec::Body::fields) accepts them.
     pub body: &'a [u8],
-    /// Why the engine did not send the message.
+    /// The reason why the message was not sent.
     pub why: SendError,
 }
 

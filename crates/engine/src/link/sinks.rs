@@ -14,15 +14,15 @@ use crate::link::event::Event;
 use crate::link::event_log::EventLog;
 use crate::link::failed_logons::{LogonWatch, is_failed_logon};
 
-/// The sinks of one session.
+/// The receivers of one session's events.
 pub(crate) struct Sinks {
     pub(crate) published: Arc<Published>,
-    /// The counters of all sessions together.
+    /// The counts of rejects and ended connections by reason, for all sessions together.
     pub(crate) reasons: Arc<LiveReasons>,
     pub(crate) event_log: EventLog,
     /// The protocol log, if there is one.
     pub(crate) log: Option<Tap>,
-    /// Records the outcome of this connection's Logon(A).
+    /// The watch that records whether this connection's logon succeeds.
     pub(crate) watch: Option<LogonWatch>,
 }
 
@@ -32,13 +32,13 @@ impl Sinks {
         Self { published: Arc::default(), reasons, event_log, log, watch: None }
     }
 
-    /// Counts an event, and publishes the data that other threads read.
+    /// Counts an event, and publishes what other threads may read about it.
     pub(crate) fn count(&mut self, now: Now, event: &Event<'_>) {
         match event {
             Event::Core(event) => self.count_of_core(event),
             Event::Disconnected(end) => {
-                // Count the reason before the connection counts as ended: readers read both counts
-                // together.
+                // Counts the reason before the ended connection, because readers expect the two
+                // counts to agree.
                 self.reasons.ended(end.reason);
                 self.published.note_end(now.utc, end.reason, end.text);
             }
@@ -66,7 +66,7 @@ impl Sinks {
         }
     }
 
-    /// Records a Logon(A) that was refused because its sender is not authenticated.
+    /// Records a failed logon if the Logon(A) was refused because of wrong credentials.
     pub(crate) fn note_failed(&mut self, now: Now, verdict: &Verdict) {
         if let Verdict::Disconnect(why) = verdict
             && is_failed_logon(why)

@@ -1,6 +1,7 @@
-//! Faults that would prevent the start of an engine or its program: addresses, folders, files.
+//! Finds errors that would prevent the start of an engine or its program, in addresses, folders and
+//! files.
 //!
-//! Invariant: no folder or file is created, and no port of the settings is used.
+//! Invariant: these checks create no folder or file, and use no port of the settings.
 
 use std::collections::HashMap;
 use std::fs;
@@ -16,7 +17,7 @@ use transfix_settings::{AdminSettings, Durability, SessionSettings, Settings, Tl
 use crate::drive::listening::{check_address, check_same_listener};
 use crate::drive::{descriptors, routes, tls};
 
-/// Adds the faults that prevent the start of a session.
+/// Adds the errors that would prevent the start of a session.
 pub(super) fn of_session<'s>(
     session: &'s SessionSettings,
     doors: &mut HashMap<&'s str, &'s SessionSettings>,
@@ -24,7 +25,7 @@ pub(super) fn of_session<'s>(
 ) {
     let checked = match session.role {
         Role::Initiator => routes::check_sockets(session),
-        // This session has no sockets.
+        // A session without an address has no sockets.
         Role::Acceptor if session.address.is_empty() => Ok(()),
         Role::Acceptor => match doors.get(&*session.address) {
             Some(first) => check_same_listener(first, session),
@@ -58,7 +59,7 @@ fn folder(session: &SessionSettings, key: &str, dir: &Path, errors: &mut Finding
     }
 }
 
-/// Returns the faults that prevent the start of the program.
+/// Returns the errors that would prevent the start of the program.
 pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     let mut wrong = Vec::new();
     let mut add = |what: &str, why: Option<String>| {
@@ -76,7 +77,7 @@ pub(super) fn of_program(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// Returns the faults that prevent the start of the administration.
+/// Returns the errors that would prevent the start of the administration.
 pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     let Some(admin) = &settings.admin else { return Vec::new() };
     let mut wrong = of_certificate(admin);
@@ -108,7 +109,7 @@ pub(super) fn of_admin(settings: &Settings) -> Vec<String> {
     wrong
 }
 
-/// Returns the faults of the certificate files of `[admin]`.
+/// Returns the errors in the certificate files of `[admin]`.
 fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     let AdminSettings { certificate, key, .. } = admin;
     let mut wrong = Vec::new();
@@ -119,7 +120,7 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     if !wrong.is_empty() || certificate.as_os_str().is_empty() || key.as_os_str().is_empty() {
         return wrong;
     }
-    // A session with this certificate loads the same files in the same way.
+    // Checks the files with a session, which loads the same files in the same way.
     let id = SessionId::new(BeginString::Fix44, "ADMIN", "*");
     let mut session = SessionSettings::new(Role::Acceptor, &id, &admin.address);
     let (certificate, key) = (Some(certificate.clone()), Some(key.clone()));
@@ -132,14 +133,14 @@ fn of_certificate(admin: &AdminSettings) -> Vec<String> {
     wrong
 }
 
-/// Returns true if two listeners cannot both have their addresses.
+/// Returns true if only one of two listeners can be bound, because their addresses overlap.
 fn is_same_listener(one: SocketAddr, other: SocketAddr) -> bool {
     let is_any = one.ip().is_unspecified() || other.ip().is_unspecified();
     one.port() == other.port() && one.port() > 0 && (is_any || one.ip() == other.ip())
 }
 
-/// Returns the reason why this machine cannot listen there. A port in use is not a reason, because
-/// that changes.
+/// Returns the reason why this machine cannot listen at the address. A port that is in use is no
+/// reason, because it may become free.
 fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
     // Any port of the address suffices: a running engine may use the port of the settings.
     if let Err(error) = TcpListener::bind((ip, 0)) {
@@ -155,7 +156,7 @@ fn cannot_listen(ip: IpAddr, port: u16) -> Option<String> {
     })
 }
 
-/// Returns true if the process has the capability CAP_NET_BIND_SERVICE.
+/// Returns true if the process may bind ports below 1024, by the capability CAP_NET_BIND_SERVICE.
 fn may_take_any_port() -> bool {
     const NET_BIND_SERVICE: u64 = 1 << 10;
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();

@@ -10,19 +10,20 @@ use super::{SimulatedSession, Simulation};
 use crate::api::application::Application;
 use crate::error::EngineError;
 
-/// The number of rounds after which two applications are considered to answer each other forever.
+/// The number of rounds after which a run is aborted, because the two applications answer each
+/// other without end.
 const ROUNDS_MAX: usize = 10_000;
 /// The initial time of the wall clock: Monday, 2026-01-05 12:00:00 UTC.
 const BEGIN: Now =
     Now { utc: transfix_codec::Timestamp(1_767_614_400_000_000_000), monotonic_ns: 0 };
-/// The minimum step of time, for a deadline that has already passed.
+/// The minimum step of time, in nanoseconds, so that time advances even if a deadline has passed.
 const LEAST_NS: u64 = 1_000_000;
 
-/// An initiator and an acceptor, linked without sockets, threads and clocks, for tests of the
+/// An initiator and an acceptor that are linked without sockets, threads or clocks, to test the
 /// applications on both sides.
 ///
-/// A sent message is under way until [`run`](Self::run) or [`step`](Self::step) delivers it. The
-/// message is lost if the link is cut before.
+/// A sent message is in transit until [`run`](Self::run) or [`step`](Self::step) delivers it. The
+/// message is lost if the connection breaks before.
 ///
 /// ```
 /// use std::sync::mpsc::{Sender, channel};
@@ -62,9 +63,9 @@ const LEAST_NS: u64 = 1_000_000;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Pair {
-    /// The side that connects.
+    /// The session that connects.
     pub initiator: SimulatedSession,
-    /// The side that listens.
+    /// The session that accepts the connection.
     pub acceptor: SimulatedSession,
     now: Now,
     is_silent: bool,
@@ -91,7 +92,7 @@ impl Pair {
         Self::new((&client, initiator), (&venue, acceptor))
     }
 
-    /// Links these two sessions. Each continues from its store.
+    /// Links two sessions, each of which continues from its store.
     ///
     /// # Errors
     /// [`EngineError`], as at the start of an engine, or if the settings are not of an initiator
@@ -139,8 +140,8 @@ impl Pair {
             .all(|side| side.link().core().session.state() == State::Active)
     }
 
-    /// Connects both sides, and delivers messages until none is under way. Both sides are then
-    /// logged on, unless one refuses. An existing connection is cut before.
+    /// Connects both sides, and delivers messages until none is in transit. Both sides are then
+    /// logged on, unless one has refused. An existing connection breaks before.
     pub fn connect(&mut self) {
         self.cut();
         self.is_silent = false;
@@ -149,7 +150,7 @@ impl Pair {
         self.run();
     }
 
-    /// Cuts the link. Messages under way are lost, and both sides see a closed connection.
+    /// Breaks the connection. Messages in transit are lost, and both sides see a closed connection.
     pub fn cut(&mut self) {
         for side in [&mut self.initiator, &mut self.acceptor] {
             drop(side.take_output());
@@ -164,8 +165,8 @@ impl Pair {
         self.is_silent = true;
     }
 
-    /// Delivers the messages that each side has sent so far, but not the answers. Returns true if
-    /// anything was delivered.
+    /// Delivers the messages that both sides have sent so far, but not the answers to them. Returns
+    /// true if any message was delivered.
     pub fn step(&mut self) -> bool {
         let (sent, answered) = (self.initiator.take_output(), self.acceptor.take_output());
         if self.is_silent {
@@ -187,7 +188,7 @@ impl Pair {
         has_closed || !sent.is_empty() || !answered.is_empty()
     }
 
-    /// Delivers messages, and the answers to them, until none is under way.
+    /// Delivers messages and the answers to them, until none is in transit.
     ///
     /// # Panics
     /// If the applications answer each other without end.
@@ -196,8 +197,8 @@ impl Pair {
         assert!(rounds < ROUNDS_MAX, "after {rounds} rounds the two applications still answer");
     }
 
-    /// Advances the time on both sides, and delivers the sessions' own messages in time, such as
-    /// heartbeats.
+    /// Advances the time on both sides by `ms` milliseconds, and delivers the messages that
+    /// sessions send by time, such as heartbeats.
     ///
     /// # Panics
     /// As [`run`](Self::run).

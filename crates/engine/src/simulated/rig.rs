@@ -1,7 +1,7 @@
-//! One link over any store and any stream, driven step by step, for simulations.
+//! A link over any store and any stream, which a simulation drives step by step.
 //!
-//! Invariant: session, store, replay, application and schedule are assembled as in an engine. Only
-//! worker and acceptor are missing; the caller acts for them.
+//! Invariant: session, store, replay, application and schedule work together as in an engine. The
+//! caller takes the part of worker and acceptor.
 
 use std::io;
 use std::net::IpAddr;
@@ -46,10 +46,10 @@ impl ProxyReader {
 #[derive(Clone, Default)]
 pub struct Rules(Arc<Registry>);
 
-/// The reason why the link must be closed.
+/// The reason why the link must close its connection.
 #[derive(Debug)]
 pub enum Ended {
-    /// The session layer ends the connection, or the counterparty closed it.
+    /// The session layer has ended the connection, or the counterparty has closed it.
     Session(Disconnect),
     /// The stream failed.
     Io(io::Error),
@@ -68,29 +68,29 @@ impl From<Down> for Ended {
     }
 }
 
-/// The observed state of a rig.
+/// The state of a rig, as a test observes it.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Seen {
     /// The state of the session.
     pub state: State,
-    /// The MsgSeqNum(34) expected next.
+    /// The MsgSeqNum(34) expected next from the counterparty.
     pub next_num_in: u64,
     /// The MsgSeqNum(34) of our next message.
     pub next_num_out: u64,
     /// The next inbound and outbound numbers with which a new process would continue. The numbers
     /// are lower while messages wait for their application, or our reset for its answer.
     pub kept_numbers: (u64, u64),
-    /// The latest time for the next [`Rig::tick`], on the monotonic clock.
+    /// The monotonic time, in nanoseconds, at which [`Rig::tick`] must be called at the latest.
     pub next_deadline: Option<u64>,
-    /// True if there is a connection.
+    /// True if the session is connected.
     pub is_up: bool,
     /// True if the session reads inbound bytes. False while its application judges a Logon(A), or
     /// while the end of the connection waits for the store.
     pub reads: bool,
     /// True if bytes wait to be written, or the answer to a Logon(A) waits to be applied.
     pub waits: bool,
-    /// True if bytes wait until the store has made them safe.
+    /// True if bytes wait until the store has made them durable.
     pub waits_for_store: bool,
     /// Bytes of new messages that wait to be written.
     pub waiting_bytes: usize,
@@ -140,10 +140,10 @@ impl Rig {
         self.slot.shared.lock()
     }
 
-    /// Returns the observed state.
+    /// Returns the present state for inspection.
     #[must_use]
     pub fn look(&self) -> Seen {
-        // Without a connection, the worker checks the session.
+        // Without a connection, there is no link deadline to report.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
         let has_answer = link.core().is_judging() && link.executor().hears_answer();
@@ -165,14 +165,14 @@ impl Rig {
         }
     }
 
-    /// Returns the measured latency of messages, as [`crate::SessionHandle::latency`] does. The
-    /// machine's own clock counts, not `now`.
+    /// Returns the measured latencies of messages, like [`crate::SessionHandle::latency`]. They are
+    /// measured by the machine's clock, not by `now`.
     #[must_use]
     pub fn latency(&self) -> Latency {
         self.slot.shared.published.latency()
     }
 
-    /// Takes a new connection, or drops it if the schedule does not allow one now.
+    /// Accepts a new connection, or drops it if the schedule does not allow one now.
     ///
     /// # Errors
     /// [`Ended`], as all steps: the link must be closed.
@@ -180,7 +180,7 @@ impl Rig {
         Ok(self.slot.attach(now, Arrival::fresh(stream), None)?)
     }
 
-    /// Runs one turn: at most one read, one commit, and the writes that the stream takes. Returns
+    /// Runs one turn: at most one read, one commit, and the writes that the stream accepts. Returns
     /// true if another turn is due at once.
     ///
     /// # Errors
@@ -189,9 +189,9 @@ impl Rig {
         Ok(self.link().turn(&self.slot.shared.queue, true, || now)?.again)
     }
 
-    /// Does the work that is due, for at most as many messages as a turn handles. A turn continues
-    /// with remaining messages of the queue ([`Seen::waits`]), another tick with those that wait
-    /// for the application ([`Seen::next_deadline`]).
+    /// Does the work that is due by time, for at most as many messages as a turn processes. A turn
+    /// continues with queued messages that are left ([`Seen::waits`]), and another tick with
+    /// messages that wait for the application ([`Seen::next_deadline`]).
     ///
     /// # Errors
     /// As [`Rig::attach`].

@@ -1,4 +1,4 @@
-//! The counting library: its build, and its counts.
+//! Builds the library that counts socket calls, and reads its counts.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fmt, fs};
 
-/// The environment variable that gives the library the path of its count file.
+/// The environment variable with the path of the file in which the library counts.
 pub(crate) const CALLS: &str = "TRANSFIX_CALLS";
 /// Bytes of the name in an entry; two numbers follow the name.
 const NAME_BYTES: usize = 16;
@@ -24,14 +24,14 @@ pub(crate) fn build(dir: &Path) -> PathBuf {
     library
 }
 
-/// The number of calls, and the number of calls that found nothing.
+/// The number of calls of one name, and the number of those that found nothing to do.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) calls: u64,
     pub(crate) empty: u64,
 }
 
-/// The calls of a process, by name.
+/// The calls that a process has made, by the name of the function.
 pub(crate) struct Calls(BTreeMap<String, Count>);
 
 impl Calls {

@@ -1,10 +1,10 @@
-//! A counterparty over a plain socket.
+//! A counterparty of the counted engine, over a plain socket.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Enough time for the slowest machine.
+/// A time limit that suffices on the slowest machine.
 const LONG: Duration = Duration::from_secs(300);
 
 /// A counterparty that is logged on.
@@ -59,7 +59,7 @@ impl Counterparty {
         }
     }
 
-    /// Sends one message and reads the answer.
+    /// Sends one message, and reads its answer.
     pub(crate) fn ping(&mut self) {
         let text = format!("58=ping {}|", self.seq);
         self.say("B", &text);

@@ -1,7 +1,7 @@
 //! Counts the socket calls of an engine in every mode. Under a kernel-bypass library, the engine
 //! must use only plain calls, and few per message.
 //!
-//! The engine runs in another process of this program, with a counting library in front of the
+//! The engine runs in a child process of this test, with the counting library loaded before the
 //! system library.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "the child says where it listens")]
 #![cfg(all(target_os = "linux", target_env = "gnu"))]
@@ -44,8 +44,8 @@ const MODES: [(&str, Mode, Duration); 5] = [
     ("polled", Mode::Polled, Duration::ZERO),
 ];
 
-/// All calls that a process with an engine may use from its start; kernel-bypass libraries support
-/// all of them. `poll` is one call of the Rust runtime, for standard input and output.
+/// All calls that a process with an engine may make from its start; kernel-bypass libraries support
+/// them. The Rust runtime calls `poll` once, for standard input and output.
 const PLAIN: &[&str] = &[
     "socket",
     "bind",
@@ -68,7 +68,7 @@ const PLAIN: &[&str] = &[
     "send",
 ];
 
-/// Returns an application that answers each message with one message.
+/// Returns an application that answers each message with a message of the same text.
 fn echo() -> App {
     App::new(|message, session| {
         let text = message.text(tag::TEXT)?;
@@ -77,7 +77,7 @@ fn echo() -> App {
     })
 }
 
-/// Runs the engine whose calls are counted. Does nothing in a normal test run.
+/// Runs the engine whose calls are counted. Does nothing if the test program was started normally.
 #[test]
 fn child() {
     let Ok(plan) = env::var(PLAN) else { return };
@@ -94,7 +94,7 @@ fn child() {
     if let Some(address) = engine.listening().first() {
         println!("at {address}");
     }
-    // The end of the parent ends the child too.
+    // Standard input ends with the parent process, which then ends the child.
     let parent = thread::spawn(|| io::stdin().read_line(&mut String::new()).unwrap_or(0));
     while polled && !parent.is_finished() {
         if !engine.poll() {
@@ -104,7 +104,7 @@ fn child() {
     parent.join().unwrap();
 }
 
-/// The child process, which is stopped on drop.
+/// The child process, which ends when this value is dropped.
 struct Running(Child);
 
 impl Drop for Running {
@@ -151,7 +151,7 @@ fn count(role: &str, mode: &str, library: &Path, dir: &Path) -> (Calls, Calls) {
     }
     let all = counter.calls();
     drop(running);
-    // The parent reads the child's last output, so that the child's write does not block.
+    // Reads the child's last output first, so that the child cannot block on a write.
     drop(said);
     (all.since(&before), all)
 }
@@ -171,7 +171,7 @@ fn plain_calls_alone_and_few_of_them() {
     }
 }
 
-/// Checks the number of calls per message in this mode.
+/// Checks how many calls the engine made per message in this mode.
 fn check(mode: &str, calls: &Calls) {
     let [recv, send, epoll] = HOT.map(|name| calls.of(name));
     let mut others = calls.names().filter(|name| !HOT.contains(name));
@@ -186,7 +186,7 @@ fn check(mode: &str, calls: &Calls) {
         let waits = if mode == "awake" { epoll.calls - epoll.empty } else { epoll.calls };
         assert!(waits <= MESSAGES + SLACK, "{mode}: {calls}");
     } else {
-        // The engine never waits, so the number of empty reads is unlimited.
+        // A spinning engine never waits, so the number of its empty reads is not limited.
         assert!(epoll.calls <= SLACK, "{mode}: {calls}");
     }
 }

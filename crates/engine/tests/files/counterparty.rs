@@ -7,7 +7,7 @@ use transfix::Engine;
 
 use crate::LONG;
 
-/// A counterparty that sends what the test asks for.
+/// A counterparty that sends what the test tells it to send.
 pub(crate) struct Client {
     stream: TcpStream,
     pub(crate) seq: u64,
@@ -59,7 +59,7 @@ impl Client {
         heard
     }
 
-    /// Sends an order. Returns true if the order is answered before the connection ends.
+    /// Sends an order. Returns true if an answer arrives before the connection ends.
     pub(crate) fn tries_order(&mut self, text: &str) -> bool {
         self.say("D", &format!("58={text}|"));
         let mut heard = String::new();

@@ -1,4 +1,5 @@
-//! The output of a program that ends with an engine error: the text, its causes and its place.
+//! Tests what a program prints when it ends with an engine error: the text, its causes, and the
+//! place in the file.
 
 use std::error::Error;
 use std::fs;
@@ -108,7 +109,7 @@ fn errors_have_a_cause_a_place_and_a_number() {
     let wrong = Settings::parse("my.toml", "[engine]\nworkers = 0\n").unwrap_err();
     assert_eq!(place(&wrong), ("my.toml".into(), Some(2), 803));
     assert_eq!(wrong.to_string(), "my.toml:2: workers must be at least 1, not 0");
-    // By the key of the file, which gives a time its unit.
+    // The error must name the key of the file, whose suffix gives the unit of a time.
     for (wrong, key) in
         [("latency_unusual_percent = 100", "101"), ("hot_worker_percent = 101", "100")]
     {

@@ -59,7 +59,7 @@ fn lines(dir: &Path, ending: &str) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Splits a line into its head and its message, which must be sound.
+/// Splits a line of the log into its head and its message. Fails if the message is not valid.
 fn parts(line: &str) -> (&str, String) {
     let (head, message) = line.split_once(" : ").unwrap();
     let bytes = message.replace('|', "\x01").into_bytes();
@@ -77,7 +77,7 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     let mut client = Client::logged_on(&engine);
     client.order("one");
     seen.recv_timeout(crate::LONG).unwrap();
-    // This message is rejected, because TestReqID(112) is missing.
+    // This TestRequest(1) is rejected, because TestReqID(112) is missing.
     client.say("1", "");
     client.hear("|35=3|");
     let mut wrong = client.message("D", "1=account|58=x|");
@@ -109,7 +109,8 @@ fn both_directions_rejected_and_garbled_with_secrets_masked() {
     }
 }
 
-/// A data field may contain any bytes: a log line stays one line, and the message can be read back.
+/// A data field may contain any bytes, but a logged message stays one line and can be restored from
+/// it.
 #[test]
 fn no_message_can_forge_a_line() {
     use std::os::unix::fs::PermissionsExt;
@@ -141,7 +142,8 @@ fn no_message_can_forge_a_line() {
     assert_eq!(mode(&log.join(format!("{NAME}.in.log"))), 0o600);
 }
 
-/// NewPassword(925) is not part of FIX 4.4.
+/// A password in a field that the dictionary forbids is masked too; NewPassword(925) is not part of
+/// FIX 4.4.
 #[test]
 fn a_logon_that_the_dictionary_forbids_shows_no_secrets() {
     let dir = TempDir::new();
@@ -168,7 +170,7 @@ fn one_file_with_words_goes_on_where_it_ended() {
         let (engine, _seen) = start(&settings);
         let mut client = Client::logged_on(&engine);
         client.order(&format!("run{run}"));
-        // Dropping the engine simulates a panic of the thread that owns it.
+        // Dropping the engine without a stop simulates a panic of the thread that owns it.
         drop(engine);
     }
     let lines = lines(dir.path(), "messages.log");
@@ -251,7 +253,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
     let mut client = Client::logged_on(&engine);
     (0..200).for_each(|n| client.order(&format!("order{n}")));
     let session = engine.sessions().next().unwrap();
-    // A line is written or counted after the answer, at the end of the turn.
+    // Waits for the end of the turn, because a line is written or counted only after the answer.
     assert_eq!(session.store_failure(), None);
     let lost = session.counters().not_logged;
     assert!(lost > 100, "{lost}");
@@ -264,7 +266,7 @@ fn lines_beyond_the_buffer_are_counted_there_and_by_the_session() {
             }
         }
     }
-    // The Logout(5) of the stop may be among the missing lines.
+    // The Logout(5) of the stop may also be missing from the files.
     assert!((lost..=lost + 2).contains(&missing), "{missing} in the files, {lost} counted");
 }
 
@@ -291,14 +293,13 @@ fn an_operator_begins_new_files_now() {
     let rotate = || admin.rotate_logs(&Actor::new("anna", "here"));
     assert_eq!(rotate().unwrap(), "rolled: 0 files of the protocol logs", "there is no line");
     let mut client = Client::logged_on(&engine);
-    // A line is written at the end of the turn; the second answer shows that the first turn has
-    // ended.
+    // The second answer shows that the first turn has ended and its lines are written.
     client.order("one");
     client.order("two");
     assert_eq!(rotate().unwrap(), "rolled: 2 files of the protocol logs");
     client.order("three");
     client.order("four");
-    // Renaming fails for the missing file and succeeds for the other one.
+    // Rotating fails for the file that is missing, and succeeds for the other.
     fs::remove_file(dir.path().join(format!("{NAME}.out.log"))).unwrap();
     admin.rotate_also(|| Ok("events.log".to_owned()));
     let error = rotate().unwrap_err().to_string();

@@ -11,5 +11,5 @@ mod stores;
 
 use std::time::Duration;
 
-/// Enough time for the slowest machine; only a failing test waits this long.
+/// A time limit that suffices on the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);

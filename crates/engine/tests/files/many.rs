@@ -8,7 +8,7 @@ use transfix_testkit::app::App;
 use transfix_testkit::temp::TempDir;
 
 const SESSIONS: u64 = 200;
-/// The number of the session whose store is already open elsewhere.
+/// The number of the session whose store another process has already open.
 const LOCKED: u64 = 77;
 
 fn start(dir: &TempDir) -> Engine {

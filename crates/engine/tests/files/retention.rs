@@ -1,4 +1,4 @@
-//! The messages that a session's store keeps, as the counterparty sees them.
+//! Tests which messages a session's store keeps, from the counterparty's view.
 
 use std::fs;
 use std::path::Path;
@@ -52,7 +52,8 @@ fn a_resend_fills_what_was_forgotten_and_sends_what_is_kept() {
         let first = heard.split("|148=order").nth(1).unwrap();
         let first: u64 = first.split('|').next().unwrap().parse().unwrap();
         assert!((90..=115).contains(&first), "{durability:?}: {first}");
-        // Number 1 is the Logon(A), and number 2 answers the first order.
+        // The gap fill accounts for number 1, which is the Logon(A); number 2 answers the first
+        // order.
         assert!(heard.contains(&format!("|123=Y|36={}|", first + 2)), "{durability:?}");
         assert_eq!(heard.matches("|43=Y|").count() as u64, 1 + 150 - first);
         let not_stored = engine.sessions().next().unwrap().counters().not_stored;

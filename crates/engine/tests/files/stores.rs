@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::LONG;
 
-/// Reports each logon.
+/// An application that reports each logon to the test.
 struct Teller(Sender<String>);
 
 impl Application for Teller {
@@ -116,7 +116,7 @@ fn an_engine_without_a_single_store_does_not_start() {
             }
             (_, started) => panic!("{client}: {:?}", started.err()),
         }
-        // Both stores are damaged in the second round.
+        // In the second round, both stores are damaged.
         let sound = dir.path().join("FIX.4.4-VENUE-CLIENT/00000000.seg");
         assert!(sound.exists());
     }
@@ -138,8 +138,8 @@ fn the_store_of_another_session_is_not_taken() {
 
 const DIR: &str = "TRANSFIX_LIMITED_STORE";
 
-/// Stores messages until a file would exceed the system's size limit. Does nothing in a normal test
-/// run.
+/// The child process: stores messages until a file would exceed the system's size limit. Does
+/// nothing if the test program was started normally.
 #[test]
 fn child_with_a_limit() {
     let Some(dir) = env::var_os(DIR) else { return };

@@ -8,7 +8,7 @@ use transfix::{
 };
 use transfix_testkit::scenario::Operation;
 
-/// A report of the application to the world.
+/// A report of the application to the scenario's player.
 pub(crate) enum Event {
     Delivered(Vec<u8>),
     Returned(Vec<u8>),
@@ -42,7 +42,7 @@ impl Application for Recorder {
         if message.raw(tag::TEXT) == Some(b"busy") {
             return Err(BusinessReject::not_available());
         }
-        // The world may have stopped listening.
+        // The send fails if the player no longer listens.
         let _ = self.events.send(Event::Delivered(message.bytes().to_vec()));
         Ok(())
     }
@@ -74,7 +74,7 @@ pub(crate) fn fill(fields: &[(Tag, &str)], body: &mut Body<'_>) {
     }
 }
 
-/// Converts an operator action of a scenario; `None` for a restart.
+/// Converts a scenario's operation to an operator's action; returns `None` for a restart.
 pub(crate) fn action(operation: &Operation) -> Option<Action> {
     Some(match operation {
         Operation::Logout(text) => Action::LogOut { text: text.clone() },

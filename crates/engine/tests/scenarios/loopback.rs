@@ -1,4 +1,4 @@
-//! The engine over loopback, in real time.
+//! Plays scenarios with a whole engine over loopback, in real time.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -19,9 +19,9 @@ use crate::application::{Event, Recorder, action, fill, split};
 
 /// The time limit for an expected event.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The time without input that counts as silence.
+/// The time without input after which the engine counts as silent.
 const SILENCE: Duration = Duration::from_millis(5);
-/// The time limit for the session to see sent bytes.
+/// The time limit, in nanoseconds, for the session to read the sent bytes.
 const SETTLED_NS_MAX: u64 = 200_000_000;
 
 pub(crate) struct Loopback {
@@ -31,13 +31,13 @@ pub(crate) struct Loopback {
     engine: Option<Engine>,
     events: Receiver<Event>,
     _store: Option<TempDir>,
-    /// The listener for an initiator under test. It exists from the scenario's first connection on:
+    /// The listener for an initiator under test. It is opened at the scenario's first connection;
     /// earlier attempts are refused and use no number.
     listener: Option<TcpListener>,
     wire: Wire,
-    /// The number of sent messages, sound or not.
+    /// The number of messages sent to the session, valid or not.
     sent: u64,
-    /// Messages reported by the application while the world waited for another event.
+    /// Messages that the application has reported while the player waited for another event.
     delivered: VecDeque<Vec<u8>>,
     returned: VecDeque<Vec<u8>>,
     ended: Option<String>,
@@ -47,7 +47,7 @@ impl Loopback {
     pub(crate) fn new(scenario: &Scenario, version: Version) -> Self {
         let mut settings = crate::settings(scenario, version, "127.0.0.1:0");
         let session = &mut settings.sessions[0];
-        // A session made from a template is for the usual counterparty.
+        // A session from a template is the one of the scenario's standard counterparty.
         let id = SessionId { target_comp_id: "THEM".into(), ..session.id() };
         let mut listener = None;
         if session.role == Role::Initiator {
@@ -105,12 +105,13 @@ impl Loopback {
             std::thread::yield_now();
         }
         if let Some(session) = self.try_session() {
-            // A message is counted in mid-turn. This call waits for the turn's lock.
+            // This call waits for the lock of the turn, because a message is counted before the
+            // turn ends.
             drop(session.store_failure());
         }
     }
 
-    /// Collects one report of the application. Returns false if none arrives in time.
+    /// Receives one report of the application. Returns false if none arrives in time.
     fn hear(&mut self, patience: Duration) -> bool {
         let Ok(event) = self.events.recv_timeout(patience) else { return false };
         match event {
@@ -140,7 +141,8 @@ impl World for Loopback {
 
     fn connect(&mut self) -> Result<(), String> {
         self.sent = self.seen();
-        // The end of an earlier connection must not be taken for the next one.
+        // Discards earlier reports, so that the end of a previous connection is not taken for the
+        // end of this one.
         while self.hear(Duration::ZERO) {}
         self.ended = None;
         let stream = match &self.listener {
@@ -158,7 +160,8 @@ impl World for Loopback {
     fn close(&mut self) {
         self.settle();
         self.wire.stream = None;
-        // The session notices the close in its next turn.
+        // Waits for the report of the end, because the session notices the close only in its next
+        // turn.
         while self.ended.is_none() && self.hear(PATIENCE) {}
     }
 
@@ -199,7 +202,7 @@ impl World for Loopback {
         let Some(action) = action(operation) else {
             drop(session);
             if self.wire.stream.is_some() {
-                // An engine that stops would log out an open connection.
+                // Closes the connection first, because an engine that stops would log out.
                 self.close();
             }
             self.wire = Wire::default();
@@ -257,7 +260,8 @@ impl Wire {
         stream.write_all(bytes).map_err(|error| error.to_string())
     }
 
-    /// Returns the next message, or the event that replaces a message within this time.
+    /// Returns the next message. If none arrives within `patience`, returns the end of the stream
+    /// or the silence instead.
     pub(crate) fn next(&mut self, patience: Duration) -> Answer {
         loop {
             if let Frame::Whole(end) = frame::split(&self.unread, Limits::default()) {
@@ -272,7 +276,7 @@ impl Wire {
         }
     }
 
-    /// Reads for this time.
+    /// Reads for the whole of this time.
     pub(crate) fn wait(&mut self, time: Duration) {
         let until = clock::monotonic_ns() + time.as_nanos() as u64;
         loop {
@@ -281,7 +285,7 @@ impl Wire {
                 return;
             }
             if self.ended || self.stream.is_none() {
-                // No bytes can arrive any more, but the remaining time must still pass.
+                // Waits for the rest of the time, although no more bytes can arrive.
                 let (_nobody, nothing) = channel::<()>();
                 let _ = nothing.recv_timeout(Duration::from_nanos(left));
                 return;

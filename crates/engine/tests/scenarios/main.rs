@@ -1,10 +1,12 @@
-//! Plays the scenarios of `testdata/scenarios` in several worlds: `cargo xtask scenarios`.
+//! Plays the scenarios of `testdata/scenarios` in several worlds (implementations of the session
+//! under test): `cargo xtask scenarios`.
 //!
 //! ```text
 //! scenarios [--world pure|loopback|quickfix]... [--quickfix PROGRAM] [--filter PART]
 //!           [--all-versions]
 //! ```
-//! Without `--world`: all scenarios in the pure world, and a part of them over loopback.
+//! Without `--world`: plays all scenarios with the pure session, and a part of them with an engine
+//! over loopback.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a test program")]
 
 mod application;
@@ -22,16 +24,16 @@ use pure::Pieces;
 use transfix::clock;
 use transfix_testkit::scenario::{Failure, Scenario, Version, play};
 
-/// The longest scenario wait that is played in a world with a real clock.
+/// The longest wait in a scenario that is played in real time.
 const REAL_WAIT_MAX: Duration = Duration::from_millis(2_500);
-/// The pure world again, with one byte per read.
+/// The name of the pure world in which each read returns one byte.
 const BYTEWISE: &str = "pure, byte by byte";
-/// The tolerance of plays with a real clock. If a failed play took this much longer than its waits,
-/// its result is void, because later timers may have fired.
+/// The tolerance of plays in real time. A failed play is void if it took this much longer than its
+/// waits, because later timers may have fired.
 const LATE: Duration = Duration::from_millis(50);
-/// The maximum number of late plays of one file; a further failure counts.
+/// The maximum number of void plays of one file; a further failure counts.
 const LATE_PLAYS_MAX: usize = 5;
-/// `cargo test` plays one scenario in this number over loopback.
+/// Without options, one scenario in this number is played over loopback.
 const SHORT_ONE_IN: usize = 12;
 
 struct Options {
@@ -66,14 +68,14 @@ impl Options {
     }
 }
 
-/// The counts of one world.
+/// The counts of played scenarios in one world.
 #[derive(Default)]
 struct Tally {
     files: usize,
     plays: usize,
     failed: usize,
-    /// Skipped scenarios: another file's turn, a wait that is too long, an excuse, or a missing
-    /// setting.
+    /// The number of skipped scenarios: not chosen in this run, with a wait that is too long, or
+    /// not supported by this world.
     others: usize,
     late: usize,
     excused: usize,
@@ -185,8 +187,8 @@ fn run(
     tally
 }
 
-/// Chooses the plays of a file: all versions and both roles in the pure world, one of each in turn
-/// elsewhere.
+/// Chooses the plays of a file. In the pure world, these are all versions and both roles; in other
+/// worlds, one version and one role in turn.
 fn choose(
     world: &str,
     options: &Options,

@@ -1,4 +1,4 @@
-//! The session in simulated time, without a socket or thread.
+//! Plays scenarios with a simulated session, without socket or thread.
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, channel};
@@ -14,15 +14,15 @@ use crate::application::{Event, Recorder, action, fill, split};
 
 /// 2026-11-21 12:00:00.
 const START_UTC_NS: i64 = 1_795_262_400_000_000_000;
-/// The maximum number of timers due at one moment; more timers mean an endless loop.
+/// The maximum number of timers that may be due at one moment; more of them mean an endless loop.
 const TICKS_MAX: usize = 1_000;
 
 /// The division of the counterparty's bytes into reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Pieces {
-    /// One message at a time.
+    /// Each read returns one message.
     Whole,
-    /// One byte at a time.
+    /// Each read returns one byte.
     Bytes,
 }
 

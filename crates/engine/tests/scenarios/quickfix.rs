@@ -1,6 +1,6 @@
-//! QuickFIX C++ in the role of the session under test, in real time.
+//! Plays scenarios with QuickFIX C++ as the session under test, in real time.
 //!
-//! One `qf_scenario` process serves all plays with the same settings, one after another.
+//! A single process of `qf_scenario` serves all plays with the same settings, one after the other.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,14 +21,14 @@ use crate::loopback::Wire;
 const PATIENCE: Duration = Duration::from_millis(1_500);
 /// The time limit for an answer of the program.
 const ANSWER: Duration = Duration::from_secs(30);
-/// Failed starts of the program before the program counts as broken.
+/// The number of failed starts after which the program counts as broken.
 const STARTS_MAX: usize = 5;
 /// The time limit for a reconnect; QuickFIX reconnects after a second or two.
 const CONNECT_NS_MAX: u64 = 5_000_000_000;
-/// The time without input that counts as silence.
+/// The time without input after which QuickFIX counts as silent.
 const SILENCE: Duration = Duration::from_millis(10);
 
-/// All running processes, by their settings.
+/// The running processes of `qf_scenario`, by their settings.
 pub(crate) struct QuickFixes {
     program: PathBuf,
     running: HashMap<String, Process>,
@@ -39,7 +39,7 @@ impl QuickFixes {
         Self { program: program.to_owned(), running: HashMap::new() }
     }
 
-    /// Returns a world whose session begins at number 1.
+    /// Returns a session of QuickFIX whose numbers begin at 1.
     pub(crate) fn world(&mut self, scenario: &Scenario, version: Version) -> QuickFix<'_> {
         let lines = setting_lines(scenario, version).unwrap();
         let running = self.running.entry(lines.clone());
@@ -122,7 +122,7 @@ fn setting_lines(scenario: &Scenario, version: Version) -> Result<String, String
     Ok(text + &format!("HeartBtInt={heartbeat}\n"))
 }
 
-/// A running `qf_scenario`, which is stopped on drop.
+/// A running process of `qf_scenario`, which ends when this value is dropped.
 struct Process {
     child: Child,
     stdin: ChildStdin,
@@ -135,8 +135,8 @@ struct Process {
 }
 
 impl Process {
-    /// Starts the program, again if needed. Another program may take the port first, and QuickFIX
-    /// rarely hangs at its start.
+    /// Starts the program, several times if needed: another program may take the port, and QuickFIX
+    /// sometimes hangs at its start.
     fn start(program: &Path, scenario: &Scenario, lines: &str) -> Self {
         for _ in 1..STARTS_MAX {
             match Self::try_start(program, scenario, lines) {
@@ -152,7 +152,7 @@ impl Process {
         let socket = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = socket.local_addr().unwrap().port();
         let (listener, where_to) = match scenario.side {
-            // The port is free now, and other programs are unlikely to take it.
+            // Chooses a port that is free now; other programs are unlikely to take it.
             Side::Acceptor => {
                 drop(socket);
                 (None, format!("SocketAcceptPort={port}\n"))

@@ -1,7 +1,8 @@
-//! Settings keys that scenarios cannot play in full, with the tests that show each key on and off.
-//! These keys concern threads, sockets, files, the wall clock, and several sessions.
+//! Lists the settings keys that scenarios cannot show, because they concern threads, sockets,
+//! files, the wall clock or several sessions. For each key, the list names a test that shows it on
+//! and off.
 
-/// Key, file below `crates`, and test.
+/// The entries: the key, the file below `crates`, and the test.
 pub(super) const OF_THE_ENGINE: &[(&str, &str, &str)] = &[
     ("[engine].created_sessions_idle_s", DYNAMIC, "sessions_of_a_template_go_when_nobody_comes"),
     ("target_comp_id", TEMPLATES, "sessions_are_made_from_a_template"),

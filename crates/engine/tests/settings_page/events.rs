@@ -1,7 +1,6 @@
 //! The book's list of engine events, generated from the code that writes the events.
 //!
-//! Invariant: each event of the engine crate has a row, so that no event lacks an entry in the
-//! book.
+//! Invariant: each event of the engine has a row in the book.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -81,7 +80,8 @@ fn sites() -> Vec<Site> {
     sites
 }
 
-/// Parses one macro call. Returns `None` inside a macro that forwards its arguments.
+/// Parses one call of a macro. Returns `None` for the call inside another macro that forwards its
+/// arguments.
 fn site(file: &str, arguments: &str, before: usize, added: &str) -> Option<Site> {
     if arguments.contains('$') {
         return None;
@@ -89,12 +89,12 @@ fn site(file: &str, arguments: &str, before: usize, added: &str) -> Option<Site>
     let mut parts = arguments.splitn(before + 3, ',').skip(before);
     let level = parts.next()?.trim().to_owned();
     let code = parts.next()?;
-    // The event's own text follows a semicolon.
+    // A text of the event itself may follow after a semicolon.
     let code = code.split(';').next()?.trim().to_owned();
     let rest = parts.next().unwrap_or_default();
     let mut fields = names(rest.split(';').next()?);
     match added {
-        // The field follows the name of the source.
+        // The macro puts the field after the name of the source.
         "left_out" => fields.insert(1, added),
         "" => {}
         _ => fields.insert(0, added),
@@ -117,8 +117,8 @@ fn table() -> String {
     table
 }
 
-/// Each code has one meaning. An event with two severities is written at two levels, in adjacent
-/// places.
+/// Each code has one meaning, and is logged at one place. An event with two severities is logged at
+/// two adjacent places.
 #[test]
 fn no_two_places_write_the_same_code_and_no_code_is_left_over() {
     let sites = sites();
@@ -141,7 +141,7 @@ fn codes_are_in_order_and_each_has_a_text_and_a_remedy_of_its_own() {
     assert_eq!(texts.len(), known.len(), "two codes have the same text");
     for code in known {
         assert!(code.remedy().ends_with(['.', '"']), "{code:?}");
-        // Each remedy is also shown alone.
+        // A remedy must not refer to another one, because it is also shown alone.
         assert!(!code.remedy().to_lowercase().contains("as above"), "{code:?}");
         assert_eq!(EventCode::from_u16(code.as_u16()), Some(*code));
     }
@@ -160,7 +160,7 @@ fn a_text_is_a_statement() {
     }
 }
 
-/// The first words of remedies, all verbs.
+/// The words with which a remedy may begin, all of them verbs.
 const VERBS: [&str; 28] = [
     "Add", "Ask", "Call", "Check", "Compare", "Correct", "Do", "Enable", "Find", "Follow", "Free",
     "Handle", "Have", "Look", "Make", "Raise", "Read", "Reload", "Remove", "Repair", "Report",
@@ -175,7 +175,7 @@ fn a_remedy_says_what_to_do() {
     }
 }
 
-/// Names in remedies that are neither settings keys nor event fields.
+/// Names that remedies may contain besides settings keys and event fields.
 const OTHER_NAMES: [&str; 14] = [
     "LimitNOFILE",
     "SessionNotice::RolledBack",
@@ -193,7 +193,7 @@ const OTHER_NAMES: [&str; 14] = [
     "written",
 ];
 
-/// A remedy must name only existing settings keys and event fields.
+/// A remedy names only settings keys and event fields that exist.
 #[test]
 fn a_remedy_names_keys_and_fields_that_exist() {
     let sites = sites();
@@ -216,7 +216,7 @@ fn a_remedy_names_keys_and_fields_that_exist() {
     assert_eq!(unknown, [""; 0]);
 }
 
-/// An event without a code could not be looked up in the book.
+/// Every event is logged with a code, because an operator looks the code up in the book.
 #[test]
 fn events_are_written_with_their_codes() {
     let mut files = Vec::new();
@@ -242,7 +242,7 @@ fn the_book_lists_all_events_of_the_engine() {
     }
     let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
     for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
-        // The first column names the event's text, if the event has a text.
+        // The first column contains the text of the event, if it has one.
         let seen = row.split('|').nth(1).unwrap();
         if let Some(named) = seen.split('`').nth(1) {
             assert!(EventCode::ALL.iter().any(|code| code.text() == named), "no event {named}");

@@ -1,8 +1,9 @@
-//! Book pages that are generated from the code: the settings reference and the list of events.
+//! Tests and generates pages of the book from the code: the reference of settings and the list of
+//! events.
 //!
-//! A key's meaning is the comment of its field, and its default comes from the code.
-//! `cargo xtask docs` writes the page. The test also checks that a scenario or an existing test
-//! shows each key.
+//! The comment of a field is the meaning of its key, and the default comes from the code.
+//! `cargo xtask docs` writes the page. The test also checks that each key is shown by a scenario or
+//! an existing test.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod engine;
@@ -23,12 +24,12 @@ use transfix::{
     TlsSettings, Unavailable, ValidationSettings,
 };
 
-/// A part of the page: title, introduction, keys, and their path below `[[session]]` or another
-/// section.
+/// A part of the page: a title, an introduction, keys, and the section of the file in which they
+/// are.
 pub(crate) struct Part {
     title: &'static str,
     about: &'static str,
-    /// The type that defines the keys.
+    /// The name of the type whose fields are the keys.
     of: &'static str,
     pub(crate) keys: &'static [Key],
     pub(crate) path: &'static [&'static str],
@@ -109,10 +110,11 @@ fn root() -> &'static Path {
     Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
 }
 
-/// Returns the keys of a part with their meanings, made from field comments and defaults.
+/// Returns the keys of a part, each with its meaning, made from the comment and the default of its
+/// field.
 fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     part.keys.iter().map(|key| {
-        // The comment describes the default if the value alone is unclear.
+        // Omits the default if the comment already explains it.
         let is_told = key.about.contains("y default ");
         let default = key.default.filter(|_| !is_told).and_then(default);
         let default = default.map(|value| format!(" Default {value}."));
@@ -121,7 +123,7 @@ fn fields(part: &Part) -> impl Iterator<Item = (&'static str, String)> {
     })
 }
 
-/// Returns the bounds of a value as text, or nothing for a plain minimum of 0.
+/// Returns the bounds of a value as text; empty if the only bound is a minimum of 0.
 fn range(range: (Option<u64>, Option<u64>)) -> String {
     match range {
         (None, None) => String::new(),
@@ -139,7 +141,7 @@ fn grouped(number: u64) -> String {
     }
 }
 
-/// Returns a default as a settings file would write it, or `None` if the page shows no default.
+/// Returns a default as a settings file would contain it, or `None` if the page does not show it.
 fn default(code: &str) -> Option<String> {
     if let Some((n, bits)) = code.split_once(" << ") {
         let unit = ["B", "KiB", "MiB", "GiB"][bits.parse::<usize>().unwrap() / 10];
@@ -163,11 +165,11 @@ fn default(code: &str) -> Option<String> {
     }
 }
 
-/// Converts a comment for the book: API names are removed or become links within the page, and bars
-/// are escaped.
+/// Converts a comment for the book: replaces API links by plain names or links within the page, and
+/// escapes bars.
 fn plain(comment: &str) -> String {
     let mut text = comment.trim().replace('|', "\\|");
-    // The first text in backticks in a part's title is the part's key.
+    // The first text in backticks in the title of a part is the key of its table.
     let tables = PARTS.iter().filter_map(|part| Some((part, part.title.split('`').nth(1)?)));
     for (part, key) in tables {
         let anchor = key.replace(['[', ']', '.'], "");
@@ -177,18 +179,18 @@ fn plain(comment: &str) -> String {
         let end = begin + text[begin..].find(')').unwrap();
         text.replace_range(begin..=end, "");
     }
-    // API brackets are removed before the page's own links get their brackets.
+    // Removes the brackets of API links first, then inserts those of the page's own links.
     text.replace("[`", "`").replace("`]", "`").replace('\u{1}', "[").replace('\u{2}', "]")
 }
 
 /// The settings of a scenario.
 struct Scenario {
     keys: DeValue<'static>,
-    /// Default keys that the scenario omits.
+    /// The keys that the scenario sets to their defaults by omitting them.
     unset: Vec<String>,
 }
 
-/// Returns true if the value at the path has this key, or is a list with this word.
+/// Returns true if the value at `path` is a table with this key, or a list with this word.
 fn has(value: &DeValue<'_>, path: &[&str], key: &str) -> bool {
     match (value, path) {
         (DeValue::Table(table), []) => table.contains_key(key),
@@ -226,7 +228,7 @@ fn all_scenarios() -> Vec<Scenario> {
     found
 }
 
-/// Keys that every session of every scenario sets.
+/// The keys that every scenario sets for every session.
 const ALWAYS: &[&str] = &["role", "begin_string", "sender_comp_id", "address"];
 
 /// Returns true if a scenario sets the key, or a test shows the key on and off.
@@ -245,7 +247,7 @@ fn is_shown(part: &Part, key: &str, all: &[Scenario]) -> bool {
     has_test || (in_session && ALWAYS.contains(&key)) || all.iter().any(shows)
 }
 
-/// The page of keys and their meanings.
+/// The page of the book that explains the settings keys.
 const PAGE: &str = "book/src/settings.md";
 
 fn page() -> String {

@@ -1,4 +1,4 @@
-//! Checks that the settings page lists the values that a file may contain.
+//! Checks that the settings page lists all values that a key accepts in a file.
 
 use transfix::Settings;
 
@@ -8,7 +8,7 @@ const SESSION: &str = "[[session]]\nrole = \"initiator\"\nbegin_string = \"FIXT.
     sender_comp_id = \"A\"\ntarget_comp_id = \"B\"\naddress = \"127.0.0.1:9880\"\n\
     default_appl_ver_id = 9\n";
 
-/// Parts that are lists of tables.
+/// The parts whose table may occur several times.
 const LISTS: [&str; 2] = ["throttles", "windows"];
 /// The part whose keys are the words of a list.
 const WORDS: &str = "reset_on";
@@ -22,7 +22,7 @@ fn file(part: &Part, key: &str, value: &str) -> String {
         return format!("{SESSION}{WORDS} = [\"{key}\", {value}]\n");
     }
     let Some((first, rest)) = part.path.split_first() else {
-        // Lines that every session has are replaced.
+        // Replaces a line that every session has.
         let lines = SESSION.lines().filter(|line| line.split(' ').next() != Some(key));
         return lines
             .chain([&*format!("{key} = {value}")])
@@ -37,7 +37,7 @@ fn file(part: &Part, key: &str, value: &str) -> String {
     format!("{SESSION}{}\n", table(first, inner))
 }
 
-/// Returns the valid words for a key, taken from the error message for a wrong word.
+/// Returns the words that a key accepts, as the error message about a wrong word lists them.
 fn known_words(part: &Part, key: &str) -> Option<Vec<String>> {
     let error = Settings::parse("a.toml", &file(part, key, "\"zzz\"")).err()?.to_string();
     let (_, words) = error.split_once("unknown value `zzz`; known are ")?;
@@ -56,7 +56,7 @@ fn a_key_names_all_words_that_it_takes() {
                 continue;
             }
             for word in words {
-                // The page lists a range of versions by its two ends.
+                // The page gives a range of versions by its first and last version.
                 let is_in_range = key == "begin_string" && word.starts_with("FIX.4.");
                 let quoted =
                     [format!("`{word}`"), format!("`\"{word}\"`"), format!("`{{ {word} =")];

@@ -1,4 +1,4 @@
-//! A counterparty on a raw socket that sends only what the test asks for.
+//! A counterparty over a plain socket, which sends only what the test tells it to send.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -76,7 +76,7 @@ impl Counterparty {
         self.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
     }
 
-    /// Sends raw bytes.
+    /// Sends these bytes unchanged.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         self.socket.write_all(bytes).unwrap();
     }

@@ -1,4 +1,4 @@
-//! An engine with misbehaving counterparties. Trouble in one session does not affect other
+//! Tests an engine with misbehaving counterparties. Trouble in one session does not affect other
 //! sessions, and a stop is orderly and in time.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
@@ -17,16 +17,17 @@ use transfix_testkit::temp::TempDir;
 
 use counterparty::Counterparty;
 
-/// Enough time for the slowest machine; only a failing test waits this long.
+/// A time limit that suffices on the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(300);
 const STOP_MAX: Duration = Duration::from_secs(20);
 const FIX44: BeginString = BeginString::Fix44;
 
-/// Answers each order, reports ended sessions, and panics in the callback `panics_at`.
+/// An application that answers each order, reports the end of each connection, and panics in the
+/// callback `panics_at`.
 struct Venue {
     ended: Sender<(String, Disconnect)>,
     panics_at: Option<Callback>,
-    /// Releases the application, which an order named `wait` blocks.
+    /// The channel on which the callback for an order named `wait` blocks, until the test sends.
     go_on: Receiver<()>,
     entered: Sender<()>,
 }
@@ -77,7 +78,7 @@ impl Application for Venue {
 
     fn on_notice(&mut self, notice: SessionNotice<'_>, session: &SessionView<'_>) {
         if let SessionNotice::Disconnected(end) = notice {
-            // The receiver is gone if a test ends and drops the engine.
+            // The send fails if the test has ended and drops the engine.
             let _ = self.ended.send((session.id().target_comp_id.to_string(), end.reason));
             self.reach(Callback::Disconnect);
         }
@@ -93,7 +94,7 @@ impl Application for Venue {
     }
 }
 
-/// An engine with an acceptor session for each of these counterparties.
+/// An engine with an acceptor session for each of several counterparties.
 struct Hall {
     engine: Engine,
     ended: Receiver<(String, Disconnect)>,
@@ -114,14 +115,16 @@ impl Hall {
         Self::panicking(sessions, "", None)
     }
 
-    /// Starts sessions that share one thread; the application of `name` panics at `callback`.
+    /// Starts sessions that share one thread. The application of the session with `name` panics in
+    /// `callback`.
     fn panicking(sessions: Vec<SessionSettings>, name: &str, callback: Option<Callback>) -> Self {
         let engine = EngineSettings { workers: 1, ..EngineSettings::default() };
         let (ended_at, ended) = channel();
         let (entered_at, entered) = channel();
         let (go_on, mut going_on) = channel();
         let engine = Engine::start(&Settings { engine, sessions, ..Settings::default() }, |id| {
-            // Only the first session can be blocked.
+            // Only the application of the first session gets the channel, so only it can be
+            // blocked.
             let go_on = std::mem::replace(&mut going_on, channel().1);
             let panics_at = callback.filter(|_| *id.target_comp_id == *name);
             let (ended, entered) = (ended_at.clone(), entered_at.clone());
@@ -155,7 +158,7 @@ fn all_sessions_log_out_at_once() {
     for party in &mut parties {
         party.expect("5");
     }
-    // Every counterparty has received its Logout(5) before any answers.
+    // Every counterparty must receive its Logout(5) before any of them answers.
     for party in &mut parties {
         party.send("5", |_| ());
         party.expect_close();
@@ -207,7 +210,7 @@ fn one_port_serves_all_versions() {
     }
 }
 
-/// Uses the same stores and the same port in one process.
+/// A process can start and stop an engine a hundred times, with the same stores and the same port.
 #[test]
 fn a_hundred_starts_and_stops() {
     let dir = TempDir::new();
@@ -240,7 +243,7 @@ fn garbage_before_the_logon_is_closed() {
         intruder.write(bytes);
         intruder.expect_close();
     }
-    // An unknown name, or an empty one.
+    // Both an unknown and an empty CompID are tested.
     for name in ["INTRUDER", ""] {
         let mut intruder = Counterparty::connect(hall.address(), FIX44, name);
         intruder.logon();
@@ -274,7 +277,8 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
     let handle = hall.engine.sessions().next().unwrap();
     let text = "x".repeat(1_000);
-    // Both socket buffers are bounded; the operating system chooses their size.
+    // The number of sends is high enough to fill both socket buffers, whose size the operating
+    // system chooses.
     let refused =
         (0..100_000).find_map(|_| handle.send("B", |news| _ = news.str(tag::TEXT, &text)).err());
     let Some(SendError::WouldBlock { queued_bytes }) = refused else {
@@ -367,7 +371,7 @@ fn a_panic_within_a_message_of_another_thread_ends_no_session() {
         let next = handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, "2"));
         assert!(next.is_ok(), "{send:?}");
         calm.trade(10);
-        // The unfinished message must leave no trace.
+        // The message that panicked must not leave a partial message in the queue.
         assert_eq!(wild.expect("D"), "2");
         wild.trade(10);
     }

@@ -10,13 +10,13 @@ use tracing::{Event, Metadata, Subscriber};
 static LINES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 static PANIC_IN: Mutex<Option<&str>> = Mutex::new(None);
 
-/// Installs the subscriber, once per process.
+/// Installs the subscriber; calls after the first have no effect.
 pub(crate) fn listen() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Listener).unwrap());
 }
 
-/// Returns the events since the last call.
+/// Returns the events logged since the last call.
 pub(crate) fn take() -> Vec<String> {
     std::mem::take(&mut *LINES.lock().unwrap_or_else(PoisonError::into_inner))
 }

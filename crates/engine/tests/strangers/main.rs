@@ -1,6 +1,7 @@
-//! The cost of a stranger who connects to the port: one connection and a few log lines.
+//! Tests what an unknown peer that connects to the port can cost: one connection and a few log
+//! lines.
 //!
-//! The tests run one at a time, because they read the events of the whole process.
+//! The tests run one after the other, because they read the log events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 mod events;
@@ -34,7 +35,7 @@ fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// Reports each returned message.
+/// Returns an application that reports each message which is returned unsent.
 fn unsent_recorder(sender: Sender<()>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(_) = notice {
@@ -106,7 +107,8 @@ fn a_judgement_that_panics_or_takes_long_costs_its_connection_alone() {
     assert_eq!(found, ["C0", "C1", "C2", "C3", "C4", "FAST", "SLOW"], "with those from templates");
 }
 
-/// Returns settings of a session at `address` for counterparties from the addresses `from`.
+/// Returns the settings of a session at `address`, to which its counterparty may connect from the
+/// addresses `from`.
 fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
     let mut settings = venue(client);
     settings.address = address.to_string();
@@ -114,7 +116,8 @@ fn venue_for(client: &str, from: &str, address: SocketAddr) -> SessionSettings {
     settings
 }
 
-/// Starts a venue with these sessions and templates, each with its permitted addresses.
+/// Starts a venue with these sessions and templates. Each name has the addresses from which it may
+/// connect.
 fn start_for(clients: &[(&str, &str)], engine: EngineSettings) -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let sessions = clients.iter().map(|(client, from)| venue_for(client, from, address));
@@ -180,7 +183,7 @@ fn a_session_is_not_there_for_an_address_that_it_does_not_allow() {
     }
 }
 
-/// Starts a venue that trusts the proxies at 127.0.0.8, with one session for 127.0.0.3.
+/// Starts a venue that trusts proxies at 127.0.0.8. Its only session allows the address 127.0.0.3.
 fn start_behind_proxies() -> (Engine, SocketAddr) {
     let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let mut session = venue_for("CLIENT", "127.0.0.3", address);
@@ -202,7 +205,7 @@ fn a_proxy_says_for_whom_it_connects() {
         ("127.0.0.8", "PROXY UNKNOWN\r\n", Err(("127.0.0.8", no_address))),
         ("127.0.0.8", "", Err(("127.0.0.8", no_header))),
         ("127.0.0.8", "PROXY TCP4 127.0.0.3\r\n", Err(("127.0.0.8", no_header))),
-        // The venue ignores PROXY headers from all other addresses.
+        // The venue does not accept a PROXY header from any other address.
         (
             "127.0.0.3",
             "PROXY TCP4 127.0.0.3 127.0.0.1 40000 9880\r\n",
@@ -235,7 +238,7 @@ fn a_proxy_says_for_whom_it_connects() {
             }
         }
     }
-    // A connection that closes without sending is not logged.
+    // A connection that is closed before it sends anything is not logged.
     events::take();
     drop(Socket::connect_from("127.0.0.8", address));
     logs_on_from("127.0.0.3", address).log_out("CLIENT");
@@ -250,7 +253,7 @@ fn logs_on_from(from: &str, address: SocketAddr) -> Socket {
     socket
 }
 
-/// Logs on through a proxy, and is refused as a stranger through the same proxy.
+/// A client can log on through the proxy, and an unknown peer behind the same proxy is refused.
 fn comes_through(proxy: SocketAddr, header: Header) {
     logs_on_from("127.0.0.3", proxy).log_out("CLIENT");
     events::take();
@@ -324,7 +327,7 @@ fn with_password(from: &str, client: &str, password: &str, address: SocketAddr) 
     socket
 }
 
-/// Returns the log lines about waiting logons since the last check, by name.
+/// Returns the log lines since the last call about logons that had to wait, sorted by name.
 fn held() -> Vec<String> {
     let lines = events::take();
     lines
@@ -353,7 +356,7 @@ fn where_many_logons_have_failed_the_next_one_waits() {
     };
     let comes_in = |from: &str, client: &str| {
         let mut socket = with_password(from, client, "sesame", address);
-        // A message sent during the wait is not lost.
+        // A message that arrives while the logon waits is not lost.
         let question = socket.frame(client, "1", 2, "112=are you there\x01");
         socket.write(&question);
         assert!(socket.next().contains("\x0135=A\x01"), "{client} from {from}");
@@ -397,7 +400,7 @@ fn a_wait_of_ours_is_not_the_counterpartys_lateness() {
     let settings = Settings { engine, sessions: vec![session], ..Settings::default() };
     let engine = Engine::start(&settings, |_| Box::new(App::silent())).unwrap();
     let address = engine.listening()[0];
-    // The last failed logon makes the next one wait two seconds.
+    // After the last failed logon, the next one must wait two seconds.
     for _ in 0..4 {
         assert_ne!(with_password("127.0.0.2", "CLIENT", "guess", address).next(), "");
     }
@@ -414,7 +417,7 @@ fn a_password_is_checked_by_its_hash() {
         session.logon.expected_password_hash = Some(hash.clone());
         session
     });
-    // Logons that wait for their turn also wait for their password check.
+    // A logon that waits because of earlier failures then also waits for its password check.
     let limits = EngineSettings { failed_logon_delay_max: Duration::from_millis(20), ..strict() };
     let settings = Settings { engine: limits, sessions: sessions.to_vec(), ..Settings::default() };
     let builder = Engine::builder(&settings).admit(|_| Some(Box::new(App::silent())));
@@ -432,8 +435,8 @@ fn a_password_is_checked_by_its_hash() {
         without.log_on(client);
         assert!(without.next().contains(wrong), "{client}");
     }
-    // Several logons at once from one address run one after the other, and none is lost. One
-    // disconnects before its turn.
+    // Several logons from one address at the same time are checked one after the other, and none is
+    // lost. A connection that disconnects before its turn is skipped.
     let gone = with_password("127.0.0.2", "CLIENT", "guess", address);
     let all = ["CLIENT", "OTHER", "NEW", "NEWER"];
     let mut sockets = all.map(|client| with_password("127.0.0.2", client, "sesame", address));
@@ -460,7 +463,7 @@ fn many_passwords_take_the_memory_of_one_check() {
     let session = |n: usize| {
         let mut session = venue(&format!("C{n}"));
         session.logon.expected_password_hash = Some(hash.clone());
-        // The password checks run one after the other, on a machine of any speed.
+        // The logons wait as long as needed, because their password checks run one after the other.
         session.protocol.logon_timeout = Duration::from_secs(300);
         session
     };
@@ -500,9 +503,9 @@ fn a_reset_gives_back_the_memory_of_what_was_sent() {
     let kept_kib = memory_kib() - before_kib;
     assert!(kept_kib > 38 << 10, "{kept_kib} KiB: a store in memory keeps what it sent");
     socket.log_out_at("CLIENT", 82);
-    // The Logon(A) resets the numbers.
+    // This logon resets the numbers, which frees the stored messages.
     let _socket = logs_on(address, "CLIENT");
-    // A thread that renders pages keeps the old memory until it has finished.
+    // Tolerates old memory for a while, because a helper thread may still use it.
     let kept_kib = || memory_kib().saturating_sub(before_kib);
     let mut looks = 0;
     while kept_kib() >= 8 << 10 {
@@ -592,7 +595,7 @@ fn unknown_names_from_an_address_hold_up_no_session_behind_it() {
     };
     events::take();
     for from in ["127.0.0.2", "127.0.0.7"] {
-        // Enough failures for the longest wait.
+        // Fails often enough to reach the longest wait.
         (0..10).for_each(|name| asks_for(from, &format!("MENU{name}")));
         clients.iter().for_each(|client| comes_in(from, client));
         assert_eq!(held(), [""; 0], "none of these has logged on from {from} before");
@@ -628,7 +631,7 @@ fn one_unknown_name_again_and_again_is_one_failure() {
     assert_eq!(held().len(), 1);
 }
 
-/// Refuses a Logon(A) that asks for a refusal.
+/// Returns an application that refuses a Logon(A) if the Logon(A) demands it.
 fn choosy() -> App {
     App::new(|_, _| Ok(())).judge_logon(|logon, _| match logon.raw(tag::TEXT) {
         Some(b"refuse") => Err(LogonRefusal::new("as you wish")),
@@ -645,8 +648,8 @@ fn every_refused_logon_is_counted() {
     session.address =
         std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     session.logon.expected_password_hash = Some(transfix::hash_password("sesame").unwrap());
-    // The acceptor also permits the other session's address, so that the connection reaches the
-    // Logon(A).
+    // The address of the other session is allowed at the acceptor too, so that the connection gets
+    // as far as the Logon(A).
     let mut other = venue("OTHER");
     other.address.clone_from(&session.address);
     let settings = Settings { sessions: vec![session, other], ..Settings::default() };
@@ -756,7 +759,8 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
     let settings = Settings::of(venue("CLIENT"));
     let mut stuck = Some(Stuck { entered, waits });
     let engine = Engine::start(&settings, |_| Box::new(stuck.take().unwrap())).unwrap();
-    // If the test fails, `blocked` is dropped before the engine, which waits for its worker.
+    // This order of drops matters if the test fails: `blocked` before the engine, which waits for
+    // its worker.
     let blocked = blocked;
     let address = engine.listening()[0];
     let mut first = logs_on(address, "CLIENT");
@@ -771,8 +775,8 @@ fn connections_do_not_pile_up_before_a_worker_that_is_busy() {
         std::thread::spawn(move || closed.send(second.next()).unwrap())
     };
     let all: Vec<_> = (0..100).map(|_| second()).collect();
-    // A socket that receives nothing for a long time ends its thread. The last thread ends this
-    // wait.
+    // A thread ends when its socket has received nothing for a long time. The end of the last
+    // thread ends this wait.
     drop(closed);
     for n in 1..100 {
         assert_eq!(ends.recv().as_deref(), Ok(""), "{n}");
@@ -860,7 +864,8 @@ fn or_ends_the_process_if_the_settings_say_so() {
     stranger.next();
 }
 
-/// Tests with the usual soft limit of processes, which the engine can raise.
+/// Many stores can be opened although the process has the usual low limit of open files, because
+/// the engine raises it.
 #[test]
 fn many_stores_open_although_the_limit_of_open_files_is_low() {
     const CHILD: &str = "TRANSFIX_TEST_FILES";
@@ -891,7 +896,7 @@ fn many_stores_open_although_the_limit_of_open_files_is_low() {
 
 type Flood = fn(SocketAddr);
 
-/// Actions that a counterparty can repeat at will.
+/// Actions that a counterparty could repeat to fill the log.
 const FLOODS: &[(&str, Flood)] = &[
     ("bytes that are no message", |address| {
         let mut socket = logs_on(address, "CLIENT");
@@ -970,7 +975,7 @@ const FLOODS: &[(&str, Flood)] = &[
     }),
 ];
 
-/// Actions that an unknown counterparty can repeat at will.
+/// Actions that an unknown counterparty could repeat to fill the log.
 const UNKNOWN: &[(&str, Flood)] = &[
     ("judging panics", |address| {
         for n in 0..300 {
@@ -1003,10 +1008,10 @@ fn lines_about_those_from_templates_are_bounded() {
     let _alone = alone();
     for (name, flood) in UNKNOWN {
         let mut settings = Settings::of(venue("*"));
-        // No limit on failed logons, so that as many as possible are tried.
+        // Turns off the limit on failed logons, so that the attempts are not slowed down.
         settings.engine.failed_logons_max = 0;
         settings.sessions[0].store.durability = Durability::Process;
-        // A directory cannot be created below a file.
+        // The store cannot be created, because its directory would be below a file.
         settings.sessions[0].store.store_dir = std::env::current_exe().unwrap();
         let builder = Engine::builder(&settings).admit(|id| {
             assert!(!id.target_comp_id.starts_with("WILD"), "a bug of the application");
@@ -1020,7 +1025,7 @@ fn lines_about_those_from_templates_are_bounded() {
     }
 }
 
-/// Repeats each cause many times: the log gets few lines, and none is long.
+/// Each cause, repeated many times, produces only a few log lines, all of limited length.
 #[test]
 fn lines_of_the_log_are_bounded() {
     let _alone = alone();
@@ -1033,7 +1038,7 @@ fn lines_of_the_log_are_bounded() {
     }
 }
 
-/// Returns the number of lines that were left out, plus the lines with this text.
+/// Returns the number of lines with this text, plus the number of lines that were omitted.
 fn counted(lines: &[String], text: &str) -> usize {
     let left_out = |line: &String| {
         let (_, count) = line.split_once("left_out=")?;
@@ -1045,8 +1050,8 @@ fn counted(lines: &[String], text: &str) -> usize {
         .sum()
 }
 
-/// Ten thousand messages wait for a logon that never comes. All are returned, and a few log lines
-/// give the counts.
+/// Ten thousand messages that wait for a logon are returned unsent, but the log has only a few
+/// lines with their counts.
 #[test]
 fn lines_about_messages_given_back_are_bounded() {
     let _alone = alone();
@@ -1070,7 +1075,8 @@ fn lines_about_messages_given_back_are_bounded() {
     assert_eq!(counted(&lines, "a message was not sent, and was returned"), 10_000, "{lines:#?}");
 }
 
-/// The directory of the protocol log is missing: each line tries to create a new file.
+/// Each line of the protocol log fails to create a file, because its directory is missing. The
+/// number of log lines about these failures is limited.
 #[test]
 fn lines_about_a_protocol_log_that_fails_are_bounded() {
     let _alone = alone();
@@ -1102,7 +1108,7 @@ fn check_lines(name: &str, lines: &[String]) {
     }
 }
 
-/// Blocks at each message until released.
+/// Returns an application that blocks in each message until the gate's sender sends.
 fn gated(gate: Arc<Mutex<Receiver<()>>>) -> App {
     App::new(move |_, _| {
         gate.lock().unwrap().recv().unwrap();
@@ -1110,7 +1116,7 @@ fn gated(gate: Arc<Mutex<Receiver<()>>>) -> App {
     })
 }
 
-/// Waits for an event with this text and returns it.
+/// Waits until an event with this text is logged, and returns it.
 fn wait_for_event(text: &str) -> String {
     loop {
         let found = events::take().into_iter().find(|line| line.contains(text));
@@ -1155,7 +1161,8 @@ fn a_callback_that_does_not_return_is_named() {
         settings.engine.application_threads = application_threads;
         settings.engine.slow_callback = Duration::from_millis(20);
         let engine = Engine::start(&settings, |_| Box::new(gated(Arc::clone(&may_go)))).unwrap();
-        // If the test fails, `go` is dropped before the engine.
+        // If the test fails, `go` must be dropped before the engine, so that the application no
+        // longer blocks.
         let go = go;
         let mut socket = logs_on(engine.listening()[0], "CLIENT");
         let mut news = |seq| {
@@ -1180,7 +1187,7 @@ fn a_callback_that_does_not_return_is_named() {
         while session.status().held_up_by.is_some() {
             std::thread::yield_now();
         }
-        // A callback that is slow, but within the limit, is not reported.
+        // A slow callback is not reported if it returns within the limit.
         go.send(()).unwrap();
         news(3);
         socket.log_out_at("CLIENT", 4);

@@ -1,4 +1,4 @@
-//! A raw socket that can write arbitrary bytes.
+//! A plain socket that can write any bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use std::time::Duration;
 use transfix::{Precision, clock, tag};
 use transfix_codec::{Frame, FrameWriter, Limits, frame};
 
-/// Enough time for the slowest machine.
+/// A time limit that suffices on the slowest machine.
 const LONG: Duration = Duration::from_secs(300);
 
 pub(crate) struct Socket {
@@ -36,7 +36,7 @@ impl Socket {
         Self { stream, read: Vec::new() }
     }
 
-    /// Returns a valid message of `client` to the venue, with these additional fields.
+    /// Returns a valid message from `client` to the venue, with the additional fields `rest`.
     pub(crate) fn frame(&self, client: &str, msg_type: &str, seq: u64, rest: &str) -> Vec<u8> {
         let mut out = Vec::new();
         let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -71,7 +71,7 @@ impl Socket {
         while !self.next().is_empty() {}
     }
 
-    /// Sends raw bytes; bytes to a closed connection are dropped.
+    /// Sends these bytes unchanged. Has no effect on a closed connection.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         if let Err(error) = self.stream.write_all(bytes) {
             let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -104,9 +104,9 @@ impl Socket {
         self.stream.set_nonblocking(false).unwrap();
     }
 
-    /// Closes the sending direction, and reads until the other side closes.
+    /// Closes the sending direction, and reads until the engine closes the connection.
     pub(crate) fn end(&mut self) {
-        // The connection may be closed already.
+        // An error is ignored, because the connection may already be closed.
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
         while !self.next().is_empty() {}
     }

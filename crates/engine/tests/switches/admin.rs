@@ -1,4 +1,4 @@
-//! The operator's view and actions, and their records in the audit file.
+//! Tests what operators see and do, and what the audit file records about their actions.
 
 use std::fs::{self, File};
 use std::io::BufReader;
@@ -176,7 +176,7 @@ fn what_only_the_program_can_do_it_is_asked_for() {
             match &request.action {
                 EngineAction::Reload => request.answer(Err("x.toml:1: no".to_owned())),
                 EngineAction::Remove { .. } => request.answer(Ok("removed".to_owned())),
-                // The request gets no answer.
+                // Drops the request without an answer.
                 _ => return,
             }
         }

@@ -1,5 +1,5 @@
-//! Messages that the application answers later, and messages that are safe when `send_with`
-//! returns.
+//! Tests messages that the application answers later, and messages that are durable when
+//! `send_with` returns.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,8 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Passes the answer to each order to the test, and acts as the ClOrdID(11) says.
+/// An application that passes the deferred answer of each order to the test, and behaves as the
+/// ClOrdID(11) says.
 struct Asks(Sender<(String, Option<MessageAnswer>)>);
 
 impl Application for Asks {
@@ -82,8 +83,8 @@ fn next(asked: &Asked, id: &str) -> MessageAnswer {
     answer.unwrap()
 }
 
-/// One thread serves all applications. While two sessions each have an unanswered message, a third
-/// session gets its turn. In each session, the next message waits for the answer.
+/// A single thread serves all applications. Two sessions that each have an unanswered message do
+/// not delay a third one. Within a session, the next message waits for the answer.
 #[test]
 fn a_message_that_is_answered_later_holds_up_its_own_session_alone() {
     let named = |name: &str| venue(|s| s.target_comp_id = name.to_owned());
@@ -95,7 +96,7 @@ fn a_message_that_is_answered_later_holds_up_its_own_session_alone() {
         wire.send(&format!("35=D|34=3|49={name}|11=second of {name}"));
         answers.push(next(&asked, &format!("first of {name}")));
     }
-    // The session itself continues.
+    // The session layer still answers while the application owes an answer.
     wires[0].send("35=1|34=4|49=ONE|112=x");
     assert_eq!(wires[0].next(), "35=0|34=2|112=x");
     let (waiting, _) = session(&engine, "ONE").waiting_for_application();
@@ -139,13 +140,14 @@ fn a_session_that_begins_anew_has_no_use_for_the_answers_of_before() {
     wire.send("35=D|34=2|11=after");
     assert!(asked.try_recv().is_err(), "the application is called for two messages at a time");
     before.give(Err(BusinessReject::other("of another time")));
-    // The number from before the reset would refer to another order.
+    // The rejection has no RefSeqNum(45), because the number from before the reset would refer to
+    // another order.
     assert_eq!(wire.next(), "35=j|34=2|372=D|380=0|58=of another time");
     next(&asked, "after").give(Err(BusinessReject::other("of this time")));
     assert_eq!(wire.next(), "35=j|34=3|45=2|372=D|380=0|58=of this time");
 }
 
-/// A callback panics after taking the answer handle: the session restarts.
+/// A panic of a callback restarts the session even if the callback has already deferred its answer.
 #[test]
 fn a_panic_is_a_panic_whoever_has_the_answer() {
     let (engine, asked) = start(vec![venue(|_| ())], 1);
@@ -157,7 +159,8 @@ fn a_panic_is_a_panic_whoever_has_the_answer() {
     session(&engine, "CLIENT").operate(&Action::Revive {}).unwrap();
 }
 
-/// Without application threads, the session's thread does not wait for an answer.
+/// Without application threads, an answer cannot be deferred, because the session's thread does not
+/// wait.
 #[test]
 fn without_threads_of_its_own_an_application_answers_at_once() {
     let (engine, asked) = start(vec![venue(|_| ())], 0);
@@ -166,7 +169,7 @@ fn without_threads_of_its_own_an_application_answers_at_once() {
     assert!(asked.recv_timeout(LONG).unwrap().1.is_none());
 }
 
-/// A store whose batches become safe when the test allows it.
+/// A store whose batches become durable when the test allows it.
 struct Slow {
     store: MemoryStore,
     last: u64,
@@ -230,8 +233,9 @@ impl Store for Slow {
     }
 }
 
-/// `send` returns at once. With `stored`, it returns when no crash can lose the message, or with an
-/// error if the store fails first. The sender learns the number before any other party.
+/// A plain `send` returns at once. With `stored`, it returns when no crash can lose the message, or
+/// with an error if the store fails before. The sender learns the number before the counterparty
+/// can answer.
 #[test]
 fn what_is_sent_stored_is_safe_when_it_returns() {
     for fails in [false, true] {
@@ -263,7 +267,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
         let (done, is_done) = channel();
         let of_thread = session.clone();
         let sender = thread::spawn(move || done.send(news(&of_thread)).unwrap());
-        // The message has its number and is not safe.
+        // The message has its number here, but is not durable yet.
         while session.sent_message(2).unwrap().is_none() {
             thread::yield_now();
         }
@@ -279,8 +283,7 @@ fn what_is_sent_stored_is_safe_when_it_returns() {
     }
 }
 
-/// The promise also holds if the session is busy, in cases where `send` would keep the message in
-/// memory.
+/// With `stored`, a message never waits only in memory, even if the session is busy.
 #[test]
 fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
     let with = |offline, name: &str| {
@@ -314,8 +317,8 @@ fn what_is_sent_stored_has_a_number_or_is_in_the_store() {
     }
 }
 
-/// A message for a busy third-party session. No thread waits, and the message does not count as
-/// received until the other session is free. The message therefore never waits only in memory.
+/// A message to a third party whose session is busy does not count as received until that session
+/// is free. No thread waits meanwhile, and the message never waits only in memory.
 #[test]
 fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
     let mut sessions = vec![venue(|s| s.route_third_party = true), venue(|_| ())];
@@ -340,7 +343,7 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
     let [of_ours, of_theirs] = does;
     let busy = of_theirs.stuck.lock().unwrap();
     theirs.send("35=1|34=2|49=OTHER|112=x");
-    // The other session's worker is in its turn now, or will be soon.
+    // The worker of the other session is in a turn now, or soon will be.
     let other = session(&engine, "OTHER");
     while other.next_numbers().0 < 3 {
         thread::yield_now();
@@ -358,12 +361,13 @@ fn a_message_for_a_busy_third_party_does_not_count_before_it_is_there() {
         "35=D|34=4|97=Y|115=CLIENT|11=b",
         "a process of before may have had it"
     );
-    // The answer names the target of the message as its origin.
+    // The answer names the original target as its sender.
     ours.send("35=D|34=5|128=CLIENT|11=c");
     assert_eq!(ours.next(), "35=D|34=3|115=CLIENT|11=c");
 }
 
-/// The session's thread already holds the lock of the callback's session.
+/// A callback in the thread of its session gets an error instead of waiting for another session,
+/// because the thread already holds a session's lock.
 #[test]
 fn a_callback_in_the_thread_of_its_session_does_not_wait_for_another() {
     struct Sends(Sender<Result<Sent, SendError>>);

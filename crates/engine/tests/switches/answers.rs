@@ -27,7 +27,7 @@ const SETTLED: Duration = Duration::from_secs(300);
 struct Trader {
     executed: Sender<String>,
     text: String,
-    /// The order named `hold` is answered twice, with a wait between the answers.
+    /// The channel on which the callback waits between its two answers to the order named `hold`.
     hold: Option<Receiver<()>>,
 }
 
@@ -41,7 +41,7 @@ impl Application for Trader {
         session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, &self.text))?;
         let _ = self.executed.send(id.to_owned());
         if id == "hold" {
-            // A stopping engine waits for the callback for a while.
+            // The wait is limited, because a stopping engine waits for the callback.
             self.hold.as_ref().unwrap().recv_timeout(SETTLED).unwrap();
             session.send("8", |b| _ = b.str(tag::CL_ORD_ID, id).str(tag::TEXT, "end"))?;
         }
@@ -80,14 +80,14 @@ impl Desk {
     }
 }
 
-/// Logs on again with the number `seq` and requests all messages from the beginning. Returns the
-/// ids of the reports before the Heartbeat(0) that answers the last message.
+/// Logs on again with the number `seq`, and requests all messages from the beginning. Returns the
+/// IDs of the reports that arrive before the Heartbeat(0) which answers the last TestRequest(1).
 fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
     let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
     let (mut wire, last) = loop {
         let mut wire = Wire::connect(desk.engine.listening()[0], BeginString::Fix44);
         wire.send(&format!("35=A|34={seq}|98=0|108=30"));
-        // The engine closes this connection while the previous connection still exists.
+        // The engine closes this connection if the previous one has not ended yet.
         match &*wire.next() {
             "" => assert!(clock::monotonic_ns() < until_ns, "it never logs on again"),
             answer => {
@@ -115,8 +115,8 @@ fn asked_again(desk: &Desk, seq: u64) -> Vec<String> {
         if message.starts_with("35=8|") {
             ids.push(field(&message, "11").unwrap().to_owned());
         }
-        // A resent message may follow later messages, because the engine asks the application
-        // first.
+        // A resent message may arrive after newer messages, because the engine first asks the
+        // application about it.
         let fills_to = field(&message, "36").and_then(|next| next.parse::<u64>().ok());
         if !asks_for_the_end && fills_to.is_some_and(|next| next > last) {
             asks_for_the_end = true;
@@ -148,7 +148,7 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
         let handle = desk.engine.sessions().next().unwrap();
         let mut executed = Vec::new();
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
-        // Each answer has its number, after the number of the Logon(A).
+        // Each answer has a number; the first number belongs to the Logon(A).
         while handle.is_logged_on() || handle.next_numbers().1 != executed.len() as u64 + 2 {
             executed.extend(desk.executed.try_iter());
             let state = (handle.is_logged_on(), handle.next_numbers(), executed.len());
@@ -156,8 +156,8 @@ fn a_slow_reader_loses_its_connection_and_no_answer() {
             std::thread::yield_now();
         }
         drop(wire);
-        // The counterparty continues after its last order. It need not resend orders that were not
-        // executed.
+        // The counterparty continues with the number after its last order, and does not resend
+        // orders that were not executed.
         let ids = asked_again(&desk, 402);
         // The last order may have been in its callback until now.
         executed.extend(desk.executed.try_iter());
@@ -221,7 +221,7 @@ fn a_connection_that_ends_in_a_call_leaves_the_answer_and_its_number() {
 
 #[test]
 fn an_engine_that_stops_in_a_call_keeps_the_answer_and_its_number() {
-    // A stopping engine waits for the callback for a while, in both cases.
+    // In both modes, a stopping engine waits for the callback for a while.
     for way in [(Mode::Pool, Durability::Process), (Mode::Dedicated, Durability::Power)] {
         let Desk { engine, executed, release, dir } = Desk::of(2, way);
         let mut wire = logged_on(engine.listening()[0]);
@@ -255,7 +255,7 @@ fn an_answer_is_committed_with_the_number_that_it_answers() {
     }
 }
 
-/// No other event in the session wakes its worker.
+/// An answer sent during a callback is written although no other event wakes the session's worker.
 #[test]
 fn an_answer_goes_out_while_its_call_goes_on() {
     for way in ways() {

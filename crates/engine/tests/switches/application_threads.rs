@@ -14,7 +14,8 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// Answers each order, waits for the gate at an order named `wait`, and reports every callback.
+/// An application that answers each order, blocks at an order named `wait` until the gate opens,
+/// and reports each callback.
 struct Slow {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -22,7 +23,7 @@ struct Slow {
 
 impl Slow {
     fn tell(&self, what: impl Into<String>) {
-        // The test may be over.
+        // The send fails only if the test has ended.
         let _ = self.told.send(what.into());
     }
 }
@@ -85,7 +86,7 @@ struct Rig {
 }
 
 impl Rig {
-    /// Starts one worker and `application_threads` application threads.
+    /// Starts an engine with one worker and `application_threads` application threads.
     fn start(sessions: Vec<SessionSettings>, application_threads: usize) -> Self {
         let mut settings = Settings { sessions, ..Settings::default() };
         settings.engine.application_threads = application_threads;
@@ -184,7 +185,7 @@ fn messages_are_answered_and_rejected_in_their_order() {
 }
 
 /// Only messages that the application has received count. A new connection waits until the
-/// application has finished with the last one.
+/// application has finished with the previous one.
 #[test]
 fn what_the_application_has_not_had_comes_again() {
     let dir = TempDir::new();
@@ -252,12 +253,13 @@ fn more_than_may_wait_holds_up_or_ends_the_connection() {
         let answers = seen.iter().filter(ids).map(|line| line.rsplit('=').next().unwrap());
         let expected = ["wait", "3", "4", "5", "6", "7", "8", "9", "10", "11"];
         assert_eq!(answers.collect::<Vec<_>>(), expected);
-        // Messages were read when the queue had space, and the session layer itself answered.
+        // Messages were read while the queue had room, and the session layer answered by itself.
         assert!(seen[7..].iter().any(|line| line.ends_with("|112=x")), "{seen:?}");
     }
 }
 
-/// The application is asked again. Later messages wait, even if the queue is short.
+/// An application that is not available is asked again. Later messages wait meanwhile, even if the
+/// queue is short.
 #[test]
 fn an_application_that_is_not_available_is_asked_again() {
     let unavailable = venue(|s| {
@@ -284,7 +286,7 @@ fn an_application_that_is_not_available_is_asked_again() {
     }
 }
 
-/// The limit also covers notifications to the application.
+/// The limit of waiting messages also covers notifications about administrative messages.
 #[test]
 fn a_flood_of_heartbeats_does_not_pile_up() {
     let flooded = venue(|s| {
@@ -327,7 +329,7 @@ fn a_panic_costs_its_own_session_alone() {
     assert_eq!(wire.next(), "35=8|34=3|11=c");
 }
 
-/// The engine asks the application about each resent message when the application is free.
+/// Resent messages wait until the application is free, because the engine asks it about each.
 #[test]
 fn messages_are_sent_again_when_the_application_is_free() {
     let rig = Rig::start(vec![venue(|_| ())], 1);
@@ -350,7 +352,7 @@ fn messages_are_sent_again_when_the_application_is_free() {
     assert!(seen[2].contains("34=4"), "{seen:?}");
 }
 
-/// The engine leaves the thread to the blocked application.
+/// A stop abandons the thread of an application that does not return.
 #[test]
 fn an_application_that_does_not_return_does_not_hold_up_the_stop() {
     let rig = Rig::start(vec![venue(|_| ())], 1);

@@ -1,4 +1,4 @@
-//! Messages that are stored and written together, and the sizes of these batches.
+//! Tests messages that are stored and written together, and the sizes of these batches.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -14,7 +14,8 @@ use transfix_testkit::app::App;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// Answers each order; before the answer to an order named `wait`, waits at the gate.
+/// Returns an application that answers each order. Before the answer to an order named `wait`, it
+/// blocks until the gate opens.
 fn waits_at_gate(gate: Arc<Mutex<Receiver<()>>>) -> App {
     App::new(move |message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
@@ -34,7 +35,7 @@ fn gated(change: impl FnOnce(&mut SessionSettings)) -> (Engine, Sender<()>) {
     (engine, open)
 }
 
-/// Sends orders with these names in one write.
+/// Sends orders with these names in a single write; `from` is the first number.
 fn burst(wire: &mut Wire, from: u64, names: &[&str]) {
     let orders = names.iter().zip(from..);
     let frames: Vec<u8> =
@@ -51,7 +52,7 @@ fn answers_leave_before_the_turn_is_over_if_a_batch_is_full() {
         let (engine, open) = gated(limit);
         let mut wire = logged_on(engine.listening()[0]);
         burst(&mut wire, 2, &["a", "b", "wait", "c"]);
-        // The gate is still closed.
+        // The answer arrives although the gate is still closed.
         assert_eq!(wire.next(), "35=D|34=2|11=a");
         assert_eq!(wire.next(), "35=D|34=3|11=b");
         open.send(()).unwrap();
@@ -76,7 +77,7 @@ fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
     let mut all: Vec<&str> = names.iter().map(String::as_str).collect();
     all.extend(["wait", "last"]);
     burst(&mut wire, 2, &all);
-    // The gate is still closed.
+    // The answers arrive although the gate is still closed.
     for (name, seq) in names.iter().zip(2..) {
         assert_eq!(wire.next(), format!("35=D|34={seq}|11={name}"));
     }
@@ -87,11 +88,11 @@ fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
 
 #[test]
 fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
-    // The store is not one of the engine's stores, so its commits may be expensive.
+    // Commits of a custom store may be expensive, so a burst has only one commit.
     let mut shop = Shop::open(|_| ());
     let (names, mut fewest, mut seq) = (names(4 * EARLY), u64::MAX, 2);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
-    // A burst may arrive in two pieces, but rarely this often in a row.
+    // The system may deliver a burst in two pieces, but hardly in every one of so many attempts.
     for _ in 0..UNDISTURBED_IN {
         let before = shop.commits();
         burst(&mut shop.wire, seq, &all);
@@ -107,8 +108,8 @@ fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
     panic!("{fewest} commits");
 }
 
-/// The number of attempts. A worker that enters the session during a batch may split the batch or
-/// take its first messages, but rarely this often in a row.
+/// The number of attempts. A worker that runs a turn during a batch may divide it, but hardly in
+/// every one of so many attempts.
 const UNDISTURBED_IN: u64 = 20;
 
 /// A store that counts commits with new records.
@@ -174,7 +175,7 @@ impl Shop {
             .start(move |_| Box::new(waits_at_gate(Arc::clone(&gate))))
             .unwrap();
         let wire = logged_on(engine.listening()[0]);
-        // `sent_message` waits for the lock, so that the logon's turn is over.
+        // Waits for the end of the logon's turn, because `sent_message` needs the lock.
         engine.sessions().next().unwrap().sent_message(1).unwrap();
         Self { engine, wire, commits, fails }
     }
@@ -296,7 +297,8 @@ fn a_batch_without_a_connection_is_stored_if_the_settings_say_so() {
     while handle.is_logged_on() {
         std::thread::yield_now();
     }
-    // `sent_message` waits for the lock, so that the worker has handled the end of the connection.
+    // Waits until the worker has noticed the end of the connection, because `sent_message` needs
+    // the lock.
     handle.sent_message(1).unwrap();
     let sent = handle.send_batch(&batch_of(&handle, 2));
     assert_eq!((sent.sent, sent.refused), (vec![Sent::Stored(2), Sent::Stored(3)], None));

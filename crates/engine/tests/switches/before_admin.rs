@@ -1,4 +1,4 @@
-//! The program's hook for administrative messages: signs or vetoes them.
+//! Tests the program's hook for administrative messages, which signs or refuses them.
 
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,10 +14,11 @@ use crate::switches::dynamic::until;
 use crate::switches::venue;
 use crate::switches::wire::Wire;
 
-/// A field that only this venue uses.
+/// The venue's own field for a signature.
 const SIGNATURE: Tag = Tag(9001);
 
-/// Signs each administrative message. While `vetoes` is set, vetoes messages of one type.
+/// A hook that signs each administrative message. While `vetoes` is set, it refuses messages of one
+/// type.
 struct Signer {
     vetoes: AtomicBool,
     vetoed: &'static str,

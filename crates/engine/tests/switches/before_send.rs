@@ -1,5 +1,5 @@
-//! The steps before an outbound message is sent: fields from the settings, the program's hook, and
-//! validation. Messages of a version other than the session's are covered too.
+//! Tests what happens to a message before it is sent: fields from the settings, the program's hook,
+//! and validation. Includes messages of another version than the session's.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -102,7 +102,7 @@ fn fields_that_nobody_would_take_are_an_error_of_the_start() {
     }
 }
 
-/// Vetoes messages for `NOT_THEM`, and adds an account to the others.
+/// A hook that refuses messages for `NOT_THEM`, and adds an account to all others.
 struct Look(AtomicU64);
 
 impl BeforeSend for Look {
@@ -158,13 +158,13 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
         let engine = Engine::start(&settings, |_| Box::new(Looking(Arc::clone(&look)))).unwrap();
         let mut wire = logged_on(engine.listening()[0]);
         let handle = engine.sessions().next().unwrap();
-        // Sent from a callback.
+        // This message is sent in a callback.
         wire.send("35=D|34=2|11=a|55=EU|54=1");
         assert_eq!(wire.next(), "35=D|34=2|11=a|54=1|1=SEEN");
         wire.send("35=D|34=3|11=bad|55=EU");
         let refused = "the hook `before_send` of the program refused the message";
         assert_eq!(wire.next(), format!("35=B|34=3|58={refused}"), "no number was used");
-        // Sent through a handle: the sender gets the veto at once, even if another thread runs the
+        // A message sent through a handle is refused at once, even if another thread runs the
         // session.
         let order = |id| handle.send("D", |order| _ = order.str(tag::CL_ORD_ID, id));
         order("b").unwrap();
@@ -183,7 +183,7 @@ fn the_program_looks_at_each_message_before_it_is_sent() {
             assert_eq!(wire.next(), expected);
         }
         let looks = look.0.load(Ordering::Relaxed);
-        // The hook sees neither resent messages nor messages of the session layer.
+        // The hook does not receive resent messages or messages of the session layer.
         wire.send("35=2|34=4|7=7|16=7");
         assert!(wire.next().ends_with("|11=e|1=SEEN"));
         wire.send("35=1|34=5|112=x");
@@ -253,7 +253,7 @@ fn what_the_counterparty_would_reject_is_refused_or_warned_of_or_sent() {
         }
         news("61=2").unwrap();
         assert_eq!(wire.next(), format!("35=B|115=DESK|34={next}|148=n|33=1|58=line|61=2"));
-        // Sent from a callback: an incomplete order.
+        // An incomplete order is sent in a callback.
         wire.send(&format!("35=D|34=2|{ORDER}"));
         if expected.is_ok() {
             assert_eq!(wire.next(), format!("35=D|115=DESK|34={}|11=a", next + 1));
@@ -347,8 +347,8 @@ fn a_message_of_another_standard_version_is_judged_by_its_own_dictionary() {
     let (engine, _) = start(vec![settings], names);
     let (mut wire, logon) = fixt_logon(&engine, "");
     assert!(logon.starts_with("35=A|"), "{logon}");
-    // FIX 4.4 removed MaturityDay(205), FIX 5.0 added MatchIncrement(1089), and an extension pack
-    // added SelfMatchPreventionInstruction(2964).
+    // The cases use fields that not all versions have. FIX 4.4 removed MaturityDay(205), FIX 5.0
+    // added MatchIncrement(1089), and an extension pack added SelfMatchPreventionInstruction(2964).
     let cases = [
         ("", "205=4", "371=205"),
         ("1128=4|", "205=4", ""),

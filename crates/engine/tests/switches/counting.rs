@@ -1,4 +1,4 @@
-//! Failure counters: rejects, resends, and ended connections.
+//! Tests the counters of rejects, resends and ended connections.
 
 use std::thread;
 use std::time::Duration;
@@ -48,7 +48,7 @@ fn each_message_that_tells_of_trouble_is_counted_once() {
         ("35=D|34=9|11=late", "35=2|", [2, 1, 1, 1, 1, 1, 2]),
     ] {
         wire.send(sent);
-        // The requested messages follow the first answer to a ResendRequest(2).
+        // The first answer to a ResendRequest(2) precedes the resent messages.
         let mut said = String::new();
         while !said.starts_with(answer) {
             said = wire.next();

@@ -1,5 +1,5 @@
-//! A stored message changes while the engine runs. The engine never resends the message, ends the
-//! session with the location of the damage, and continues from a repaired store.
+//! A stored message that changes while the engine runs is never resent. The session ends with the
+//! location of the damage in the log, and continues after the store was repaired.
 
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! Messages that the application cannot accept, and messages for third parties.
+//! Tests messages that the application cannot accept yet, and messages to third parties.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +15,8 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{echo, logged_on, start, venue};
 
-/// Echoes messages after `available_after` requests.
+/// An application that is not available until it was asked `available_after` times, and then echoes
+/// messages.
 struct Late {
     asked: Arc<AtomicU32>,
     available_after: u32,
@@ -62,14 +63,14 @@ fn it_is_asked_again_and_the_order_is_kept() {
         Unavailable { retries: 3, delay: Duration::from_millis(1), ..Unavailable::default() };
     let (engine, mut wire, asked) = late(retry, 3);
     let mut lines = [wire.next(), wire.next(), wire.next()];
-    // The Heartbeat(0) may come before or after the echoes.
+    // The lines are sorted, because the Heartbeat(0) may arrive before or after the echoes.
     lines.sort();
     assert!(lines[0].starts_with("35=0|"), "{lines:?}");
     assert!(lines[1].ends_with("|11=a") && lines[2].ends_with("|11=b"), "{lines:?}");
     assert_eq!(asked.load(Ordering::Relaxed), 5);
     let (next_in, _) = engine.sessions().next().unwrap().next_numbers();
     assert_eq!(next_in, 5);
-    // After the last retry the message is rejected. Each message has its own retries.
+    // A message is rejected after its last retry. Retries are counted for each message.
     let (_engine, mut wire, asked) = late(retry, 5);
     let mut lines = [wire.next(), wire.next(), wire.next()];
     lines.sort();
@@ -96,7 +97,7 @@ fn it_may_end_the_session_and_gets_the_message_again() {
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
 }
 
-/// Ends the session at the first message, in the way of the variant's name.
+/// An application that ends the session at the first message, in the way that the variant names.
 #[derive(Clone, Copy)]
 enum Ender {
     LogsOut,
@@ -132,12 +133,13 @@ fn an_application_ends_its_session_with_or_without_a_word() {
     }
 }
 
-/// Panics at every message.
+/// Returns an application that panics at each message.
 fn fragile() -> App {
     App::new(|_, _| panic!("a bug of the application"))
 }
 
-/// The message must count; otherwise the engine would deliver it again after a restart.
+/// A message at which the application panics counts as received; otherwise the engine would deliver
+/// it again after each restart.
 #[test]
 fn a_message_at_which_the_application_panics_counts() {
     let dir = TempDir::new();

@@ -17,7 +17,7 @@ fn place(port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 2, 1), port).into()
 }
 
-/// Returns settings for a separate counterparty at this address.
+/// Returns the settings of an acceptor session at this address.
 fn acceptor(
     at: SocketAddr,
     name: &str,
@@ -62,7 +62,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
     for at in [known, place(4_001)] {
         let mut settings = acceptor(at, "LATER", in_files);
         if at == known {
-            // As in the settings: the operating system chose the port.
+            // The settings still have port 0, for which the operating system has chosen a port.
             settings.address = "127.0.0.1:0".to_owned();
         }
         let id = settings.id();
@@ -70,7 +70,7 @@ fn acceptors_are_added_and_removed_at_any_address() {
             let handle = add(&mut engine, &settings).unwrap();
             assert_eq!(engine.session(&id).unwrap().id(), &id);
             assert_eq!(engine.sessions().count(), 2);
-            // The numbers continue from the removal; the Logout(5) has used a number too.
+            // The numbers continue after the removal, whose Logout(5) has also used one.
             let first = 1 + 3 * round + if at == known { 0 } else { 9 };
             let mut wire = Wire::connect(at, BeginString::Fix44);
             wire.send(&format!("35=A|34={first}|49=LATER|98=0|108=30"));
@@ -125,7 +125,7 @@ fn client(to: SocketAddr, mode: Mode) -> SessionSettings {
     })
 }
 
-/// Polls until the session's logon state is `is_logged_on`.
+/// Polls the engine until the session is logged on or off, as `is_logged_on` says.
 fn poll_until(engine: &mut Engine, handle: &SessionHandle, is_logged_on: bool) {
     until(|| {
         engine.poll();
@@ -213,7 +213,7 @@ fn a_counterparty_that_does_not_answer_is_cut_at_the_deadline_and_others_go_on()
     assert!(silent.next().starts_with("35=5|"));
     assert_eq!(silent.next(), "", "the connection is closed");
     assert_eq!(day(address, "OTHER", 1)[1], "35=D|34=2|11=a");
-    // A session without a connection is removed at once, and so is a session that is logging on.
+    // A session that is not connected or is still logging on is removed at once.
     let other = SessionId::new(BeginString::Fix44, "VENUE", "OTHER");
     engine.session(&other).unwrap().operate(&Action::LogOut { text: String::new() }).unwrap();
     engine.remove(&other, "", Duration::from_secs(60)).unwrap();
@@ -231,7 +231,7 @@ fn an_address_is_free_as_soon_as_its_last_session_is_removed() {
         handles.push(add(&mut engine, &session).unwrap());
         engine.remove(&session.id(), "", Duration::ZERO).unwrap();
     }
-    // The identity is free again, even for an initial session with an open handle.
+    // The identity becomes free again, even for a session of the start to which a handle exists.
     engine.remove(first.id(), "", Duration::ZERO).unwrap();
     add(&mut engine, &venue(|_| ())).unwrap();
 }
@@ -253,7 +253,8 @@ fn a_template_is_added_and_its_sessions_stay_when_it_goes() {
     assert_eq!(engine.sessions().count(), 1);
     assert!(engine.listening().len() == 1, "with the template its listener went");
     assert!(engine.add(&template, Box::new(echo())).unwrap().is_none());
-    // The session can return after each removal: it is created again, in memory, with number 1.
+    // After each removal the session can be made again; its store is in memory, so it begins with
+    // number 1.
     for _ in 0..3 {
         assert_eq!(day(place(4_030), "ANYBODY", 1)[1], "35=D|34=2|11=a");
         engine.remove(&made, "", Duration::from_secs(60)).unwrap().unwrap();
@@ -284,13 +285,13 @@ fn sessions_of_a_template_go_when_nobody_comes() {
         wire.send("35=A|34=1|49=SECOND|98=0|108=30");
         wire.next() == "35=A|34=1|98=0|108=30"
     });
-    // The wait exceeds the idle limit, but this session has a connection.
+    // Waits longer than the idle limit, which does not apply to a connected session.
     let long = clock::monotonic_ns() + 2_000_000_000;
     until(|| clock::monotonic_ns() > long);
     assert_eq!(engine.sessions().count(), 1);
     drop(wire);
     until(|| engine.sessions().count() == 0);
-    // The numbers continue.
+    // The new session continues with the numbers of its store.
     until(|| day(place(4_060), "FIRST", 3) == ["35=A|34=3|98=0|108=30", "35=D|34=4|11=a"]);
 }
 
@@ -310,7 +311,7 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=A|34=1|49=STAYS|98=0|108=30");
     assert_eq!(stays.next(), "35=A|34=1|98=0|108=30");
     assert_eq!(day(place(4_041), "CHANGES", 1)[1], "35=D|34=2|11=a");
-    // Otherwise the engine would send a Logout(5), which uses a number.
+    // Without a connection, the session sends no Logout(5), which would use a number.
     let changes = engine.session(&named("CHANGES", 4_041).id()).unwrap();
     until(|| changes.state() == State::Disconnected);
     let mut to = of(vec![named("STAYS", 4_040), named("CHANGES", 4_042), named("COMES", 4_043)]);
@@ -324,7 +325,7 @@ fn other_settings_end_begin_and_leave_alone() {
          FIX.4.4:VENUE->COMES: added\n\
          [engine]: workers will apply from the next start"
     );
-    // The first attempts end with a faulty setting: nothing may change.
+    // Each attempt has one wrong setting, and must change nothing.
     type Spoil<'s> = &'s dyn Fn(&mut Settings);
     let busy = std::net::TcpListener::bind(place(4_044)).unwrap();
     let spoils: [(Spoil<'_>, &str); 5] = [
@@ -356,7 +357,8 @@ fn other_settings_end_begin_and_leave_alone() {
     stays.send("35=1|34=2|49=STAYS|112=x");
     assert_eq!(stays.next(), "35=0|34=2|112=x", "it has heard nothing of it");
     assert_eq!(day(place(4_043), "COMES", 1)[1], "35=D|34=2|11=a");
-    // The numbers continue; the earlier Logout(5) had no connection.
+    // The numbers continue without a gap, because the session was not connected and sent no
+    // Logout(5).
     let [logon, _] = day(place(4_042), "CHANGES", 3);
     assert_eq!(logon, "35=A|34=3|98=0|108=30");
     assert!(TcpStream::connect(place(4_041)).is_err());
@@ -403,7 +405,7 @@ fn a_reload_leaves_added_sessions_alone_and_is_refused_with_one_of_them() {
     assert_eq!((done.changes.changed.len(), done.failed.len()), (1, 0));
     wire.send("35=1|34=2|49=ADDED|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x", "it has heard nothing of either");
-    // After the removal the settings may contain the session.
+    // After its removal, the settings may contain the session that was added before.
     thread::scope(|scope| {
         scope.spawn(|| {
             assert_eq!(wire.next(), "35=5|34=3|58=moves");

@@ -22,12 +22,12 @@ use crate::switches::reopening::insist;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// The outcome of a commit.
+/// An outcome of a commit: the batch is stored, and the commit succeeds.
 const SOUND: u8 = 0;
 const LOST: u8 = 1;
 /// The batch is stored, but the commit reports a failure.
 const FOUND: u8 = 2;
-/// The store accepts no record.
+/// The store accepts no more records.
 const FULL: u8 = 3;
 
 struct Failing {
@@ -84,8 +84,8 @@ enum Event {
     Unsent(String, SendError),
 }
 
-/// Reports every callback. When the connection ends, sends three messages through its own handle,
-/// if it has one, as the store begins to fail.
+/// An application that reports each callback. When the connection ends, it sends three messages
+/// through its own handle, if it has one, while the store begins to fail.
 struct Told {
     events: Sender<Event>,
     own: Arc<OnceLock<SessionHandle>>,
@@ -135,7 +135,7 @@ struct Venue {
 }
 
 impl Venue {
-    /// Starts the engine with a store in this directory, or in memory.
+    /// Starts an engine whose store is in this directory, or in memory.
     fn start(settings: SessionSettings, dir: Option<&Path>, how: u8) -> Self {
         let (sender, events) = channel();
         let (fails, own) = (Arc::new(AtomicU8::new(SOUND)), Arc::new(OnceLock::new()));
@@ -195,7 +195,7 @@ fn a_failure_in_a_thread_that_sends_is_seen_at_once() {
     assert_eq!(answer, "35=A|34=2|98=0|108=30");
     match sent {
         Err(SendError::Failed) => {}
-        // The worker had the session's lock at that moment.
+        // The message was queued if the worker held the session's lock at that moment.
         Ok(Sent::Queued { .. }) => assert_eq!(wire.next(), "35=D|34=3|11=a"),
         other => panic!("{other:?}"),
     }
@@ -215,7 +215,8 @@ fn a_failure_under_an_operators_hand_is_seen_at_once() {
     assert!(!venue.session.is_logged_on());
 }
 
-/// No message is in doubt, because the store received none.
+/// Messages that the store does not accept are returned at the end of the engine. None is in doubt,
+/// because the store has received none.
 #[test]
 fn what_a_store_does_not_take_comes_back_at_the_end() {
     let venue = Venue::start(venue(|s| s.queue.offline = Offline::Store), None, FULL);
@@ -333,7 +334,7 @@ fn what_waits_for_a_logon_outlives_a_failed_commit() {
         let wire = logged_on(venue.engine.listening()[0]);
         drop(wire);
         assert!(matches!(venue.next_event(), Event::Ended(_)));
-        // The first sender already has its answer.
+        // A new message is refused, because the store has failed.
         assert_eq!(send(&venue.session, "d"), Err(SendError::Failed));
         venue.fail(SOUND);
         let (mut wire, answer) = venue.come_back(2);

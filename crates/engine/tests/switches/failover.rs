@@ -1,4 +1,5 @@
-//! Initiators with several destinations, name lookups at each attempt, and proxies.
+//! Tests initiators with several destinations, with names that are resolved at each attempt, and
+//! with proxies.
 
 use std::any::Any;
 use std::fs;
@@ -18,7 +19,7 @@ use transfix_testkit::temp::TempDir;
 
 use crate::switches::{LONG, echo, venue};
 
-/// Returns an address without a listener. Each test has its own host.
+/// Returns an address at which nothing listens. Each test uses its own host.
 fn place(host: u8, port: u16) -> SocketAddr {
     (Ipv4Addr::new(127, 77, 1, host), port).into()
 }
@@ -32,7 +33,7 @@ fn acceptor(at: SocketAddr, change: impl FnOnce(&mut SessionSettings)) -> Engine
     Engine::start(&Settings::of(session), |_| Box::new(echo())).unwrap()
 }
 
-/// Starts the counterparty, an initiator that connects to these addresses.
+/// Starts the counterparty of the acceptors, an initiator that connects to these addresses.
 fn initiator(to: &[String], change: impl FnOnce(&mut SessionSettings)) -> Engine {
     Engine::start(&Settings::of(settings(to, change)), |_| Box::new(echo())).unwrap()
 }
@@ -71,7 +72,7 @@ fn a_backup_takes_over_and_the_primary_comes_back() {
     for (order, back_at) in [(FailoverOrder::Stay, 1), (FailoverOrder::First, 0)] {
         let places = [place(1, 4_001), place(1, 4_002)];
         let primary = acceptor(places[0], |_| ());
-        // The test ignores the numbers of the two acceptors.
+        // The numbers of the two acceptors do not matter in this test.
         let backup = acceptor(places[1], |_| ());
         let engine = initiator(&texts(&places), |s| {
             s.failover.order = order;
@@ -98,7 +99,7 @@ fn an_operator_chooses_the_destination() {
     let engine = initiator(&texts(&places), |s| {
         s.protocol.reset_on.logon = true;
         s.failover.attempts = 0;
-        // Longer than the test: the operator's action must not wait for the interval.
+        // The interval is longer than the test, so the operator's action must not wait for it.
         s.socket.reconnect_interval = Duration::from_secs(3_600);
     });
     let handle = the_one(&engine);
@@ -141,8 +142,8 @@ fn backups_have_a_store_of_their_own_if_that_is_wanted() {
         for destination in [1, 0, 1, 1, 0] {
             handle.operate(&Action::ConnectTo { destination }).unwrap();
             visits[destination] += 1;
-            // Each side uses one number for Logon(A) and one for Logout(5). With one store for both
-            // destinations the numbers would be higher.
+            // Each visit uses one number for the Logon(A) and one for the Logout(5). If both
+            // destinations shared a store, the numbers would be higher.
             let next = (2 * visits[destination], 2 * visits[destination]);
             let far = the_one(&far[destination]);
             let end = clock::monotonic_ns() + LONG.as_nanos() as u64;
@@ -172,7 +173,7 @@ fn it_gives_up_after_as_many_attempts_as_it_may() {
         drop(listener.accept().unwrap());
     }
     listener.set_nonblocking(true).unwrap();
-    // Ten times the delay of another attempt.
+    // Waits ten times as long as the pause before an attempt.
     thread::park_timeout(Duration::from_millis(50));
     assert_eq!(listener.accept().unwrap_err().kind(), io::ErrorKind::WouldBlock);
     listener.set_nonblocking(false).unwrap();
@@ -219,7 +220,7 @@ fn http(
     let head = String::from_utf8(head).unwrap();
     let target = head.split(' ').nth(1).unwrap().to_owned();
     let _ = asked.send(head);
-    // The answer arrives in two parts, as on real networks.
+    // The answer is written in two parts, as it may arrive in real networks.
     let (first, second) = answer.split_at(answer.len() / 2);
     socket.write_all(first)?;
     thread::yield_now();
@@ -296,7 +297,7 @@ fn a_proxy_puts_the_connection_through() {
     }
 }
 
-/// Starts a testkit proxy with this login.
+/// Starts a proxy of the test kit with this login.
 fn of_testkit(kind: ProxyKind, at: SocketAddr, login: Option<Login>) -> Box<dyn Any> {
     let kind = match kind {
         ProxyKind::Socks5 => proxy::Kind::Socks5(login),
@@ -340,7 +341,7 @@ fn logs_on_through(
         (4_004, ProxyKind::Socks5, login),
     ] {
         let _proxy = start(kind, place(port), login.clone());
-        // A program that is still starting is ready for a later attempt.
+        // If the proxy program is still starting, a later attempt succeeds.
         let engine = initiator(&[to.to_string()], |s| {
             s.protocol.reset_on.logon = true;
             let mut proxy = ProxySettings::new(kind, &place(port).to_string());
@@ -400,7 +401,7 @@ fn who_says_nothing_is_left_in_time() {
     });
     let silent = listener.accept().unwrap();
     let (mut next, _) = listener.accept().unwrap();
-    // The engine closed the first connection.
+    // The engine has closed the first connection after its timeout.
     assert!(io::copy(&mut &silent.0, &mut io::sink()).unwrap() > 0);
     next.write_all(b"HTTP/1.1 200 OK\r\n\r\n").unwrap();
     let mut request = [0; 7];
@@ -470,7 +471,8 @@ fn a_settings_file_says_where_else_and_through_whom() {
 
 #[test]
 fn a_name_that_nobody_knows_is_no_error_of_the_start_and_leads_to_the_next_destination() {
-    // Most hosts have a name with addresses of both families; the other address has no listener.
+    // On most hosts, localhost has addresses of both families, and nothing listens at the other
+    // address.
     let listening = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listening.local_addr().unwrap().port();
     drop(listening);

@@ -1,5 +1,5 @@
-//! Stores that fetch requested data asynchronously: the session and the other sessions of its
-//! thread continue in the meantime.
+//! Tests stores that must fetch requested data first: meanwhile the session and other sessions of
+//! its thread continue.
 
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, TcpListener};
@@ -18,14 +18,14 @@ use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{echo, venue};
 
-/// The operations that the test allows the store.
+/// The behavior of the store, as the test controls it.
 #[derive(Default)]
 struct Far {
     /// True if requested data is available.
     answers: bool,
     /// The number of requests without available data.
     asked: u64,
-    /// The numbers left by another process.
+    /// The numbers that another process has written to the store.
     other: Option<(u64, u64)>,
     /// True if a refresh waits, even if other data is available.
     holds_refresh: bool,
@@ -34,7 +34,7 @@ struct Far {
     wake: Option<Wake>,
 }
 
-/// A store on a slow medium: requested data becomes available when the test allows it.
+/// A store on a slow medium, where requested data becomes available when the test allows it.
 struct FarStore {
     store: FileStore,
     far: Arc<Mutex<Far>>,
@@ -174,7 +174,7 @@ fn logon(to: SocketAddr, name: &str, seq: u64) -> Wire {
     wire
 }
 
-/// Logs on with number 1. If `is_slow`, the store answers only after a request.
+/// Logs on with number 1. If `is_slow` is true, the store answers only after it was asked once.
 fn logon_over(gate: &Gate, engine: &Engine, is_slow: bool) -> Wire {
     if is_slow {
         gate.close();
@@ -187,7 +187,7 @@ fn logon_over(gate: &Gate, engine: &Engine, is_slow: bool) -> Wire {
     wire
 }
 
-/// The other session of the thread receives an order and answers it.
+/// Lets the other session of the thread answer an order, which shows that it is not delayed.
 fn trades(wire: &mut Wire, seq: &mut u64) {
     wire.send(&format!("35=D|34={seq}|49=NEAR|11=near"));
     assert!(wire.next().ends_with("|11=near"));
@@ -218,7 +218,7 @@ fn a_resend_waits_for_the_store_and_nothing_else_does() {
         wire.send("35=2|34=5|7=1|16=0");
         until(|| gate.asked() > 0);
         trades(&mut near, &mut seq);
-        // The session itself works, and its new messages are sent before the resent ones.
+        // The session itself continues; its new messages are sent before the resent ones.
         wire.send("35=1|34=6|112=alive");
         assert_eq!(wire.next(), "35=0|34=5|112=alive");
         trades(&mut near, &mut seq);
@@ -268,7 +268,7 @@ fn a_store_that_never_answers_costs_its_connection() {
     assert_eq!(wire.next(), "");
     let handle = far(&engine);
     until(|| handle.status().last_end.is_some_and(|end| end.reason == Disconnect::StoreFailed));
-    // The worker polls the store at intervals and does not spin.
+    // The worker asks the store at intervals, not in a loop.
     assert!(gate.asked() < 100, "asked {} times", gate.asked());
     // The session recovers when the store answers.
     gate.open();
@@ -322,7 +322,8 @@ fn what_is_sent_during_a_refresh_waits() {
             stored.join().unwrap().unwrap();
             notes.join().unwrap();
         });
-        // The connection may have been logged on: the sent messages were not read.
+        // The connection may have logged on before it ended, because the counterparty has not read
+        // everything.
         until(|| handle.status().last_end.is_some());
         let seq = handle.next_numbers().0;
         let mut wire = logon(engine.listening()[0], "CLIENT", seq);
@@ -387,7 +388,8 @@ fn an_initiator_connects_and_waits_for_its_store() {
         let (socket, _) = listener.accept().unwrap();
         let mut wire = Wire::of(socket, BeginString::Fix44);
         let logon = wire.next();
-        // The first connection may have carried a Logon(A) that was not read.
+        // The engine may have sent a Logon(A) on the first connection, which the counterparty has
+        // not read.
         let seq = if logon.starts_with("35=A|34=6|") { 6 } else { 7 };
         assert!(logon.starts_with(&format!("35=A|34={seq}|")), "{logon}");
         wire.send("35=A|34=4|98=0|108=30");
@@ -397,8 +399,8 @@ fn an_initiator_connects_and_waits_for_its_store() {
     }
 }
 
-/// The store is older than the open window. The numbers are reset after the refresh, which an
-/// acceptor makes during the logon.
+/// A store that is older than the open schedule window is reset. The reset follows the refresh,
+/// which an acceptor makes during the logon.
 #[test]
 fn a_window_that_has_opened_restarts_what_the_store_has() {
     for is_slow in [false, true] {

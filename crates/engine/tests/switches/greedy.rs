@@ -77,7 +77,8 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
             engine.stop(Duration::from_secs(5));
             let store = dir.path().join("FIX.4.4-VENUE-CLIENT");
             let files = fs::read_dir(store).unwrap().count() as u64;
-            // Segments are short while the thread that prepares them gets no CPU time.
+            // The store may begin many short segments, if the thread that prepares longer ones gets
+            // no CPU time.
             let many = 40 + sent / 1_000;
             assert!(files < many, "{mode:?} {send:?}: {files} files of the store, {sent} sent");
         }
@@ -88,13 +89,14 @@ fn a_loop_of_sends_lets_the_worker_have_its_turns() {
 fn an_engine_stops_while_programs_send_in_a_loop() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
         let (engine, address) = start(vec![venue(|s| s.threads.mode = mode)], echo);
-        // This client never reads.
+        // This counterparty never reads.
         let _wire = logged_on(address);
         stops(engine);
     }
 }
 
-/// Without a logon each message is stored, and no error slows down the programs.
+/// An engine can log on and stop while programs send in a loop. Without a logon each message is
+/// stored, so that no error slows the programs down.
 #[test]
 fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
     for mode in [Mode::Pool, Mode::Dedicated, Mode::Spin] {
@@ -113,7 +115,7 @@ fn an_engine_logs_on_and_stops_while_programs_have_messages_stored_in_a_loop() {
                     }
                 });
             }
-            // The programs end even if the logon fails.
+            // Catches a failure of the logon, so that the programs are ended nevertheless.
             let wire = catch_unwind(|| logged_on(address));
             is_over.store(true, Ordering::Relaxed);
             assert!(wire.is_ok(), "{mode:?}: nobody can log on");

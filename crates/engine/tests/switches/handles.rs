@@ -15,7 +15,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, start, venue};
 
-/// Reports each message, and blocks its turn until released.
+/// An application that reports each message, and blocks its turn until the test releases it.
 #[derive(Clone)]
 struct Holder {
     here: Sender<()>,
@@ -122,7 +122,7 @@ fn a_body_that_is_encoded_already_is_checked() {
     assert_eq!(wire.next(), r"35=D|34=2|11=A|95=3|96=a\x01b");
 }
 
-/// Echoes each message, or forwards it to another session.
+/// An application that echoes each message, or forwards it to another session.
 struct Passage {
     to: Option<SessionId>,
 }
@@ -166,7 +166,7 @@ fn a_copy_has_all_fields_but_those_of_its_session() {
         } else {
             assert_eq!(wire.next(), format!("35=D|34=2|{copy}"));
         }
-        // A forbidden message gets an error, and the session continues.
+        // A message that must not be sent causes an error, and the session continues.
         wire.send("35=D|34=3|11=A|58=");
         let refused = wire.next();
         assert!(refused.starts_with("35=j|") && refused.contains("58"), "{refused}");
@@ -249,7 +249,8 @@ impl Application for Looker {
     }
 
     fn on_event(&mut self, event: SessionEvent<'_>, session: &mut SessionRef<'_>) {
-        // Only the session layer may send a Logon(A): nothing is written.
+        // Only the session layer may send a Logon(A), so the call is refused and nothing is
+        // written.
         let refused = session.send(msg_type::LOGON, |_| ());
         assert!(matches!(refused, Err(SendError::Misuse(_))), "{refused:?} at {event:?}");
     }

@@ -15,19 +15,20 @@ use transfix_testkit::app::App;
 
 use crate::switches::{LONG, echo, logged_on, start, venue};
 
-/// Returns the number of measurements of each stage, in the order of `LatencyStage::ALL`.
+/// Returns how often each stage was measured, in the order of `LatencyStage::ALL`.
 fn counts(latency: &Latency) -> [u64; 10] {
     LatencyStage::ALL.map(|stage| latency.stage(stage).count())
 }
 
-/// Waits until the stage has `count` measurements. The counterparty may receive an answer before
-/// the writing thread counts it.
+/// Waits until the stage was measured `count` times. The writing thread may count an answer after
+/// the counterparty has received it.
 fn latency_after(session: &SessionHandle, stage: LatencyStage, count: u64) -> Latency {
     let until_ns = clock::monotonic_ns() + LONG.as_nanos() as u64;
     loop {
         let is_there = session.latency().stage(stage).count() >= count;
         if is_there || clock::monotonic_ns() > until_ns {
-            // The first look may have been amid the turn's counts.
+            // Reads the latencies again, because the turn may have counted more stages since the
+            // first reading.
             return session.latency();
         }
         std::thread::yield_now();
@@ -55,7 +56,8 @@ fn each_message_is_measured_in_each_stage() {
     drop(engine);
     let (all, latency) = (session.counters().messages_in, session.latency());
     assert_eq!(all, ORDERS + 2);
-    // Found, session, callback, encoded, committed, written, and then the sums.
+    // The expected counts of the stages found, session, callback, encoded, committed and written,
+    // and then of the sums.
     let expected = [all, all, ORDERS, ORDERS, all, all, ORDERS, all, 0, 0];
     assert_eq!(counts(&latency), expected, "\n{latency}");
 }
@@ -91,7 +93,8 @@ fn messages_of_a_burst_are_measured_one_by_one() {
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
-    // The last order comes first: the engine keeps it above the gap and delivers it from there.
+    // The last order is sent first, so that the engine keeps it above the gap and delivers it from
+    // there.
     let seqs = [vec![1 + ORDERS], (2..1 + ORDERS).collect()].concat();
     let orders = seqs.iter().map(|n| wire.frame(&format!("35=D|34={n}|11=A")));
     let orders = orders.collect::<Vec<_>>().concat();
@@ -110,7 +113,7 @@ fn messages_of_a_burst_are_measured_one_by_one() {
     assert_eq!((written, to_written), (committed, committed), "\n{burst}");
 }
 
-/// Answers only orders with the name `A`.
+/// Returns an application that answers only orders named `A`.
 fn picky() -> App {
     App::new(|message, session| {
         if message.raw(tag::CL_ORD_ID) == Some(b"A") {
@@ -127,7 +130,7 @@ fn who_is_not_answered_waits_for_no_write() {
     let session = session(&engine);
     let mut wire = logged_on(address);
     let before = latency_after(&session, LatencyStage::Written, 1);
-    // The two answers are written in the middle of the turn, which ends without another answer.
+    // The two answers are written during the turn, which ends without a further answer.
     let orders: Vec<Vec<u8>> = ["A", "A", "B", "B"]
         .iter()
         .zip(2..)
@@ -157,7 +160,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
         let (engine, address) = start(vec![settings], echo);
         let session = session(&engine);
         let send = || session.send("D", |order| _ = order.str(tag::CL_ORD_ID, "A"));
-        // The wait for a logon does not count as latency.
+        // The time that a message waits for a logon does not count as latency.
         let early = u64::from(send().is_ok());
         let mut wire = logged_on(address);
         for _ in 0..early {
@@ -173,7 +176,7 @@ fn sends_of_other_threads_are_measured_while_encoded_and_from_the_put_to_the_soc
         let latency = session.latency();
         assert_eq!(latency.stage(LatencyStage::PutToWritten).count(), ORDERS, "{mode:?}");
         assert_eq!(latency.stage(LatencyStage::Encoded).count(), early + ORDERS, "{mode:?}");
-        // Only the Logon(A) has arrived, and no callback has sent a message.
+        // Only the Logon(A) has arrived so far, and no callback has sent a message.
         for stage in [LatencyStage::Callback, LatencyStage::TestRequest] {
             assert_eq!(latency.stage(stage).count(), 0, "{mode:?}, {stage}");
         }
@@ -220,7 +223,7 @@ fn a_test_request_is_measured_until_its_heartbeat() {
         let latency = latency_after(&session, LatencyStage::TestRequest, before + 1);
         assert_eq!(answered(&latency), before + 1);
     }
-    // These messages have not been requested again.
+    // Resent messages are not measured, and none of these was requested again.
     wire.send("35=0|34=8|112=b");
     wire.send("35=1|34=9|112=c");
     assert!(wire.next().starts_with("35=0|"));
@@ -322,8 +325,8 @@ fn a_stage_that_leaves_its_usual_range_is_known() {
         let wire = logged_on(engine.listening()[0]);
         (engine, wire, 1)
     };
-    // Three engines: the first detects unusual latency, the second detects none, the third does not
-    // measure.
+    // The first engine detects unusual latencies, the second detects none because of its limit, and
+    // the third does not measure.
     let mut all = [start(1, 300), start(1, u32::MAX), start(0, 300)];
     let unusual = |engine: &Engine| session(engine).status().unusual_latency;
     let begun_ns = clock::monotonic_ns();

@@ -1,4 +1,4 @@
-//! Logons that the application judges later, in its own thread.
+//! Tests logons that the application judges later, in a thread of its own.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use transfix::{
 
 use crate::switches::{LONG, Wire, echo, start, venue};
 
-/// Passes each pending answer to the test, which gives or keeps it.
+/// An application that passes each deferred answer to the test, which gives the answer or keeps it.
 #[derive(Clone)]
 struct Asks {
     answers: Sender<LogonAnswer>,
@@ -119,7 +119,7 @@ fn an_answer_that_does_not_come_in_time_is_a_refusal() {
     let late = asked.recv_timeout(LONG).unwrap();
     assert_eq!(wire.next(), "35=5|34=1|58=not available");
     assert_eq!(wire.next(), "");
-    // A late answer does not affect the next connection.
+    // An answer that comes too late does not affect the next connection.
     let mut wire = knock(address);
     let answer = asked.recv_timeout(LONG).unwrap();
     late.accept();
@@ -192,14 +192,15 @@ fn the_first_logon_of_a_template_may_wait_longer_than_a_connection_without_one()
         .start(|_| unreachable!("no session of its own"));
     let engine = engine.unwrap();
     let address = engine.listening()[0];
-    // On a slow machine the Logon(A) itself may arrive too late.
+    // The logon is repeated, because the Logon(A) itself may arrive too late on a slow machine.
     let (mut wire, answer) = loop {
         let wire = knock(address);
         if let Ok(answer) = asked.recv_timeout(Duration::from_secs(1)) {
             break (wire, answer);
         }
     };
-    // A silent connection has been closed, which shows that the logon timeout has passed.
+    // A connection without a Logon(A) was closed meanwhile, which shows that the logon timeout has
+    // passed.
     assert_eq!(Wire::connect(address, BeginString::Fix44).next(), "");
     answer.accept();
     assert!(wire.next().starts_with("35=A|34=1|"));

@@ -1,5 +1,5 @@
-//! The result of a send in each session state, for each `offline` setting and each way to send. The
-//! table is a page of the book.
+//! Tests the result of sending in each state of the session, for each value of `offline` and each
+//! way to send. The table of results is a page of the book.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -54,7 +54,7 @@ session.
 /// A function that brings a session into a state.
 type Prepare = fn(&mut Case);
 
-/// The states, and the function that leads to each.
+/// The states, each with the function that brings a session into it.
 const STATES: [(&str, Prepare); 11] = [
     ("not connected, connecting, or failing over", |_| ()),
     ("outside of its schedule", Case::close_window),
@@ -69,7 +69,7 @@ const STATES: [(&str, Prepare); 11] = [
     ("removed", Case::remove),
 ];
 
-/// One session in one state.
+/// A session under test, in one of the states.
 struct Case {
     settings: SessionSettings,
     engine: Option<Engine>,
@@ -80,14 +80,14 @@ struct Case {
     listener: TcpListener,
 }
 
-/// The state shared by the applications.
+/// The state that the applications of the test share.
 struct Asked {
     later: Mutex<Option<LogonAnswer>>,
     tell: Sender<String>,
     subject: SessionId,
 }
 
-/// On request, sends into the session under test.
+/// Returns an application that sends into the session under test when the test requests it.
 fn router(asked: Arc<Asked>) -> App {
     let state_on_message = asked.clone();
     App::new(move |message, session| {
@@ -125,7 +125,7 @@ fn word(sent: Result<Sent, SendError>) -> String {
     .to_owned()
 }
 
-/// Repeats the question until the session is not busy.
+/// Repeats the call until its result is not that the session is busy.
 fn at_rest(handle: &SessionHandle, ask: impl Fn(&SessionHandle) -> String) -> String {
     let mut said = ask(handle);
     for n in 0..1_000 {
@@ -200,7 +200,7 @@ impl Case {
 
     fn close_window(&mut self) {
         let mut schedule = ScheduleSettings::in_zone("UTC");
-        // A window far from the current time.
+        // Chooses a window that is twelve hours away.
         let hour = (transfix::clock::now().utc.0 / 3_600_000_000_000 + 12) % 24;
         schedule.from = Some(format!("{hour:02}:00"));
         schedule.to = Some(format!("{hour:02}:30"));
@@ -264,7 +264,7 @@ impl Case {
         self.log_on();
         let handle = self.handle();
         self.engine.as_mut().unwrap().remove(handle.id(), "", Duration::ZERO).unwrap();
-        // The holder's handle stays valid.
+        // A handle stays valid after the removal, and reports that the session is closed.
         assert_eq!(send(&handle), "refused: closed");
     }
 
@@ -323,7 +323,7 @@ fn every_state_and_every_way_is_in_the_book() {
     }
 }
 
-/// A callback can send in every state in which it is called.
+/// A callback can send in each state in which the engine calls it.
 #[test]
 fn a_callback_of_the_session_always_sends() {
     for (prepare, seq) in

@@ -12,7 +12,7 @@ use transfix_testkit::app::App;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, echo, venue};
 
-/// Reports the ended sessions with their reasons.
+/// Returns an application that reports ended sessions with their reasons.
 fn end_recorder(sender: Sender<(String, Disconnect)>) -> App {
     echo().on_notice(move |notice, session| {
         if let SessionNotice::Disconnected(end) = notice {

@@ -55,7 +55,7 @@ use wire::Wire;
 /// test waits this long.
 const LONG: Duration = Duration::from_secs(8);
 
-/// Echoes each message, except the ones to be rejected.
+/// Returns an application that echoes each message, except those that it must reject.
 fn echo() -> App {
     App::new(|message, session| {
         let id = message.text(tag::CL_ORD_ID)?;
@@ -151,8 +151,8 @@ fn garbled_messages_are_skipped_or_rejected() {
     }
 }
 
-/// Admits counterparties with the right password, and adds the time of its own last password
-/// change.
+/// Returns an application that admits counterparties with the right password, and adds the time of
+/// its last password change to our Logon(A).
 fn doorkeeper() -> App {
     App::new(|_, _| Err(BusinessReject::unsupported()))
         .judge_logon(|logon, _| match logon.raw(tag::PASSWORD) {
@@ -179,7 +179,7 @@ fn the_application_judges_a_logon_and_adds_to_the_answer() {
             assert_eq!(wire.next(), "");
         }
     }
-    // The application does not judge a Logon(A) that is invalid anyway.
+    // The application is not asked about a Logon(A) that is invalid.
     let (_engine, address) = start(vec![venue(|_| ())], doorkeeper);
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=1|98=0|108=-1");
@@ -236,7 +236,8 @@ fn messages_received_are_kept_if_wanted() {
     }
 }
 
-/// A silent connection is closed if a new connection needs its place.
+/// If the limit of waiting connections is reached, a connection that has sent nothing is closed to
+/// make room for a new one.
 #[test]
 fn connections_wait_in_limited_number() {
     for (pending_connections_max, is_closed) in [(1, true), (2, false)] {

@@ -1,4 +1,4 @@
-//! Sessions that move between workers of the pool while connected.
+//! Tests connected sessions that move between the workers of a pool.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use crate::switches::wire::Wire;
 
 type Threads = Arc<Mutex<HashMap<String, String>>>;
 
-/// Echoes messages, and records the thread that runs each session.
+/// Returns an application that echoes messages, and records the thread in which each session runs.
 fn noting(threads: Threads) -> App {
     App::new(move |message, session| {
         let thread = thread::current().name().unwrap_or("?").to_owned();
@@ -42,7 +42,7 @@ impl Counterparty {
         Self { name: name.to_owned(), wire, sent: 1, had: 1 }
     }
 
-    /// Reads one message. Returns true if the message is the echo of this order.
+    /// Reads one message. Returns true if it is the echo of this order.
     fn next(&mut self, order: Option<u64>) -> bool {
         self.had += 1;
         let line = self.wire.next();
@@ -78,7 +78,7 @@ fn settings(rebalance_ms: u64) -> Settings {
     settings
 }
 
-/// Returns two sessions that shared a thread when last seen.
+/// Returns two sessions that ran in the same thread when they were last called.
 fn neighbours(threads: &Threads) -> (usize, usize) {
     let threads = threads.lock().unwrap();
     let shares = |(a, b): &(usize, usize)| threads[NAMES[*a]] == threads[NAMES[*b]];
@@ -113,7 +113,7 @@ fn a_session_goes_to_a_calmer_worker_without_a_gap() {
         while of(a) == of(b) {
             all[a].order();
             all[b].order();
-            // The counterparties keep reading in the meantime.
+            // The counterparties must continue to read, so that the sessions stay busy.
             all.iter_mut().for_each(Counterparty::order);
         }
     }

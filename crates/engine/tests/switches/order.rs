@@ -9,17 +9,17 @@ use transfix::{
     SessionNotice, SessionRef, SessionView, Settings, State, tag,
 };
 
-/// The application's action, apart from recording.
+/// The actions of the application, besides reporting its callbacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Does {
     Nothing,
-    /// Logs out at the Logon(A).
+    /// The application logs out when it receives the Logon(A).
     LogsOut,
     /// Panics as soon as the session is logged on.
     Panics,
 }
 
-/// Reports every callback.
+/// An application that reports each callback.
 struct Listener {
     does: Does,
     told: Sender<String>,
@@ -80,7 +80,7 @@ fn listening(threads: usize, does: Does) -> (Engine, Receiver<String>) {
     (engine.unwrap(), heard)
 }
 
-/// Checks that the expected entries appear in this order.
+/// Checks that the expected entries were reported in this order, perhaps with others between them.
 #[track_caller]
 fn assert_order(heard: &[String], expected: &[&str]) {
     let mut rest = heard.iter();
@@ -95,8 +95,8 @@ fn a_state_is_told_before_what_is_written_in_it() {
         let (engine, heard) = listening(threads, Does::Nothing);
         let mut wire = logged_on(engine.listening()[0]);
         wire.send("35=D|34=2|11=a");
-        // If the connection ends before the application receives a message, the message arrives
-        // after the next logon.
+        // A message that the application has not received when the connection ends arrives after
+        // the next logon.
         let mut told = Vec::new();
         while told.last().is_none_or(|last| last != "message a") {
             told.push(heard.recv_timeout(Duration::from_secs(60)).unwrap());
@@ -143,8 +143,8 @@ fn a_logout_in_a_callback_does_not_pass_what_has_happened_before() {
     }
 }
 
-/// After a panic the undone events must not reach the application, which would send into a
-/// restarted session.
+/// After a panic, the application does not receive the remaining events of the interrupted turn,
+/// because it would send into the restarted session.
 #[test]
 fn a_panic_ends_the_events_of_what_is_undone() {
     let (engine, heard) = listening(0, Does::Panics);

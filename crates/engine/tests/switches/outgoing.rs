@@ -1,4 +1,4 @@
-//! Messages sent without a logon, and messages that are returned.
+//! Tests messages that are sent without a logon, and messages that are returned unsent.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Sender, channel};
@@ -46,7 +46,8 @@ fn messages_wait_for_the_logon_in_order() {
     assert_eq!(refused, Err(SendError::NotLoggedOn));
 }
 
-/// Without a logon, only the session's lock orders the messages of several threads.
+/// Threads that send at the same time without a logon lose no message, although only the session's
+/// lock orders them.
 #[test]
 fn threads_that_send_offline_at_once_lose_nothing() {
     const EACH: u64 = 500;
@@ -68,8 +69,8 @@ fn threads_that_send_offline_at_once_lose_nothing() {
         if offline == Offline::Store {
             wire.send("35=2|34=2|7=1|16=0");
         }
-        // Sorted by MsgSeqNum(34): a message that was still queued at the logon arrives before the
-        // resent messages, and again among them.
+        // The lines are sorted by MsgSeqNum(34). A message that was still queued at the logon
+        // arrives before the resent ones, and a second time among them.
         let mut by_number = BTreeMap::new();
         while by_number.len() < 2 * EACH as usize {
             let order = wire.next();
@@ -88,7 +89,7 @@ fn threads_that_send_offline_at_once_lose_nothing() {
     }
 }
 
-/// Reports the returned messages.
+/// Returns an application that reports the messages which are returned unsent.
 fn unsent_recorder(sender: Sender<(String, SendError)>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
@@ -118,7 +119,8 @@ fn what_was_not_sent_comes_back_at_the_end() {
     }
 }
 
-/// Messages in memory are lost with the engine, so the engine returns them regardless of `unsent`.
+/// Messages that wait only in memory are returned at the end of the engine, whatever `unsent` says,
+/// because they would be lost.
 #[test]
 fn what_waits_in_memory_alone_comes_back_at_the_end() {
     for (offline, unsent, expected) in [
@@ -144,7 +146,7 @@ fn what_waits_in_memory_alone_comes_back_at_the_end() {
     }
 }
 
-/// Reports the returned messages, and panics at each.
+/// Returns an application that reports each returned message, and panics then.
 fn fragile(sender: Sender<String>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
@@ -158,7 +160,7 @@ fn fragile(sender: Sender<String>) -> App {
 fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     let expected = ["a", "b", "c"].map(|id| format!("11={id}\\x01"));
     let ways = [Offline::Refuse, Offline::Queue];
-    // With `power`, the engine learns that messages are safe while it waits for the device.
+    // With `power`, messages become durable while the engine waits for the device at its end.
     let ways = ways.map(|way| [(way, Durability::Process), (way, Durability::Power)]);
     for (offline, durability) in ways.into_iter().flatten() {
         let dir = TempDir::new();
@@ -183,7 +185,8 @@ fn a_panic_at_a_message_that_comes_back_hides_none_of_the_others() {
     }
 }
 
-/// With `offline = "store"` too, a message may not overtake a waiting message.
+/// A message does not overtake messages that are held back, even without a connection and with
+/// `offline = "store"`.
 #[test]
 fn what_is_held_back_keeps_its_order_without_a_connection() {
     let settings = venue(|s| s.queue.offline = Offline::Store);
@@ -198,7 +201,7 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     }
     assert!(matches!(send(&handle, "b"), Ok(Sent::Queued { .. })));
     handle.operate(&Action::ReleaseSending {}).unwrap();
-    // If the worker has not stored a and b yet, sending c stores them.
+    // Sending `c` also stores `a` and `b`, if the worker has not stored them yet.
     send(&handle, "c").unwrap();
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send("35=A|34=2|98=0|108=30");
@@ -210,7 +213,8 @@ fn what_is_held_back_keeps_its_order_without_a_connection() {
     }
 }
 
-/// The message was accepted before the engine knew the counterparty's size limit.
+/// A message that exceeds the counterparty's size limit is returned at once; it was accepted before
+/// the limit was known.
 #[test]
 fn what_cannot_be_sent_comes_back_at_once() {
     let (sender, returned) = channel();
@@ -249,7 +253,7 @@ fn sending_is_held_back_and_goes_on() {
     assert_eq!(wire.next(), "35=D|34=5|11=d");
 }
 
-/// Skips stale messages in resends.
+/// Returns an application that skips stale messages in resends.
 fn skips_resends() -> App {
     App::new(|_, _| Ok(())).on_resend(|message, _| {
         if message.raw(tag::CL_ORD_ID) == Some(b"stale") { Resend::Skip } else { Resend::Send }
@@ -311,7 +315,7 @@ fn the_application_hears_of_a_resend_loop_and_may_end_it() {
     }
 }
 
-/// The counterparty gap-fills over kept messages; the engine counts those messages.
+/// Kept messages that the counterparty covers with a gap fill are discarded and counted.
 #[test]
 fn kept_messages_that_are_covered_are_counted() {
     let (engine, address) = start(vec![venue(|_| ())], echo);
@@ -324,7 +328,8 @@ fn kept_messages_that_are_covered_are_counted() {
     assert_eq!(engine.sessions().next().unwrap().counters().passed_over, 1);
 }
 
-/// Sends through a handle inside callbacks, where the thread holds the session's lock.
+/// An application that sends through a handle in its callbacks, while its thread holds the
+/// session's lock.
 struct FromWithin(std::sync::mpsc::Receiver<SessionHandle>, Option<SessionHandle>);
 
 impl Application for FromWithin {

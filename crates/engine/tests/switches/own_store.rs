@@ -1,4 +1,5 @@
-//! User-defined stores: the example's store obeys the laws, and engines take turns on it.
+//! Tests custom stores: the example's store passes the tests for stores, and two engines use it
+//! alternately.
 
 #[path = "../../examples/own_store/plain.rs"]
 mod plain;
@@ -43,7 +44,7 @@ fn what_another_process_writes_is_neither_cut_nor_written_over() {
     one.commit().unwrap();
     let whole = fs::read(&path).unwrap();
     let mut standby = PlainStore::open(&path, 9).unwrap();
-    // Half of a batch, from a process that is writing or was killed.
+    // The file ends with a part of a batch, by a process that is writing or was killed.
     fs::write(&path, [&whole[..], &[9, 0, 0]].concat()).unwrap();
     let other = PlainStore::open(&path, 9).unwrap();
     assert_eq!((other.numbers().next_in, fs::read(&path).unwrap().len()), (2, whole.len() + 3));
@@ -67,7 +68,7 @@ fn start(session: SessionSettings, path: &Path) -> Result<Engine, EngineError> {
         .start(|_| Box::new(echo()))
 }
 
-/// Logs on with the number `seq`, sends one order, and logs out. Returns the answers.
+/// Logs on with the number `seq`, sends one order, and logs out. Returns the three answers.
 fn day(address: SocketAddr, seq: u64) -> [String; 3] {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
@@ -84,7 +85,7 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
         let dir = TempDir::new();
         let path = dir.path().join("journal");
         let settings = venue(|s| s.store.refresh_on_logon = refresh_on_logon);
-        // Both engines run from the beginning.
+        // Both engines run during the whole test.
         let one = start(settings.clone(), &path).unwrap();
         let other = start(settings, &path).unwrap();
         let [logon, echo, _] = day(one.listening()[0], 1);
@@ -101,7 +102,7 @@ fn a_session_goes_on_where_another_process_has_left_the_store() {
     }
 }
 
-/// Refuses every counterparty except FRIEND.
+/// Returns an application that refuses all counterparties except FRIEND.
 fn choosy() -> App {
     echo().judge_logon(|_, attempt| {
         let id = attempt.id();

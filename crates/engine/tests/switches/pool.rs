@@ -1,4 +1,5 @@
-//! Application threads in case of failures: connections end, stores fail, and other sessions wait.
+//! Tests application threads when something goes wrong: connections end, stores fail, and other
+//! sessions wait.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,7 +20,7 @@ use crate::switches::reopening::insist;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Carries out the words of each order's ClOrdID(11).
+/// An application that does what the words in an order's ClOrdID(11) say.
 struct Actor {
     told: Sender<String>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -28,7 +29,7 @@ struct Actor {
 
 impl Actor {
     fn tell(&self, what: impl Into<String>) {
-        // The test may be over.
+        // The send fails only if the test has ended.
         let _ = self.told.send(what.into());
     }
 
@@ -111,7 +112,7 @@ impl Stage {
         Self::with(settings, false, |_| None)
     }
 
-    /// Starts one worker and, by default, one application thread.
+    /// Starts an engine with one worker and, by default, one application thread.
     fn with(
         mut settings: Settings,
         waits_at_logon: bool,
@@ -168,20 +169,21 @@ fn other(change: impl FnOnce(&mut SessionSettings)) -> SessionSettings {
     other
 }
 
-/// The output of any callback is sent when the callback returns, without waiting for an answered
-/// message.
+/// Messages sent in any callback are written when the callback returns; they do not wait for a
+/// message to be answered.
 #[test]
 fn what_any_callback_has_sent_goes_out_when_it_has_returned() {
     let stage = Stage::with(Settings::of(venue(|_| ())), true, |_| None);
     let mut wire = stage.log_on("CLIENT");
-    // After the answer, the worker has completed all its work for the logon.
+    // The answer shows that the worker has finished with the logon.
     wire.send("35=1|34=2|112=x");
     assert_eq!(wire.next(), "35=0|34=2|112=x");
     stage.open();
     assert_eq!(wire.next(), "35=8|34=3|11=welcome");
 }
 
-/// A session with an earlier message waits at most until the next check for slow callbacks.
+/// A sent message does not wait for the callbacks after it. If a slow callback holds it up, the
+/// next check for slow callbacks has it written.
 #[test]
 fn an_answer_does_not_wait_for_the_callbacks_behind_it() {
     let mut settings = Settings::of(venue(|_| ()));
@@ -211,7 +213,8 @@ fn a_callback_sees_the_number_that_it_has_used() {
     stage.expect("sent 3, next 4");
 }
 
-/// The reject is reported only after the counterparty has logged on again and resent the message.
+/// A reject from an earlier connection is sent only after the counterparty has logged on again and
+/// has resent the message.
 #[test]
 fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -223,7 +226,7 @@ fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     stage.is_over();
     let mut wire = stage.connect();
     wire.send("35=A|34=4|98=0|108=30");
-    // The session has the connection, and has not read from it yet.
+    // The session has received the connection, but has not read from it.
     while stage.session("CLIENT").state() != State::LogonAwaited {
         thread::yield_now();
     }
@@ -233,8 +236,8 @@ fn a_reject_of_an_earlier_connection_does_not_come_before_the_logon() {
     assert_eq!(wire.next(), "35=2|34=4|7=2|16=0");
 }
 
-/// The engine asks the application about resends when the application is free. Until then the
-/// session continues.
+/// A session continues during a resend while its application is busy. The engine asks the
+/// application about resends when the application is free.
 #[test]
 fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -250,7 +253,7 @@ fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
         wire.send(&format!("35=1|34={seq}|112=alive?"));
         assert_eq!(wire.next(), format!("35=0|34={}|112=alive?", seq - 2));
     }
-    // The counterparty may also request messages sent in the meantime.
+    // The counterparty may also request messages that were sent during the resend.
     wire.send("35=2|34=8|7=4|16=5");
     stage.open();
     let again = wire.next();
@@ -260,7 +263,7 @@ fn a_session_whose_application_takes_its_time_answers_during_a_resend() {
     assert_eq!(wire.next(), "35=0|34=6|112=alive?");
 }
 
-/// A waiting message is offered once, and in order.
+/// A waiting message is delivered to the application only once, and in order.
 #[test]
 fn what_waits_is_not_handed_over_again() {
     let stage = Stage::set(Settings::of(venue(|_| ())));
@@ -282,8 +285,8 @@ fn what_waits_is_not_handed_over_again() {
     stage.expect("c");
 }
 
-/// Callbacks use every way to send, also into each other's session: no callback waits for another's
-/// lock.
+/// Callbacks can send in all ways at the same time, also into each other's session, without waiting
+/// for each other's lock.
 #[test]
 fn callbacks_send_in_all_ways_at_once() {
     const ORDERS: usize = 200;
@@ -307,7 +310,8 @@ fn callbacks_send_in_all_ways_at_once() {
     }
 }
 
-/// The answer is treated as if sent by the session's thread just before the connection ended.
+/// A message that the application sends after its connection has ended counts as sent just before
+/// that end, so the counterparty requests it again.
 #[test]
 fn an_answer_to_a_connection_that_has_ended_is_asked_for_again() {
     for is_back in [false, true] {
@@ -340,7 +344,7 @@ fn an_answer_to_a_connection_that_has_ended_is_asked_for_again() {
     }
 }
 
-/// Messages stop counting as waiting after the application has handled them.
+/// A message no longer counts as waiting after the application has processed it.
 #[test]
 fn what_was_handed_over_no_longer_waits() {
     let mut settings =
@@ -372,7 +376,8 @@ fn what_was_handed_over_no_longer_waits() {
     assert_eq!(wire.next(), "35=0|34=3|112=still here");
 }
 
-/// A busy session yields its thread to other sessions after each message.
+/// A busy session does not delay other sessions, because it leaves the thread to them after each
+/// message.
 #[test]
 fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     let sessions = vec![venue(|_| ()), other(|_| ())];
@@ -395,7 +400,7 @@ fn who_has_much_to_do_does_not_hold_up_those_who_have_little() {
     assert!(before < 10, "{before} messages of the one before the other's first");
 }
 
-/// The behavior and the observed contents of a store.
+/// The behavior of a store at a commit, and the values that the test observes.
 #[derive(Clone, Default)]
 pub(crate) struct Behaviour {
     pub(crate) fails: Arc<AtomicBool>,
@@ -405,7 +410,7 @@ pub(crate) struct Behaviour {
     next_in: Arc<AtomicU64>,
 }
 
-/// A store that fails or panics while its flags are set.
+/// A store that fails or panics while a flag is set.
 pub(crate) struct Bad {
     pub(crate) store: MemoryStore,
     pub(crate) does: Behaviour,
@@ -448,7 +453,7 @@ impl Store for Bad {
     }
 }
 
-/// Starts a stage with such a store.
+/// Starts an engine whose sessions have such a store.
 fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
     let does = Behaviour::default();
     let of_store = does.clone();
@@ -459,11 +464,13 @@ fn badly_stored(settings: Settings) -> (Stage, Behaviour) {
     (stage, does)
 }
 
-/// The thread that writes the message also stores the answer.
+/// An answer is stored in one batch with the number of the message that it answers, although
+/// different threads process the two.
 #[test]
 fn an_answer_is_stored_together_with_the_number_of_its_message() {
     let mut settings = Settings::of(venue(|_| ()));
-    // No second thread is called while another message waits.
+    // Turns off the check for slow callbacks, which would call the worker while another message
+    // waits.
     settings.engine.slow_callback = Duration::ZERO;
     let (stage, does) = badly_stored(settings);
     let mut wire = stage.log_on("CLIENT");
@@ -482,7 +489,8 @@ fn an_answer_is_stored_together_with_the_number_of_its_message() {
     stage.open();
 }
 
-/// The store's failed batch loses the answer, so the message must arrive again.
+/// A message does not count as received if its answer was in a batch that the store has lost. The
+/// counterparty must send it again.
 #[test]
 fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
@@ -507,7 +515,7 @@ fn a_message_does_not_count_whose_answer_the_store_has_lost() {
     assert_eq!(wire.next(), "35=2|34=3|7=2|16=0");
 }
 
-/// A panic in the store ends only the session of that store, wherever the engine is at that moment.
+/// A panic of the store in an application thread ends only its own session, wherever it occurs.
 #[test]
 fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone() {
     let (stage, does) = badly_stored(Settings::of(venue(|_| ())));
@@ -523,7 +531,7 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     assert_eq!(wire.next(), "");
     stage.expect("end: the application or the engine panicked");
     stage.session("CLIENT").operate(&Action::Revive {}).unwrap();
-    // The end of the connection has made the records from before the panic safe.
+    // The records from before the panic became durable when the connection ended.
     stage.expect("undone 3..3 4..4");
     let (mut wire, logon) = insist(stage.engine.listening()[0], "35=A|34=3|98=0|108=30");
     assert_eq!(logon, "35=A|34=4|98=0|108=30");
@@ -532,7 +540,8 @@ fn a_store_that_panics_in_a_thread_of_the_applications_costs_its_session_alone()
     stage.expect("a");
 }
 
-/// The store is free for another engine. Later actions of the blocked application have no effect.
+/// An application that does not return does not keep the store locked. Later actions of the
+/// application have no effect.
 #[test]
 fn an_application_that_does_not_return_does_not_keep_the_store() {
     let dir = TempDir::new();

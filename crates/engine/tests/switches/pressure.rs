@@ -1,4 +1,5 @@
-//! Counterparties that do not read, full queues, and the states reported to the application.
+//! Tests counterparties that do not read, full queues, and the states that the application learns
+//! of.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
@@ -12,17 +13,18 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// More bytes than the buffers of two sockets hold.
+/// A number of bytes larger than the buffers of two sockets.
 const FLOOD: usize = 24 << 20;
 const TEXT_BYTES: usize = 64 << 10;
 const TEXTS: usize = FLOOD / TEXT_BYTES;
 
-/// Reports states, slow counterparties and disconnects; floods its own session on request.
+/// An application that reports states, slow counterparties and disconnects. On request, it sends a
+/// flood into its own session.
 struct Teller(Sender<String>);
 
 impl Teller {
     fn tell(&self, what: impl Into<String>) {
-        // The test may be over.
+        // The send fails only if the test has ended.
         let _ = self.0.send(what.into());
     }
 }
@@ -113,12 +115,12 @@ fn send_text(handle: &SessionHandle) -> Result<Sent, SendError> {
     handle.send("B", |news| _ = news.str(tag::TEXT, &text))
 }
 
-/// Sends until a message is refused, or all are sent.
+/// Sends until a message is refused, or until a fixed number is sent.
 fn flood(handle: &SessionHandle) -> Result<(), SendError> {
     (0..TEXTS).try_for_each(|_| send_text(handle).map(drop))
 }
 
-/// Reads a whole flood. Returns the number of `hurry` messages in between.
+/// Reads all messages of a flood. Returns the number of `hurry` messages among them.
 fn read(wire: &mut Wire) -> usize {
     let (mut texts, mut hurries) = (0, 0);
     while texts < TEXTS {
@@ -171,7 +173,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
         hall.expect("Active to Disconnected");
         hall.expect("end: the counterparty does not read our messages");
     }
-    // A counterparty that reads in time stays connected, whatever the volume.
+    // A counterparty that reads in time stays connected, however much is sent.
     let hall = Hall::open(0, |s| {
         s.queue.slow_consumer_bytes = 1 << 20;
         s.queue.slow_consumer = SlowConsumer::Disconnect;

@@ -1,4 +1,4 @@
-//! Messages that wait for a logon: across restarts, within limits, and until they expire.
+//! Tests messages that wait for a logon: across restarts, within limits, and until they expire.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -16,7 +16,7 @@ use transfix_testkit::temp::TempDir;
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, venue};
 
-/// Reports the returned messages.
+/// Returns an application that reports the messages which are returned unsent.
 fn unsent_recorder(sender: Sender<(String, SendError)>) -> App {
     App::new(|_, _| Ok(())).on_notice(move |notice, _| {
         if let SessionNotice::Unsent(unsent) = notice {
@@ -33,7 +33,7 @@ fn queueing(dir: &Path) -> SessionSettings {
     })
 }
 
-/// One process: the engine and its returned messages.
+/// An engine that stands for one process, with the messages that it has returned.
 struct Process {
     engine: Engine,
     returned: Receiver<(String, SendError)>,
@@ -52,7 +52,7 @@ impl Process {
         self.engine.listening()[0]
     }
 
-    /// Returns a handle. A held handle would keep the store open.
+    /// Returns a new handle each time, because a handle that is kept would keep the store open.
     fn session(&self) -> SessionHandle {
         self.engine.sessions().next().unwrap()
     }
@@ -73,8 +73,8 @@ impl Process {
     }
 }
 
-/// Logs on with the number `seq` and checks the next messages. Then sends a TestRequest(1), whose
-/// answer must come next.
+/// Logs on with the number `seq`, and checks the next messages. The answer to a TestRequest(1) must
+/// follow these.
 fn log_on(address: SocketAddr, seq: u64, expected: &[&str]) -> Wire {
     let mut wire = Wire::connect(address, BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
@@ -260,7 +260,8 @@ fn what_waits_is_sent_although_nothing_more_is_queued() {
         let process = Process::start(other);
         let mut wire = match offline {
             Offline::Refuse => log_on(process.address(), 1, &["35=D|34=2|11=a", "35=D|34=3|11=b"]),
-            // The messages get their numbers at once, and the counterparty requests them.
+            // With `store`, the messages get their numbers at once, and the counterparty requests
+            // them.
             _ => {
                 while process.session().next_numbers().1 < 3 {
                     std::thread::yield_now();

@@ -1,5 +1,5 @@
-//! Reloads every key with every feature switched on: no session is lost, with valid and invalid
-//! settings.
+//! Tests reloads of each key, in settings that use every feature: no session is lost, whether the
+//! new value is valid or not.
 //!
 //! Invariant: the keys come from the tables that read settings files, so a new key is tested too.
 
@@ -20,15 +20,15 @@ use crate::settings_page::PARTS;
 use crate::switches::dynamic::{day, until};
 use crate::switches::{echo, venue};
 
-/// The addresses of the acceptors in the settings below.
+/// The addresses at which the acceptors of these settings listen.
 const PLAIN: &str = "127.77.3.1:4100";
 const SECURE: &str = "127.77.3.1:4101";
 const TEMPLATE: &str = "127.77.3.1:4102";
 
-/// Keys that need something outside this test: a cargo feature, or a scenario file.
+/// The keys that this test cannot set, because they need a cargo feature or a scenario file.
 const NOT_TRIED: [&str; 2] = ["compress", "scenario"];
 
-/// Returns valid values for keys whose values cannot be guessed from their form.
+/// Returns valid values for a key whose values do not follow from its form.
 fn examples(key: &str, files: &Files) -> Vec<Value> {
     let text = match key {
         "address" => "'127.77.3.1:4109'",
@@ -100,7 +100,7 @@ fn examples(key: &str, files: &Files) -> Vec<Value> {
 const HASH: &str = "'$argon2id$v=19$m=19456,t=2,p=1$c29tZXNhbHRzYWx0$\
     5pFn3rJTFfcFmuBTEyFTqRJ2nMUFXMmjTLxkBUPxqfs'";
 
-/// Returns values that fit the form of a key, as the reference describes it.
+/// Returns values that follow from the form of a key in the reference.
 fn guesses(part: &str, key: &str) -> Vec<Value> {
     let name = if part.is_empty() { key.to_owned() } else { format!("{part}.{key}") };
     let reference = Settings::reference(Some(&name)).or_else(|_| Settings::reference(Some(key)));
@@ -134,7 +134,7 @@ fn guesses(part: &str, key: &str) -> Vec<Value> {
 struct Files {
     dir: TempDir,
     own: Signed,
-    /// A copy of the same certificate in other files.
+    /// The same certificate in another file.
     copied: Signed,
     other: Signed,
     ca: String,
@@ -201,7 +201,8 @@ impl Files {
             "#
         );
         let mut base: Table = toml::from_str(&(text + &self.sessions())).unwrap();
-        // Each session has all keys, because a default table would be merged with a new one.
+        // Copies the defaults into each session, because a default table would be merged with a
+        // changed one.
         let defaults = base.remove("defaults").unwrap();
         for session in base["session"].as_array_mut().unwrap() {
             let session = session.as_table_mut().unwrap();
@@ -296,8 +297,8 @@ fn parse(root: &Table) -> Result<Settings, String> {
     Settings::parse("reload.toml", &text).map_err(|error| error.to_string())
 }
 
-/// Returns settings with another value of the key, in each of these sessions that may have the key.
-/// A `None` value omits the key.
+/// Returns the settings with another value of the key in each of these sessions that may have the
+/// key. The value `None` removes the key.
 fn with(
     base: &Table,
     sessions: Range<usize>,
@@ -417,7 +418,7 @@ fn a_reload_of_every_key_loses_no_session() {
                 let mut ranges = iter::once(0..count).chain((0..count).map(|one| one..one + 1));
                 ranges.any(|sessions| {
                     let change = (path, name, value.as_ref());
-                    // Sessions that cannot restart with this value continue with their old
+                    // A session that cannot restart with this value continues with its old
                     // settings.
                     let done = with(&base, sessions, change).and_then(|to| subject.reload(&to));
                     done.map_err(|error| why = error).is_ok()
@@ -427,8 +428,8 @@ fn a_reload_of_every_key_loses_no_session() {
                 untried.push(format!("{table}.{}: {why}", key.name));
                 continue;
             }
-            // Another reload with stores that cannot open: each session continues with its old
-            // settings.
+            // Reloads settings with which no store can be opened; each session must continue with
+            // its old settings.
             let mut broken = subject.now.clone();
             for session in &mut broken.sessions {
                 session.store.store_dir = files.dir.path().join("file");
@@ -439,7 +440,7 @@ fn a_reload_of_every_key_loses_no_session() {
             let refused = broken.sessions.iter().filter(|session| !is_template(session)).count();
             assert_eq!(done.failed.len(), refused, "{table}.{}", key.name);
         }
-        // After a reload of the original settings, both counterparties trade.
+        // Reloads the original settings, with which both counterparties can trade again.
         let done = subject.reload(&from).unwrap();
         assert!(done.failed.is_empty(), "{table}: {:?}", done.failed);
         for (name, at) in [("CLIENT", plain), ("MADE", template)] {
@@ -451,7 +452,7 @@ fn a_reload_of_every_key_loses_no_session() {
     assert!(untried.is_empty(), "give these keys an example: {}", untried.join("\n"));
 }
 
-/// Removes a session made from a template, which frees its name and files.
+/// Removes a session made from a template, so that its name and files become free.
 fn remove(engine: &mut Engine, name: &str) {
     let id = SessionId::new(transfix::BeginString::Fix44, "VENUE", name);
     let removed = engine.remove(&id, "", Duration::ZERO);
@@ -468,7 +469,7 @@ fn acceptor(at: &str, name: &str, dir: &TempDir) -> SessionSettings {
     })
 }
 
-/// Returns settings with which no store can open.
+/// Returns the settings changed so that no store can be opened.
 fn broken(settings: &Settings, names: &[&str], dir: &TempDir) -> Settings {
     std::fs::write(dir.path().join("file"), "").unwrap();
     let mut broken = settings.clone();
@@ -489,7 +490,7 @@ fn a_session_runs_as_before_where_its_log_cannot_be_opened_any_more() {
     let from = Settings::of(session);
     let mut engine = Engine::start(&from, |_| Box::new(echo())).unwrap();
     let at = engine.listening()[0];
-    // A file replaces the directory of the logs.
+    // A file occupies the path of the log directory.
     std::fs::rename(&log, dir.path().join("away")).unwrap();
     std::fs::write(&log, "").unwrap();
     let done = engine

@@ -35,7 +35,7 @@ fn open(sessions: Vec<SessionSettings>, created_sessions_max: usize) -> (Engine,
     (engine, address)
 }
 
-/// Returns the connection and the answer to a Logon(A) of this counterparty.
+/// Sends a Logon(A) as this counterparty. Returns the connection and the answer.
 fn log_on(address: SocketAddr, name: &str, seq: u64) -> (Wire, String) {
     log_on_with(address, name, &format!("34={seq}|98=0|108=30"))
 }
@@ -62,7 +62,7 @@ fn sessions_are_made_from_a_template() {
     let (_second, answer) = log_on(address, "OTHER", 1);
     assert_eq!(answer, WELCOME);
     assert_eq!(log_on(address, "THIRD", 1).1, "", "no more than allowed");
-    // A counterparty that reconnects finds its session unchanged.
+    // A counterparty that connects again gets the same session.
     first.send("35=5|34=3");
     assert_eq!(first.next(), "35=5|34=3");
     assert_eq!(first.next(), "");
@@ -84,8 +84,8 @@ fn whom_the_settings_name_is_not_of_the_template() {
     assert_eq!(log_on(address, "OTHER", 1).1, WELCOME);
 }
 
-/// During a reload, a named session waits for the answer to its Logout(5) before it restarts. A
-/// Logon(A) for this session waits too, and the template does not take it.
+/// During a reload, a Logon(A) for a session that restarts waits, and the template makes no session
+/// for it. The session first waits for the answer to its Logout(5).
 #[test]
 fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     let dir = TempDir::new();
@@ -117,7 +117,8 @@ fn whom_the_settings_name_is_not_of_the_template_during_a_reload() {
     });
 }
 
-/// The template is the only one at its address, and returns at another port.
+/// Sessions made from a template are found after the template has moved to another port. The
+/// template is the only one at its address.
 #[test]
 fn sessions_of_a_template_are_found_after_it_has_changed() {
     let dir = TempDir::new();
@@ -150,7 +151,8 @@ fn sessions_of_a_template_are_found_after_it_has_changed() {
     }
 }
 
-/// The new settings name the counterparty's session; the next settings omit it again.
+/// A counterparty of a template gets its own session when new settings name it, and returns to the
+/// template when the next settings do not.
 #[test]
 fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let dir = TempDir::new();
@@ -169,7 +171,8 @@ fn a_counterparty_of_a_template_gets_a_session_of_its_own_and_goes_back() {
     let mut next = 1;
     for round in 0..6 {
         let beat = if round % 2 == 0 { 30 } else { 7 };
-        // The acceptor learns a little later that the counterparty is permitted.
+        // The acceptor learns a little later that the counterparty is allowed, so the logon is
+        // repeated.
         let mut wire = None;
         until(|| {
             let (found, answer) = log_on(address, "CLIENT", next);
@@ -258,14 +261,14 @@ fn strangers_are_judged_before_anything_is_made() {
     assert_eq!(judged.load(Ordering::Relaxed), 2, "only good ones");
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing is left behind");
     assert_eq!(opened.load(Ordering::Relaxed), 0, "nor a store of the user's own");
-    // The one permitted session is still free; its Logon(A) is judged once.
+    // The limit allows one more session, whose Logon(A) is judged only once.
     let known = "34=1|98=0|108=30|554=sesame";
     let (wire, said) = log_on_with(address, "CLIENT", known);
     assert_eq!(said, WELCOME);
     assert_eq!(judged.load(Ordering::Relaxed), 3);
     let left = std::fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().path());
     assert_eq!(left.filter(|path| path.is_dir()).count(), 1, "one store");
-    // The session itself judges each further Logon(A).
+    // From here on, the session itself lets its application judge each Logon(A).
     drop(wire);
     let id = SessionId::new(BeginString::Fix44, "VENUE", "CLIENT");
     let session = engine.session(&id).unwrap();

@@ -1,4 +1,4 @@
-//! Events besides messages that an application receives, and the recovery of a session.
+//! Tests the events and notices that an application receives, and how a session recovers.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -26,8 +26,8 @@ enum Event {
     Ended(Disconnect, String),
 }
 
-/// Reports every callback, answers each order, and panics on orders with certain names: before or
-/// after the answer.
+/// Returns an application that reports each callback, answers each order, and panics at certain
+/// orders, before or after the answer.
 fn recorder(sender: Sender<Event>) -> App {
     let sender_on_message = sender.clone();
     let sender_on_event = sender.clone();
@@ -170,8 +170,8 @@ fn the_counterpartys_words_reach_the_application() {
         Event::Rejected(by, seq, msg_type.to_owned(), why.to_owned())
     };
     assert_eq!(hall.next(), told(by_session, 2, "B", "no such news"));
-    // A duplicate is not reported. If the Reject(3) omits the message type, the store supplies the
-    // type.
+    // The repeated Reject(3) is not reported. Its MsgType(35) comes from the store, because it has
+    // no RefMsgType(372).
     wire.send("35=3|34=2|43=Y|45=2|58=no such news");
     wire.send("35=3|34=3|45=2|58=once more");
     assert_eq!(hall.next(), told(by_session, 2, "B", "once more"));
@@ -208,7 +208,7 @@ fn a_reject_that_answers_our_logon_is_told_with_its_text() {
     }
 }
 
-/// The message itself is invalid, and a getter in the application detects the error.
+/// A wrong field that only a getter in the application detects is answered with a Reject(3).
 #[test]
 fn what_a_getter_refuses_is_answered_by_reject() {
     for application_threads in [0, 2] {
@@ -228,7 +228,8 @@ fn what_a_getter_refuses_is_answered_by_reject() {
     }
 }
 
-/// A Reject(3) above an open gap is new, and the application receives the Reject(3).
+/// A Reject(3) above a gap is reported to the application when the gap is abandoned, because it is
+/// new.
 #[test]
 fn a_reject_above_a_gap_that_is_given_up_is_told() {
     let hall = Hall::start(venue(|s| s.numbers.request_missing = false));
@@ -264,7 +265,8 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     assert_eq!(wire.next(), "", "its answer has not left");
     assert_eq!(hall.next(), Event::Ended(Disconnect::StoreFailed, String::new()));
     fails.store(false, Ordering::SeqCst);
-    // Recovery needs no restart: the operator revives the session, or the session waits a second.
+    // The session recovers without a restart of the engine: an operator revives it, or a second
+    // passes.
     hall.session.operate(&Action::Revive {}).unwrap();
     let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
     assert_eq!((undone.received, undone.sent), (3..4, 3..4));
@@ -289,7 +291,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         assert_eq!(wire.next(), "");
         assert_eq!(hall.next(), Event::Ended(Disconnect::Panicked, String::new()));
         if after_panic == AfterPanic::End {
-            // The first `Revive` had no effect, as the refused Logon(A) shows.
+            // The refused Logon(A) shows that the first `Revive` has had no effect.
             let mut refused = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
             refused.send("35=A|34=4|98=0|108=30");
             assert_eq!(refused.next(), "", "it stays down");
@@ -297,7 +299,8 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
         }
         let Event::RolledBack(undone) = hall.next() else { panic!("not told") };
         assert!(undone.received.is_empty() && undone.sent.is_empty(), "{undone}");
-        // The message counts as received; messages sent before are resent.
+        // The message at which the application panicked counts as received, and messages sent
+        // before the panic are resent.
         let mut wire = hall.come_back(4);
         wire.send("35=2|34=5|7=1|16=0");
         assert!(wire.next().starts_with("35=4|34=1|"));
@@ -308,7 +311,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
     }
 }
 
-/// A message that `send` has accepted is sent, even if the callback panics later.
+/// A message that `send` has accepted in a callback is sent even if the callback then panics.
 #[test]
 fn an_answer_outlives_the_panic_behind_it() {
     let hall = Hall::start(venue(|_| ()));
@@ -325,8 +328,8 @@ fn an_answer_outlives_the_panic_behind_it() {
     assert!(answer.starts_with("35=8|34=2|43=Y|") && answer.ends_with("11=panic late"), "{answer}");
 }
 
-/// Panics at the first News(B) that a thread named [`SENDER`] writes. (If the worker runs a turn at
-/// that moment, the worker writes the message instead.)
+/// An application that panics when a thread named [`SENDER`] writes a News(B), but only the first
+/// time. If the worker happens to write the message, no panic occurs.
 struct Shy {
     panics: Arc<AtomicBool>,
     ended: Sender<Disconnect>,
@@ -377,7 +380,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     session.operate(&Action::Revive {}).unwrap();
     drop(wire);
     assert_eq!(has_ended.recv_timeout(LONG), Ok(Disconnect::Panicked));
-    // The session refuses connections until it has recovered.
+    // Connects repeatedly, because the session refuses connections until it has recovered.
     let mut wire = loop {
         let mut wire = Wire::connect(address, BeginString::Fix44);
         wire.send("35=A|34=1|98=0|108=30|141=Y");
@@ -389,7 +392,7 @@ fn a_panic_in_the_thread_of_a_sender_takes_nobody_down_for_good() {
     assert!(wire.next().starts_with("35=B|"));
 }
 
-/// Panics once, at the event that reports the logout.
+/// A subscriber of log events that panics once, at the event about the logout.
 struct Unwilling {
     panics: AtomicBool,
     ended: Sender<Disconnect>,

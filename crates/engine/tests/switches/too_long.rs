@@ -1,4 +1,4 @@
-//! Messages longer than `message_bytes_max`: no part of them is treated as a message.
+//! Tests messages longer than `message_bytes_max`: no part of them is processed as a message.
 
 use transfix::{Mode, SessionSettings, TooLongPolicy};
 

@@ -1,4 +1,4 @@
-//! The cost of one session's burst for the other sessions of its worker.
+//! Tests that a burst in one session does not delay the other sessions of its worker.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, echo, logged_on, start, venue};
 
-/// Reports the session of each message; waits at an order named `wait`.
+/// An application that reports the session of each message, and blocks at an order named `wait`.
 struct Teller {
     name: &'static str,
     seen: Sender<&'static str>,
@@ -35,7 +35,7 @@ impl Application for Teller {
         true
     }
 
-    /// Reports the sent orders.
+    /// Reports the orders that the session sends.
     fn on_wire(&mut self, direction: Direction, message: &[u8], _: &SessionView<'_>) {
         if direction == Direction::Outbound
             && message.windows(6).any(|bytes| bytes == b"\x0135=D\x01")
@@ -47,16 +47,16 @@ impl Application for Teller {
 
 const BURST: usize = 60;
 
-/// The way in which the messages of a burst arrive.
+/// The way in which the messages of a burst reach the worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Burst {
     /// In order.
     InOrder,
-    /// In order, followed by the end of the stream.
+    /// The messages arrive in order, followed by the end of the stream.
     AndTheEnd,
-    /// The first message arrives last: the others wait above a gap.
+    /// The first message arrives last, so the others are kept above a gap.
     Reversed,
-    /// Outbound, from other threads.
+    /// Other threads send the messages.
     Outbound,
 }
 
@@ -123,19 +123,19 @@ fn a_burst_of_one_session_does_not_hold_up_the_others() {
             assert_eq!(longest_run(&order), max as usize, "messages in a row: {burst:?}");
         }
     }
-    // Kept messages are part of the turn. Messages that arrive before any can be delivered are not
-    // visible here.
+    // Kept messages count toward the limit of a turn. Messages that arrive while none can be
+    // delivered do not show in this test.
     for max in [5, 20] {
         assert!(longest_run(&order_of(max, Burst::Reversed)) <= max as usize);
     }
     for burst in [Burst::InOrder, Burst::Outbound] {
-        // As many as one read returns.
+        // Without the limit, a turn processes all messages of one read.
         assert!(longest_run(&order_of(1_000, burst)) > 20, "{burst:?}");
     }
 }
 
-/// A slow counterparty sends a ResendRequest(2) and a Logout(5) at once. The counterparty gets the
-/// messages and the Logout(5), even if they need more than one turn.
+/// A Logout(5) that arrives together with a ResendRequest(2) is answered after the resent messages,
+/// even if these need several turns and the counterparty reads slowly.
 #[test]
 fn a_logout_is_answered_behind_the_messages_that_are_sent_again() {
     const COUNT: u64 = 400;

@@ -1,4 +1,4 @@
-//! Application threads with applications that are unavailable, or whose queues are full.
+//! Tests application threads whose applications are not available, or whose queues are full.
 
 use std::collections::HashSet;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -13,7 +13,7 @@ use transfix::{
 use crate::switches::wire::Wire;
 use crate::switches::{LONG, logged_on, venue};
 
-/// The limit of loops that end much earlier.
+/// A time limit for loops that normally end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
 /// Reports each offered message, and answers each accepted order. Refuses the first offer of an
@@ -74,13 +74,13 @@ impl Rig {
         logged_on(self.engine.listening()[0])
     }
 
-    /// Logs on again with the MsgSeqNum(34) `seq`. Returns the answer too.
+    /// Logs on again with the MsgSeqNum(34) `seq`. Returns the connection and the answer.
     fn wire_again(&self, seq: u64) -> (Wire, String) {
         let until_ns = clock::monotonic_ns() + SETTLED.as_nanos() as u64;
         loop {
             let mut wire = Wire::connect(self.engine.listening()[0], BeginString::Fix44);
             wire.send(&format!("35=A|34={seq}|98=0|108=30"));
-            // The engine closes this connection while the previous connection still exists.
+            // The engine closes this connection if the previous one has not ended yet.
             let answer = wire.next();
             if !answer.is_empty() {
                 return (wire, answer);
@@ -95,7 +95,7 @@ impl Rig {
     }
 }
 
-/// Sends these orders in one write; the first has the number `first`.
+/// Sends these orders in a single write; `first` is the number of the first order.
 fn send_orders(wire: &mut Wire, first: u64, ids: &[String]) {
     let orders = (first..).zip(ids).map(|(seq, id)| wire.frame(&format!("35=D|34={seq}|11={id}")));
     let orders = orders.collect::<Vec<_>>().concat();
@@ -132,8 +132,8 @@ fn messages_that_are_taken_at_the_second_offer_keep_their_order() {
     }
 }
 
-/// After a reset, the engine holds the only copy of the message, and offers it at the start of the
-/// next connection.
+/// A message from before a reset is delivered at the start of the next connection, because only the
+/// engine still has it.
 #[test]
 fn a_message_of_before_a_reset_is_offered_in_the_next_connection() {
     for retries in [0, 1] {

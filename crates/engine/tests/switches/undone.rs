@@ -1,5 +1,5 @@
-//! A store that fails once under an application thread. The application receives each message once,
-//! or a report of undone messages before it receives them again.
+//! Tests a store that fails once while an application thread works. The application receives each
+//! message once, or learns which messages were rolled back before it receives them again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,21 +18,21 @@ use crate::switches::dynamic::until;
 use crate::switches::wire::Wire;
 use crate::switches::{logged_on, venue};
 
-/// The limit of loops that end much earlier.
+/// A time limit for loops that normally end much earlier.
 const SETTLED: Duration = Duration::from_secs(300);
 
-/// The store call that fails.
+/// The function of the store that fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Call {
     Put,
     Commit,
 }
 
-/// A store that fails at one call and accepts nothing more until it is opened again.
+/// A store that fails at one call, and accepts nothing until it is reopened.
 struct FailsOnce {
     store: MemoryStore,
     call: Call,
-    /// True if the next such call fails.
+    /// True if the next call of the chosen function must fail.
     fails: Arc<AtomicBool>,
     is_poisoned: bool,
 }
@@ -85,8 +85,8 @@ enum Seen {
     Ended(Disconnect),
 }
 
-/// Answers each order, and blocks in the callback of the first order until released. At one order
-/// the store fails, at the answer or just before.
+/// An application that answers each order. It blocks at the first order until the test releases it.
+/// At one order it lets the store fail, before the answer or with it.
 struct Teller {
     seen: Sender<Seen>,
     gate: Arc<Mutex<Receiver<()>>>,
@@ -160,8 +160,8 @@ impl Rig {
         Self { engine: engine.unwrap(), seen, open, fails, answers: BTreeMap::new() }
     }
 
-    /// Reads up to the end of the connection, or until each order has its answer. Returns the first
-    /// number that the engine requests again.
+    /// Reads until the connection ends, or each order has an answer. Returns the first number that
+    /// the engine requests again, if any.
     fn read(&mut self, wire: &mut Wire) -> Option<u64> {
         while self.answers.len() as u64 != LAST - 1 {
             let line = wire.next();
@@ -240,8 +240,8 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
             let mut rig = Rig::start(call, fails_at);
             let mut wire = logged_on(rig.engine.listening()[0]);
             orders(&mut wire, 2, "");
-            // A TestRequest(1) would use the number of the logon, so the counter shows that the
-            // orders have arrived.
+            // Reads the counter to see that the orders have arrived, because a TestRequest(1) would
+            // use the number of the next logon.
             let handle = rig.engine.sessions().next().unwrap();
             until(|| handle.counters().messages_in >= LAST);
             rig.open.send(()).unwrap();
@@ -262,7 +262,8 @@ fn a_store_that_fails_once_costs_no_message_and_brings_none_twice() {
     }
 }
 
-/// Sends three messages without a connection; the store refuses the second one.
+/// A message that the store refuses without a connection takes no number. Here the store refuses
+/// the second of three messages.
 #[test]
 fn a_message_that_a_store_refuses_without_a_connection_takes_no_number() {
     for call in [Call::Put, Call::Commit] {

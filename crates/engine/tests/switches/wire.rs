@@ -1,4 +1,4 @@
-//! A counterparty on a raw socket that sends and receives lines such as `35=0|34=2`.
+//! A counterparty over a plain socket, which sends and receives lines such as `35=0|34=2`.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ impl Wire {
         Self::of(TcpStream::connect(to).unwrap(), begin_string)
     }
 
-    /// Wraps a connection that the engine has opened.
+    /// Returns the counterparty's end of a connection that the engine has opened.
     pub(crate) fn of(socket: TcpStream, begin_string: BeginString) -> Self {
         socket.set_nodelay(true).unwrap();
         socket.set_read_timeout(Some(LONG)).unwrap();
@@ -51,7 +51,7 @@ impl Wire {
         out
     }
 
-    /// Sends raw bytes; bytes to a closed connection are dropped.
+    /// Sends these bytes unchanged. Has no effect on a closed connection.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
         if let Err(error) = self.socket.write_all(bytes) {
             let closed = [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe];
@@ -89,7 +89,7 @@ impl Wire {
             match self.socket.read(&mut buffer) {
                 Ok(0) => return Vec::new(),
                 Ok(n) => self.read.extend_from_slice(&buffer[..n]),
-                // The engine closed the connection before it had read all bytes.
+                // The engine has closed the connection with unread bytes, which resets it.
                 Err(error) if error.kind() == ErrorKind::ConnectionReset => return Vec::new(),
                 Err(error) => panic!("no answer: {error}"),
             }

@@ -1,5 +1,5 @@
-//! The engine closes a TLS connection at once if the connection ends within a record, after
-//! tickets, with an alert, or by a reset. No timer is needed in any mode or role.
+//! Tests that the engine closes a TLS connection at once that ends within a record, after tickets,
+//! with an alert, or by a reset. In each mode and role this happens without a timer.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -23,24 +23,24 @@ const NEVER: Duration = Duration::from_hours(1);
 /// The way in which the counterparty ends the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// Half of the remaining bytes and the end of the TCP stream, in one packet.
+    /// Sends a half of the remaining bytes and the end of the TCP stream, in one packet.
     Half,
-    /// All remaining bytes and the end of the TCP stream, in one packet.
+    /// Sends all remaining bytes and the end of the TCP stream, in one packet.
     Whole,
-    /// All remaining bytes and `close_notify`; TCP stays open.
+    /// Sends all remaining bytes and `close_notify`, and leaves TCP open.
     CloseNotify,
     /// All remaining bytes and a fatal alert; TCP stays open.
     Alert,
-    /// All remaining bytes, followed by a TCP reset.
+    /// Sends all remaining bytes, then resets the TCP connection.
     Reset,
 }
 
-/// A reset hides the engine's end of the connection, and only the next connection shows that the
-/// engine works. A reset is therefore not the last entry.
+/// The order matters: a reset hides whether the engine closes its end, so only the next connection
+/// shows that the engine still works. Therefore a reset must not be last.
 const ENDS: [End; 5] = [End::Half, End::Reset, End::Whole, End::CloseNotify, End::Alert];
 
-/// A counterparty that separates TLS from its socket: the test decides which bytes are sent, and
-/// when.
+/// A counterparty that handles TLS apart from the socket, so that the test decides which bytes are
+/// sent, and when.
 struct Far {
     tls: TlsStream,
     tap: MemoryStream,
@@ -81,7 +81,7 @@ impl Far {
         Self { tls, tap, socket, read: Vec::new(), seq: 1, ids, is_closed: false }
     }
 
-    /// Reads the bytes that the engine has sent, and passes them to this side's TLS.
+    /// Reads the bytes that the engine has sent, and passes them to the counterparty's TLS.
     fn take(&mut self) {
         let mut bytes = [0; 4096];
         match self.socket.read(&mut bytes) {
@@ -94,7 +94,7 @@ impl Far {
         }
     }
 
-    /// Returns the bytes that this side has to send.
+    /// Returns the bytes that the counterparty's TLS has to send.
     fn unsent(&mut self) -> Vec<u8> {
         let mut bytes = vec![0; 1 << 16];
         let n = self.tap.read(&mut bytes).unwrap_or(0);
@@ -102,7 +102,8 @@ impl Far {
         bytes
     }
 
-    /// Returns the next message of the engine, sending all bytes of this side in the meantime.
+    /// Returns the next message of the engine. Meanwhile, sends all bytes that the counterparty's
+    /// TLS produces.
     fn next(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             self.take();
@@ -112,7 +113,8 @@ impl Far {
         })
     }
 
-    /// Returns the next message of the engine. Bytes that this side has to send stay in the tap.
+    /// Returns the next message of the engine, without sending the bytes that the counterparty's
+    /// TLS produces.
     fn next_alone(&mut self, engine: &mut Engine) -> String {
         until(engine, |_| {
             if self.tls.is_handshaking() {
@@ -143,12 +145,13 @@ impl Far {
         assert_eq!(self.tls.write(&out).unwrap(), out.len());
     }
 
-    /// Ends the connection after the unsent bytes, and waits until the engine has closed its end.
+    /// Sends the remaining bytes, ends the connection in this way, and waits until the engine has
+    /// closed its end.
     fn end(mut self, engine: &mut Engine, how: End) {
         match how {
             End::CloseNotify => self.tls.shutdown().unwrap(),
             End::Alert => {
-                // These bytes are not a TLS record.
+                // Sends bytes that are no TLS record.
                 self.tap.write(b"8=FIX.4.4\x01").unwrap();
                 self.tls.read(&mut [0; 1]).unwrap_err();
             }
@@ -163,7 +166,8 @@ impl Far {
             self.socket.write_all(&bytes).unwrap();
             return SockRef::from(&self.socket).set_linger(Some(Duration::ZERO)).unwrap();
         }
-        // The end is sent in the packet of the last bytes: one event reports both.
+        // Delays sending, so that the end is in the same packet as the last bytes and one event
+        // reports both.
         SockRef::from(&self.socket).set_tcp_cork(true).unwrap();
         self.socket.write_all(&bytes).unwrap();
         match how {
@@ -187,7 +191,7 @@ fn files(firms: &Firms, own: &Signed) -> TlsFiles {
     }
 }
 
-/// Waits until `look` returns a value, and polls the sessions of mode `polled` in the meantime.
+/// Waits until `look` returns a value. Meanwhile, polls the engine's sessions of mode `polled`.
 fn until<T>(engine: &mut Engine, mut look: impl FnMut(&mut Engine) -> Option<T>) -> T {
     let begin = Instant::now();
     loop {
@@ -236,7 +240,7 @@ fn of_an_acceptor_before_and_after_the_logon() {
                 }
             }
             far.say("A", logon);
-            // The previous connection does not block this one.
+            // The previous connection has ended, so it does not prevent this logon.
             assert!(far.next(&mut venue.engine).contains("\x0135=A\x01"), "{mode:?} {end:?}");
             far.say("0", "");
             far.end(&mut venue.engine, end);
@@ -256,7 +260,7 @@ fn of_an_initiator_before_and_after_the_logon() {
         let mut client = Side::start(settings);
         for end in ENDS {
             println!("{mode:?} {end:?}");
-            // Only the tickets after the handshake arrive.
+            // After the handshake, the engine receives only session tickets.
             let mut far = Far::accept(&firms, &listener, &mut client.engine);
             assert!(far.next_alone(&mut client.engine).contains("\x0135=A\x01"));
             events::take();

@@ -1,5 +1,5 @@
-//! Our certificates that expire: the log lines, the status for programs, and their times, under a
-//! simulated clock.
+//! Tests our certificates that expire, with simulated clocks: the log lines, and the status that
+//! programs can read.
 
 use std::io;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use transfix_transport::{Registry, SocketOptions, Token};
 use super::*;
 
 const DAY_S: u64 = 24 * 60 * 60;
-/// The longest wait of a thread before it checks the clock again.
+/// The interval at which a waiting thread checks the simulated clock.
 const LOOK: Duration = Duration::from_millis(2);
 
-/// The real machine with simulated clocks that advance in jumps.
+/// The environment of the real machine, but with clocks that the test sets forward.
 #[derive(Clone)]
 struct Turned(Arc<AtomicU64>);
 
@@ -30,7 +30,7 @@ impl Turned {
         u64::try_from(self.now().utc.0 / 1_000_000_000).unwrap()
     }
 
-    /// Advances the clocks by `days`.
+    /// Sets the clocks forward by `days` days.
     fn turn(&self, days: u64) {
         self.0.fetch_add(days * DAY_S * 1_000_000_000, Ordering::SeqCst);
     }
@@ -112,7 +112,8 @@ fn ends_told_until(text: &str) -> Vec<String> {
 #[test]
 fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
     let _alone = alone();
-    // With the thread that checks for slow callbacks, and without any existing timer thread.
+    // Tests an engine that already has a thread to check for slow callbacks, and one that has no
+    // such thread.
     for slow_callback in [Duration::from_secs(1), Duration::ZERO] {
         let mut firms = Firms::new();
         let clock = Turned::new();
@@ -140,7 +141,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
             assert!(lines[0].contains("CN=venue.example (sha256:"), "{lines:?}");
             assert_eq!(only(&venue).days_left, left);
         }
-        // Reading the same certificate again is not logged; reading another one is.
+        // A changed file with the same certificate is not logged; another certificate is.
         fs::copy(&firms.venue.certificate, firms.dir.path().join("same")).unwrap();
         fs::rename(firms.dir.path().join("same"), &firms.venue.certificate).unwrap();
         clock.turn(1);
@@ -149,7 +150,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
         let next = firms.authority.sign(&["venue.example"], 11, next);
         fs::copy(&next.certificate, &firms.venue.certificate).unwrap();
         clock.turn(1);
-        // The key of the new certificate is not there yet.
+        // The key of the new certificate is still missing.
         ends_told_until("changed certificates are unusable");
         let status = only(&venue);
         assert!(
@@ -184,7 +185,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
     let handle = client.certificates();
     let shown_by = ["FIX.4.4:CLIENT->A", "FIX.4.4:CLIENT->B"];
     assert_eq!(only(&client).shown_by, shown_by);
-    // A further session does not change the statuses; a stopped engine shows none.
+    // Removing a session leaves the status unchanged, and a stopped engine has no certificates.
     let mut client = client;
     client.add(&sessions[2], Box::new(recorder(channel().0))).unwrap();
     assert_eq!(handle.all()[0].shown_by.len(), 3);

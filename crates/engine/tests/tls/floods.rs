@@ -10,16 +10,16 @@ use transfix_transport::{Stream, memory};
 
 use super::*;
 
-/// The point at which a stranger stops.
+/// The point at which an attacking connection stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     /// Sends nothing.
     Silence,
     HalfHello,
-    /// Sends a ClientHello; the server answers and waits.
+    /// The connection sends a ClientHello, and the server's answer is never answered.
     Hello,
     Garbage,
-    /// Sends a record of maximum length without its end.
+    /// The connection sends a part of a record of maximum length.
     LongRecord,
 }
 
@@ -29,7 +29,7 @@ const STAGES: [Stage; 5] =
 const STRANGERS: usize = 300;
 const ROOM: usize = 50;
 
-/// Returns a client's first flight, which anyone may record and replay.
+/// Returns the first bytes of a client, which anyone may record and send again.
 fn hello(firms: &Firms) -> Vec<u8> {
     let mut options = ClientOptions::default();
     options.files.ca = vec![firms.authority.ca.clone()];
@@ -53,14 +53,14 @@ fn bytes(stage: Stage, hello: &[u8]) -> Vec<u8> {
     }
 }
 
-/// Connects from an address that no honest client uses.
+/// Connects from an address that no honest client uses, and sends these bytes.
 fn stranger(to: SocketAddr, bytes: &[u8]) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from(([127, 0, 0, 2], 0)).into()).unwrap();
     socket.connect(&to.into()).unwrap();
     let mut stream = TcpStream::from(socket);
     stream.set_read_timeout(Some(LONG)).unwrap();
-    // The server may have closed the connection already.
+    // An error is ignored, because the server may already have closed the connection.
     let _ = stream.write_all(bytes);
     stream
 }
@@ -77,7 +77,8 @@ fn resident_kib() -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Starts an acceptor with two honest sessions: one stays connected, the other comes and goes.
+/// Starts an acceptor with two honest sessions: one stays connected, and the other connects again
+/// and again.
 fn start(firms: &Firms, room: usize) -> (Engine, Receiver<String>) {
     let sessions = ["CLIENT", "COMER"].map(|client| {
         let mut settings = firms.acceptor(client);
@@ -108,7 +109,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
     let honest = Side::start(firms.initiator(to));
     assert_eq!(honest.next(), "logon");
     let mut before = None;
-    // The second round detects leaks; the first round may allocate permanent buffers.
+    // The first round may allocate lasting buffers, so the second round shows leaks.
     for round in 0..2 {
         for stage in STAGES {
             events::take();
@@ -119,7 +120,8 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
             let comer = comer(&firms, to);
             assert_eq!(comer.next(), "logon", "{stage:?}");
             drop(comer.engine.stop(Duration::from_secs(10)));
-            // All connections end: replaced, refused for their bytes, or timed out.
+            // Each connection ends, because it is displaced by newer ones, its bytes are refused,
+            // or its time is over.
             for mut stream in all {
                 let mut read = Vec::new();
                 let _ = stream.read_to_end(&mut read);
@@ -133,7 +135,7 @@ fn who_stops_in_a_handshake_costs_nobody_else_and_all_comes_back() {
         match before {
             None => before = Some(now),
             Some((files, kib)) => {
-                // Some connections may still be closing.
+                // The limit allows for connections that are still closing.
                 assert!(now.0 <= files + 20, "round {round}: {files} files, then {}", now.0);
                 assert!(now.1 <= kib + 8_192, "round {round}: {kib} KiB, then {}", now.1);
             }
@@ -150,13 +152,13 @@ fn who_begins_handshakes_without_end_leaves_the_thread_to_others() {
     let hello = hello(&firms);
     let (venue, _seen) = start(&firms, 500);
     let to = venue.listening()[0];
-    // Far more connections than one source may have.
+    // Opens far more connections than one source may have.
     let all: Vec<_> = (0..1_000).map(|_| stranger(to, &hello)).collect();
     let begun = Instant::now();
     let comer = comer(&firms, to);
     assert_eq!(comer.next(), "logon");
     let logged_on = begun.elapsed();
-    // Connections in the waiting line have no answer yet, although they came earlier.
+    // Connections that wait for handshake time have no answer yet, although they came earlier.
     let answered = all.iter().filter(|stream| {
         stream.set_nonblocking(true).unwrap();
         matches!(stream.peek(&mut [0]), Ok(1..))

@@ -28,7 +28,7 @@ pub(crate) enum By {
     Programs,
 }
 
-/// The only TLS version that a client supports.
+/// A TLS version, as the only one that a client supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Version {
     Tls11,
@@ -39,7 +39,7 @@ pub(crate) enum Version {
 impl Version {
     fn of_rustls(self) -> Versions {
         match self {
-            // rustls does not support TLS 1.1: see `HELLO_OF_TLS11`.
+            // rustls does not support TLS 1.1, so the test sends `HELLO_OF_TLS11` instead.
             Self::Tls11 | Self::Tls12 => TLS12,
             Self::Tls13 => TLS13,
         }
@@ -54,12 +54,12 @@ impl Version {
     }
 }
 
-/// A TLS 1.1 ClientHello (RFC 4346 section 7.4.1.2) without extensions: one cipher suite, no
-/// compression.
+/// A ClientHello of TLS 1.1 (RFC 4346 section 7.4.1.2), with one cipher suite, no compression and
+/// no extensions.
 const HELLO_OF_TLS11: &[u8] = b"\x16\x03\x01\x00\x2d\x01\x00\x00\x29\x03\x02\
     0123456789abcdef0123456789abcdef\x00\x00\x02\x00\x2f\x01\x00";
 
-/// Opens the connections of one client; each may resume the previous TLS session.
+/// Opens connections of one client, each of which may resume the TLS session of the previous one.
 pub(crate) struct Dialer {
     by: By,
     version: Version,
@@ -102,7 +102,7 @@ impl Dialer {
         command.arg(how).arg(&self.ticket).arg(self.version.option());
         command.arg("-connect").arg(self.to.to_string()).arg("-CAfile").arg(&self.ca);
         command.arg("-cert").arg(&self.own.certificate).arg("-key").arg(&self.own.key);
-        // By default `openssl` refuses the versions that are too old for our engine.
+        // Lets `openssl` use versions that are too old for the engine, which it refuses by default.
         command.args(["-cipher", "ALL:@SECLEVEL=0"]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().unwrap();
@@ -119,7 +119,7 @@ struct OpenSsl {
 
 impl Drop for OpenSsl {
     fn drop(&mut self) {
-        // The program may have ended already.
+        // `kill` fails only if the program has already ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -136,7 +136,7 @@ pub(crate) struct Client {
     link: Link,
     read: Vec<u8>,
     seq: u64,
-    /// The program's output before a message.
+    /// The bytes that the program has printed before a message.
     printed: Vec<u8>,
 }
 
@@ -156,7 +156,7 @@ impl Client {
         self.seq += 1;
         match &mut self.link {
             Link::OpenSsl(openssl) => openssl.input.write_all(&bytes).unwrap(),
-            // A server that refuses the handshake ends the connection, as the next read shows.
+            // An error is ignored, because a refused handshake shows in the next read.
             Link::Rustls(stream) => _ = stream.write_all(&bytes),
             Link::Socket(socket) => socket.write_all(&bytes).unwrap(),
         }
@@ -198,7 +198,7 @@ impl Client {
     }
 }
 
-/// Returns a valid message.
+/// Returns a valid message with these CompIDs, this type and number, and the fields `rest`.
 fn message((from, to): (&str, &str), msg_type: &str, seq: u64, rest: &str) -> Vec<u8> {
     let mut out = Vec::new();
     let mut frame = FrameWriter::new(&mut out, b"FIX.4.4", msg_type.as_bytes());
@@ -214,17 +214,17 @@ fn message((from, to): (&str, &str), msg_type: &str, seq: u64, rest: &str) -> Ve
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     AtOnce,
-    /// After the other side has closed.
+    /// The server closes after the other side has closed.
     Last,
 }
 
-/// A server that accepts one connection after the other and answers each Logon(A).
+/// A server that accepts connections one after the other, and answers each Logon(A).
 pub(crate) struct Server {
     lines: Lines,
     pub(crate) address: SocketAddr,
 }
 
-/// The source of a server's lines.
+/// The source of the lines that a server reports.
 enum Lines {
     Python(Child, BufReader<ChildStdout>),
     Rustls(Receiver<String>),
@@ -318,7 +318,7 @@ impl Drop for Server {
     }
 }
 
-/// Serves connections until the receiver of the lines is gone.
+/// Serves connections until nothing receives the lines any more.
 fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, ends: Ends, lines: &Sender<String>) {
     for socket in listener.incoming() {
         let mut stream = tls::accept(config, socket.unwrap());
@@ -333,7 +333,7 @@ fn serve(listener: &TcpListener, config: &Arc<ServerConfig>, ends: Ends, lines: 
             }
         }
         let answer = message(("VENUE", "CLIENT"), "A", 1, "98=0\x01108=30\x01141=Y\x01");
-        // The other side may be gone.
+        // An error is ignored, because the other side may already have closed.
         let _ = stream.write_all(&answer);
         if ends == Ends::Last {
             let _ = stream.read_to_end(&mut Vec::new());

@@ -1,6 +1,7 @@
-//! Sessions over TLS: two engines, counterparties without an engine, and every certificate error.
+//! Tests sessions over TLS: two engines, counterparties that are not this engine, and each kind of
+//! certificate error.
 //!
-//! The tests run one at a time, because they read the events of the whole process.
+//! The tests run one after the other, because they read the log events of the whole process.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 #![allow(clippy::disallowed_methods, reason = "a wait that fails ends")]
 
@@ -36,7 +37,7 @@ use transfix_testkit::tls::rustls::pki_types::pem::PemObject;
 
 use foreign::{By, Dialer, Ends, Server, Version};
 
-/// Enough time for the slowest machine; only a failing test waits this long.
+/// A time limit that suffices on the slowest machine; only a failing test waits this long.
 const LONG: Duration = Duration::from_secs(60);
 
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
@@ -48,7 +49,8 @@ fn alone() -> MutexGuard<'static, ()> {
     alone
 }
 
-/// Answers each order with its text, and reports logons and messages.
+/// Returns an application that answers each order with the order's text, and reports logons and
+/// messages.
 fn recorder(sender: Sender<String>) -> App {
     let sender_on_message = sender.clone();
     App::new(move |message, session| {
@@ -56,7 +58,7 @@ fn recorder(sender: Sender<String>) -> App {
         if message.msg_type() == b"D" {
             session.send("8", |report| _ = report.str(tag::TEXT, &text)).unwrap();
         }
-        // The test may have stopped listening.
+        // The send fails only if the test no longer listens.
         let _ = sender_on_message.send(text);
         Ok(())
     })
@@ -100,13 +102,13 @@ impl Side {
     }
 }
 
-/// Waits for an event that contains this text, and returns it.
+/// Waits until an event that contains this text is logged, and returns it.
 fn told(text: &str) -> String {
     let [line] = all_told([text]);
     line
 }
 
-/// Waits for events that contain these texts, in any order, and returns them.
+/// Waits until events that contain these texts are logged, in any order, and returns them.
 fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     let (begin, mut lines) = (Instant::now(), Vec::<String>::new());
     while begin.elapsed() < LONG {
@@ -120,7 +122,7 @@ fn all_told<const N: usize>(texts: [&str; N]) -> [String; N] {
     panic!("not all of {texts:#?} are told: {lines:#?}");
 }
 
-/// A certificate authority, and two firms with certificates of this authority.
+/// A certificate authority, and two firms with certificates that it has signed.
 struct Firms {
     dir: TempDir,
     authority: Authority,
@@ -191,7 +193,7 @@ fn each_mode_trades_and_logs_out() {
         tls(&mut settings).peer = vec!["venue.example".to_owned()];
         let client = Side::start(settings);
         assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
-        // From one byte up to several TLS records, and more than one read returns.
+        // The texts range from one byte to more than several TLS records, or one read, can contain.
         let texts: Vec<String> = (0..40).map(|n| "x".repeat(1 + n * 1_000)).collect();
         for _ in 0..5 {
             texts.iter().for_each(|text| client.send(text));
@@ -308,8 +310,8 @@ fn tls_begins_behind_what_haproxy_says() {
     });
 }
 
-/// Starts a proxy that connects from an address to the venue. Returns its address and a guard that
-/// keeps the proxy running.
+/// A function that starts a proxy, which connects from the given address to the venue. Returns the
+/// proxy's address, and a guard that keeps the proxy running.
 type Starts = fn(SocketAddr, Ipv4Addr) -> (SocketAddr, Box<dyn Any>);
 
 fn tls_begins_behind(start: Starts) {
@@ -323,7 +325,8 @@ fn tls_begins_behind(start: Starts) {
     let (place, _proxy) = start(venue.address(), Ipv4Addr::new(127, 0, 0, 8));
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.3".to_owned();
-    // The certificate belongs to the venue, and the address to the proxy.
+    // Turns off the check of the name, because the certificate is the venue's and the address is
+    // the proxy's.
     tls(&mut settings).check_name = false;
     let client = Side::start(settings);
     assert_eq!((venue.next(), client.next()), ("logon".to_owned(), "logon".to_owned()));
@@ -337,7 +340,8 @@ fn tls_begins_behind(start: Starts) {
     events::take();
     let mut settings = firms.initiator(place);
     settings.socket.local_address = "127.0.0.4".to_owned();
-    // The certificate belongs to the venue, and the address to the proxy.
+    // Turns off the check of the name, because the certificate is the venue's and the address is
+    // the proxy's.
     tls(&mut settings).check_name = false;
     let _stranger = Side::start(settings);
     let line = told("the address is not in `allow_from` of any session");
@@ -412,8 +416,8 @@ fn a_new_certificate_counts_from_the_next_connection_on() {
     told("certificates were reloaded, because a file has changed");
 }
 
-/// The new certificate has another file name, and the old file is missing. Another new setting is
-/// invalid.
+/// A reload that fails loses no session, even if the file of its old certificate is missing. The
+/// new settings name another certificate, but another of their values is invalid.
 #[test]
 fn a_reload_that_fails_loses_no_session_whose_old_certificate_has_gone() {
     let _alone = alone();

@@ -1,5 +1,5 @@
-//! Bytes that look like TLS on a plain connection: a logged-on counterparty cannot forge log lines
-//! with them.
+//! Tests bytes that look like TLS on a plain connection: a logged-on counterparty cannot forge log
+//! lines with them.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use super::*;
 /// bytes.
 const ALERT: [u8; 7] = [21, 3, 3, 0, 2, 2, 40];
 
-/// A counterparty without an engine.
+/// A counterparty over a plain socket.
 struct Raw {
     stream: TcpStream,
     ours: &'static str,
@@ -26,7 +26,7 @@ impl Raw {
         Self { stream, ours, theirs, next: 1 }
     }
 
-    /// Sends these bytes and then this message, in one write.
+    /// Sends these bytes, followed by this message, in one write.
     fn send(&mut self, before: &[u8], msg_type: &[u8], fields: &str) {
         let mut bytes = before.to_vec();
         let (ours, theirs, time) = (self.ours, self.theirs, transfix::clock::now().utc);

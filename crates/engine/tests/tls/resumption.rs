@@ -1,5 +1,5 @@
-//! A connection resumes the TLS session of the previous one, in both roles, unless the files now
-//! refuse the session's certificate.
+//! Tests that a connection resumes the TLS session of the previous one, in both roles, unless the
+//! files now refuse the certificate.
 
 use std::time::Duration;
 
@@ -38,9 +38,10 @@ fn resumes_until_a_file_refuses_it(by: By) {
             (is_in, client.resumed())
         };
         assert_eq!(log_on(), (true, false), "{version:?}");
-        // The resumed connection has the certificate of the first one, so `tls.peer` still matches.
+        // `tls.peer` still matches, because the resumed session includes the certificate of the
+        // first connection.
         assert_eq!(log_on(), (true, true), "{version:?}");
-        // The client's certificate is now revoked.
+        // Revokes the client's certificate in the same file.
         let _same_file = firms.authority.revoke(&[&firms.client]);
         assert_eq!(log_on(), (false, false), "{version:?}");
         told("the counterparty's certificate was revoked");
@@ -67,7 +68,8 @@ fn resumes_with_the_same_files(by: By) {
     let from = Settings::of(settings);
     let (sender, _seen) = channel();
     let mut engine = Engine::start(&from, |_| Box::new(recorder(sender.clone()))).unwrap();
-    // The lines are the certificate's name, the resumption, and the Logon(A).
+    // The server reports three lines per connection: the name in the certificate, whether the
+    // session was resumed, and the Logon(A).
     let mut next = || [server.line(), server.line(), server.line()];
     assert_eq!(next()[..2], ["CN=client.example", "reused=False"]);
     assert_eq!(next()[..2], ["CN=client.example", "reused=True"]);

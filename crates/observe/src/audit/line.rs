@@ -1,8 +1,8 @@
-//! A line of the audit file: writing and checking.
+//! Writes and checks lines of the audit file.
 //!
 //! A line is a JSON object. Its last two values are `prev`, the hash of the previous line, and
-//! `hash`, the SHA-256 of the line's own text before `,"hash":`. Changing, removing or inserting a
-//! line therefore requires changes to all following lines.
+//! `hash`, the SHA-256 of the line's text before `,"hash":`. To change, remove or insert a line,
+//! all following lines must therefore be changed too.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -16,12 +16,13 @@ use transfix_codec::shown::write_json;
 pub(crate) const NO_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
 /// Limit on the length of a line, in bytes; the check rejects longer lines.
 const LINE_MAX: u64 = 1 << 20;
-/// Limit on the length of a text in a line, in bytes.
+/// The maximum length of a text in a line, in bytes; longer texts are shortened.
 const TEXT_MAX: usize = 16 << 10;
 
 const PREV: &str = ",\"prev\":\"";
 const HASH: &str = ",\"hash\":\"";
-/// Lengths, in bytes, of `prev` with its hash and of `hash` with the end of the line.
+/// The length in bytes of `prev` with its value, and below, of `hash` with its value and the end of
+/// the line.
 const PREV_LENGTH: usize = PREV.len() + NO_HASH.len() + 1;
 const HASH_LENGTH: usize = HASH.len() + NO_HASH.len() + 2;
 
@@ -31,12 +32,12 @@ pub struct AuditLine<'a> {
     pub at: Timestamp,
     /// Names and texts, such as `who` and `what`.
     pub texts: &'a [(&'static str, &'a str)],
-    /// For the second line of an action: the number of the first.
+    /// For the line with an action's result: the number of the line with its request.
     pub of: Option<u64>,
 }
 
 impl AuditLine<'_> {
-    /// Returns the line with its end, and its hash.
+    /// Returns the text of the line with its line break, and its hash.
     pub(crate) fn written(&self, n: u64, prev: &str) -> (String, String) {
         let mut line = format!("{{\"n\":{n},\"at\":\"{}\"", moment(self.at));
         if let Some(of) = self.of {
@@ -53,7 +54,7 @@ impl AuditLine<'_> {
     }
 }
 
-/// Truncates a text that is too long.
+/// Shortens a text that exceeds the limit.
 fn cut(text: &str) -> &str {
     let end = (0..=text.len().min(TEXT_MAX)).rev().find(|at| text.is_char_boundary(*at));
     &text[..end.unwrap_or(0)]
@@ -63,7 +64,7 @@ fn cut(text: &str) -> &str {
 fn moment(at: Timestamp) -> String {
     match jiff::Timestamp::from_nanosecond(i128::from(at.0)) {
         Ok(at) => format!("{at:.9}"),
-        // Unreachable with a real clock.
+        // A real clock never shows a time that cannot be formatted.
         Err(_) => at.0.to_string(),
     }
 }
@@ -75,11 +76,11 @@ pub(crate) fn hash_of(bytes: &[u8]) -> String {
     })
 }
 
-/// The values of a line that form the chain.
+/// The values of a line by which the chain is checked.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Chained<'l> {
     pub(crate) n: u64,
-    /// The number of the first line of the same action.
+    /// The number of the line with the request, if this line is the result of an action.
     pub(crate) of: Option<u64>,
     /// True if a second line with the result must follow.
     pub(crate) is_asked: bool,
@@ -109,22 +110,23 @@ pub(crate) fn chained(line: &[u8]) -> Result<Chained<'_>, &'static str> {
     Ok(Chained { n, of, is_asked: said.contains(",\"step\":\"asked\""), prev, hash })
 }
 
-/// The result of a successful check of an audit file.
+/// The result of checking a valid audit file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Verified {
     /// Number of lines in the file.
     pub lines: u64,
-    /// The hash of the last line. A copy kept elsewhere later shows whether lines were cut off.
+    /// The hash of the last line. If you keep a copy elsewhere, it shows later whether lines were
+    /// removed from the end.
     pub last_hash: String,
-    /// Numbers of the lines that begin an action without a recorded result. The program ended
-    /// during the action, or the action is still running.
+    /// The numbers of lines that request an action for which no result was recorded. The program
+    /// ended during the action, or the action is still running.
     pub unfinished: Vec<u64>,
     /// Number of bytes after the last whole line.
     pub torn_bytes: u64,
 }
 
-/// The error of an invalid audit file.
+/// The reason why an audit file is not valid.
 #[non_exhaustive]
 pub enum AuditError {
     /// The file cannot be read.
@@ -133,10 +135,10 @@ pub enum AuditError {
     Line {
         /// Position of the line in the file, counted from 1.
         line: u64,
-        /// The fault of the line.
+        /// The text of the error in the line.
         why: &'static str,
     },
-    /// No line has this hash, so lines were cut off.
+    /// No line has this hash, so lines were removed from the end.
     Cut(String),
 }
 
@@ -154,7 +156,7 @@ impl std::fmt::Display for AuditError {
     }
 }
 
-/// Prints the text of `Display`, because Rust prints an error of `main` through `Debug`.
+/// Writes the same text as `Display`, because Rust prints an error returned by `main` with `Debug`.
 impl std::fmt::Debug for AuditError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         std::fmt::Display::fmt(self, f)
@@ -165,9 +167,9 @@ impl std::error::Error for AuditError {}
 
 /// Checks an audit file (`audit_file` of `[engine]`) from its first line to its last.
 ///
-/// Each line contains the hash of the previous line, so the check detects changed, removed,
-/// inserted and moved lines. To detect lines cut off at the end, pass in `kept` a hash that was
-/// kept elsewhere, such as that of the event `operated`. Some line must have this hash.
+/// Each line contains the hash of the previous line, so the check detects lines that were changed,
+/// removed, inserted or moved. To detect lines removed from the end, pass a hash as `kept` that was
+/// kept elsewhere, such as that of the event `operated`; some line must have it.
 ///
 /// # Errors
 /// [`AuditError`] at the first invalid line, or if no line has the hash `kept`.
@@ -263,7 +265,7 @@ mod tests {
                     continue;
                 }
                 let found = verify(&changed[..], None);
-                // A last line without its end is torn, and reported as torn.
+                // A last line without a line break is reported as incomplete.
                 let is_torn = matches!(&found, Ok(v) if v.lines == 3 && v.torn_bytes > 0);
                 assert!(found.is_err() || is_torn, "byte {at} as {other}");
             }

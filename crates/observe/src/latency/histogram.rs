@@ -1,32 +1,34 @@
-//! A snapshot of the times of one stage, with the buckets of HdrHistogram.
+//! A snapshot of the times of one stage, in the same buckets as HdrHistogram.
 //!
-//! Invariant: a bucket is at most a thirty-second part of its values wide; buckets follow each
-//! other without a gap, up to [`NS_MAX`].
+//! Invariant: the width of a bucket is at most a thirty-second of its values, and the buckets cover
+//! all times up to [`NS_MAX`] without a gap.
 
 use std::fmt::Write;
 
 /// Number of buckets between two powers of two.
 pub(super) const SLOTS: usize = 32;
 const SLOT_BITS: u32 = SLOTS.trailing_zeros();
-/// The longest time, in nanoseconds, that is distinguished from longer times: about 1,100 s.
+/// The longest time, in nanoseconds, that a histogram distinguishes: about 1,100 s. Longer times
+/// count as this one.
 pub(super) const NS_MAX: u64 = (1 << 40) - 1;
-/// Number of groups of buckets. The first two groups hold times below 64 ns exactly.
+/// The number of groups of buckets, one per power of two. The first two groups distinguish every
+/// nanosecond below 64 ns.
 const GROUPS: usize = 36;
 
-/// Returns the bucket of a time of at most [`NS_MAX`], counted through all groups.
+/// Returns the index, over all groups, of the bucket for a time of at most [`NS_MAX`].
 #[inline]
 pub(super) const fn bucket_of(ns: u64) -> usize {
     let power = (ns | SLOTS as u64).ilog2() - SLOT_BITS;
     power as usize * SLOTS + (ns >> power) as usize
 }
 
-/// Returns the least time of a bucket.
+/// Returns the shortest time, in nanoseconds, that belongs to a bucket.
 const fn lowest(bucket: usize) -> u64 {
     let power = (bucket / SLOTS).saturating_sub(1);
     ((bucket - power * SLOTS) as u64) << power
 }
 
-/// Returns the greatest time of a bucket.
+/// Returns the longest time, in nanoseconds, that belongs to a bucket.
 const fn highest(bucket: usize) -> u64 {
     lowest(bucket + 1) - 1
 }
@@ -38,13 +40,13 @@ const fn highest(bucket: usize) -> u64 {
 /// times below 1 ns as 1 ns.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LatencyHistogram {
-    /// Non-empty buckets with their counts, shortest time first.
+    /// The buckets that are not empty with their counts, in ascending order.
     counts: Vec<(u16, u64)>,
     max_ns: u64,
 }
 
 impl LatencyHistogram {
-    /// Returns a histogram of `counts`: non-empty buckets in order.
+    /// Returns a histogram with these counts, for buckets that are not empty, in ascending order.
     pub(super) const fn new(counts: Vec<(u16, u64)>, max_ns: u64) -> Self {
         Self { counts, max_ns }
     }
@@ -55,19 +57,21 @@ impl LatencyHistogram {
         self.counts.iter().map(|(_, count)| count).sum()
     }
 
-    /// Returns the shortest time, within the resolution; 0 if there is none.
+    /// Returns the shortest time in nanoseconds, within the resolution; 0 if the histogram is
+    /// empty.
     #[must_use]
     pub fn min_ns(&self) -> u64 {
         self.counts.first().map_or(0, |(bucket, _)| lowest((*bucket).into()))
     }
 
-    /// Returns the longest time; 0 if there is none.
+    /// Returns the longest time in nanoseconds; 0 if the histogram is empty.
     #[must_use]
     pub const fn max_ns(&self) -> u64 {
         self.max_ns
     }
 
-    /// Returns the mean, with each time as the middle of its bucket; 0 if there is none.
+    /// Returns the mean in nanoseconds, where each time counts as the middle of its bucket; 0 if
+    /// the histogram is empty.
     #[must_use]
     pub fn mean_ns(&self) -> f64 {
         let middle = |bucket: usize| (lowest(bucket) + highest(bucket)) as f64 / 2.0;
@@ -76,8 +80,8 @@ impl LatencyHistogram {
         sum / self.count().max(1) as f64
     }
 
-    /// Returns the time that `percent` of the times do not exceed, such as 99.9; 0 if there is
-    /// none. The result is never too short, and at most 3 % too long.
+    /// Returns a percentile in nanoseconds, such as the 99.9th; 0 if the histogram is empty. The
+    /// result is never too short, and at most 3 % too long.
     #[must_use]
     pub fn percentile_ns(&self, percent: f64) -> u64 {
         let wanted = (percent.clamp(0.0, 100.0) / 100.0 * self.count() as f64).ceil() as u64;
@@ -89,10 +93,10 @@ impl LatencyHistogram {
         found.map_or(0, |(bucket, _)| highest((*bucket).into()).min(self.max_ns))
     }
 
-    /// Returns the non-empty buckets, shortest time first: the greatest time of each bucket and its
-    /// count.
+    /// Returns the buckets that are not empty, in ascending order: the longest time of each bucket
+    /// in nanoseconds, and its count.
     ///
-    /// A histogram of the crate `hdrhistogram` accepts the buckets unchanged:
+    /// A histogram of the crate `hdrhistogram` can record these pairs without a change:
     ///
     /// ```
     /// # use std::error::Error;
@@ -121,7 +125,7 @@ impl LatencyHistogram {
             seen += n;
             squares += (ns as f64 - mean).powi(2) * n as f64;
             let share = seen as f64 / count as f64;
-            // Writing to a `String` cannot fail.
+            // An error is ignored, because writing to a `String` cannot fail.
             let _ = write!(text, "{:12.3} {share:2.12} {seen:10}", us(ns));
             let _ = match seen < count {
                 true => writeln!(text, " {:14.2}", 1.0 / (1.0 - share)),
@@ -136,8 +140,8 @@ impl LatencyHistogram {
         text
     }
 
-    /// Returns the times measured since `earlier`. The longest time is accurate to 3 %, unless it
-    /// is the longest of all.
+    /// Returns the times measured since `earlier`. Their maximum is accurate to 3 %, or exact if it
+    /// is the maximum of all times.
     pub(super) fn since(&self, earlier: &Self) -> Self {
         let before = |bucket: u16| {
             let found = earlier.counts.binary_search_by_key(&bucket, |(bucket, _)| *bucket);

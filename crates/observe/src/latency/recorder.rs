@@ -1,14 +1,14 @@
-//! The measured times of one session: a count for each stage and bucket.
+//! Records the times of one session: a count for each stage and bucket.
 //!
-//! A bucket is a time's exponent as a float and the first five bits after the exponent. A histogram
-//! needs exactly these bits, and the processor provides them.
+//! A bucket is selected by the exponent of the time as a float, and the five bits after it. A
+//! histogram needs exactly these bits, and the processor computes them with the float.
 //!
-//! A turn keeps its [`Times`] and counts them together. Most times have the bucket of earlier ones,
-//! whose count exists and has room. The loop over the stages then calls no function.
+//! A turn keeps its times in [`Times`], and counts all of them together. Most times belong to a
+//! bucket whose count exists and is not full, so the loop over the stages calls no function.
 //!
-//! Invariants: one writer at a time holds the session's lock. Memory is allocated for the powers of
-//! two in which times occur, and never freed. A reader sees counts that only grow, even while one
-//! exceeds its 16 bits.
+//! Invariants: only the holder of the session's lock counts times. Memory is allocated for each
+//! power of two in which a time occurs, and never freed. A reader sees counts that only grow, even
+//! while a 16-bit count overflows.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU64, Ordering, fence};
@@ -20,9 +20,9 @@ use crate::clock::Ticks;
 const STAGES: usize = LatencyStage::ALL.len();
 /// Powers of two from 1 ns to [`NS_MAX`].
 const GROUPS: usize = 40;
-/// Bits of a float after the bits that select its bucket.
+/// The number of low bits of a float that do not affect its bucket.
 const REST_BITS: u32 = 52 - SLOTS.trailing_zeros();
-/// The bucket of 1.0, from the bits of the float.
+/// The bits, shifted by `REST_BITS`, of 1.0, whose bucket is the first one.
 const FIRST: u64 = 1.0_f64.to_bits() >> REST_BITS;
 
 /// The buckets of all stages between two powers of two.
@@ -30,7 +30,7 @@ type Stages<C> = [[C; SLOTS]; STAGES];
 /// The groups of counts, each allocated at the first time in its power of two.
 type Groups<C> = [OnceLock<Box<Stages<C>>>; GROUPS];
 
-/// The times of a turn, before they are counted: at most one for each stage, in ticks.
+/// The times that a turn has measured but not counted yet: at most one for each stage, in ticks.
 #[derive(Debug, Default)]
 pub struct Times {
     ticks: [u64; STAGES],
@@ -61,28 +61,29 @@ impl Times {
         self.stages |= 1 << stage as u32;
     }
 
-    /// Forgets all times.
+    /// Removes all times, after they were counted.
     #[inline]
     pub const fn clear(&mut self) {
         self.stages = 0;
     }
 }
 
-/// The times of one session.
+/// The counts of the measured times of one session.
 ///
-/// A group of counts has 640 bytes. The times of a session usually need some ten groups; all groups
-/// would need 25 KiB.
+/// A group of counts takes 640 bytes. A session usually needs about ten groups; all groups would
+/// take 25 KiB.
 #[derive(Debug)]
 pub struct Recorder {
     groups: Groups<AtomicU16>,
-    /// Counts of 16-bit overflows: twice the number of overflows, plus one while the writer is
-    /// handling one. Few sessions live long enough to need any.
+    /// Counts the overflows of 16-bit counts: twice the number of overflows, plus one while the
+    /// writer is handling one. Few sessions run long enough to need this memory.
     carried: OnceLock<Box<Groups<AtomicU32>>>,
-    /// The longest times, as the bits of floats, which sort like the numbers.
+    /// The longest time of each stage, as the bits of a float; for positive floats, the bits have
+    /// the same order as the numbers.
     max: [AtomicU64; STAGES],
 }
 
-/// Returns a recorder without memory for counts.
+/// Returns a recorder that has not allocated memory for counts yet.
 impl Default for Recorder {
     fn default() -> Self {
         Self {
@@ -105,7 +106,7 @@ impl Recorder {
         }
     }
 
-    /// Counts the times from stage `first` on, in any bucket.
+    /// Counts the times from stage `first` on. Allocates memory and handles overflows if necessary.
     #[cold]
     #[inline(never)]
     fn record_from(&self, first: usize, times: &Times, ticks: Ticks) {
@@ -118,19 +119,20 @@ impl Recorder {
     /// if the time is counted.
     #[inline(always)]
     fn count_usual(&self, stage: usize, bits: u64) -> bool {
-        // The sign of a negative time is among the bits.
+        // A negative time also fails the check below, because its sign is among the bits.
         let bucket = (bits >> REST_BITS).wrapping_sub(FIRST) as usize;
         if bucket >= GROUPS * SLOTS {
             return false;
         }
         let Some(group) = self.groups[bucket / SLOTS].get() else { return false };
-        // The maximum is stored before the count, so that no percentile exceeds the maximum seen.
+        // Stores the maximum before the count, so that a reader sees no percentile above the
+        // maximum.
         let max = &self.max[stage];
         if bits > max.load(Ordering::Relaxed) {
             max.store(bits, Ordering::Relaxed);
         }
         let count = &group[stage][bucket % SLOTS];
-        // There is only one writer, so no locked instruction is needed.
+        // A plain load and store suffices, because there is only one writer.
         let more = count.load(Ordering::Relaxed).wrapping_add(1);
         if more == 0 {
             return false;
@@ -139,7 +141,7 @@ impl Recorder {
         true
     }
 
-    /// Counts a time in any bucket.
+    /// Counts a time. Allocates memory and handles an overflow if necessary.
     fn count_any(&self, stage: usize, ns: f64) {
         let bits = ns.clamp(1.0, NS_MAX as f64).to_bits();
         let bucket = ((bits >> REST_BITS) - FIRST) as usize;
@@ -149,7 +151,7 @@ impl Recorder {
         }
     }
 
-    /// Counts one time.
+    /// Counts one time, for tests.
     #[cfg(test)]
     pub fn record(&self, stage: LatencyStage, ns: u64) {
         let mut times = Times::default();
@@ -157,7 +159,7 @@ impl Recorder {
         self.record_all(&times, Ticks::NANOSECONDS);
     }
 
-    /// Handles an overflow: the count begins again at 0.
+    /// Handles an overflow, after which the 16-bit count restarts at 0.
     #[cold]
     fn carry(&self, stage: usize, bucket: usize, count: &AtomicU16) {
         let carried = self.carried.get_or_init(|| Box::new(groups()));
@@ -165,7 +167,7 @@ impl Recorder {
         let carried = &carried[stage][bucket % SLOTS];
         let before = carried.load(Ordering::Relaxed);
         carried.store(before + 1, Ordering::Relaxed);
-        // A thread that sees a store after a fence sees the stores before the fence.
+        // The fences make the three stores visible in this order to other threads.
         fence(Ordering::Release);
         count.store(0, Ordering::Relaxed);
         fence(Ordering::Release);
@@ -173,7 +175,7 @@ impl Recorder {
         fence(Ordering::Release);
     }
 
-    /// Returns the times so far. Times measured meanwhile may or may not be included.
+    /// Returns a snapshot of the times. Times measured during the call may or may not be included.
     pub fn now(&self) -> Latency {
         Latency::new(LatencyStage::ALL.map(|stage| self.histogram(stage)))
     }
@@ -185,7 +187,8 @@ impl Recorder {
             if count == 0 {
                 continue;
             }
-            // Times below 32 ns have buckets narrower than 1 ns.
+            // Below 32 ns, several buckets of the recorder belong to one of the histogram, because
+            // they are narrower than 1 ns.
             let bucket = bucket_of(lowest(bucket)) as u16;
             match counts.last_mut().filter(|last| last.0 == bucket) {
                 Some(last) => last.1 += count,
@@ -216,9 +219,9 @@ impl Recorder {
     }
 }
 
-/// Returns the whole count of a bucket.
+/// Returns the total count of a bucket, from its overflows and its 16-bit count.
 fn counted(carried: u32, low: u16) -> u64 {
-    // During an overflow the low count is either the maximum or already 0.
+    // While an overflow is being handled, the 16-bit count is either at its maximum or already 0.
     let is_over = carried % 2 == 1 && low == 0;
     (u64::from(carried / 2 + u32::from(is_over)) << u16::BITS) + u64::from(low)
 }
@@ -240,7 +243,7 @@ mod tests {
 
     use super::*;
 
-    /// A model that counts in maps what a recorder counts.
+    /// A simple model of a recorder, which counts in maps.
     #[derive(Default)]
     struct Model([(BTreeMap<u16, u64>, u64); STAGES]);
 
@@ -263,7 +266,7 @@ mod tests {
         let time = prop_oneof![0..100_u64, 0..100_000_u64, any::<u64>().prop_map(|ns| ns >> 8)];
         let times = (0..STAGES, 1..1_000_u64, time, any::<bool>());
         times.prop_map(|(stage, from, time, is_usual)| {
-            // The counters of two processors sometimes disagree.
+            // The counters of two processors sometimes differ, so some times are negative.
             let (from, to) =
                 if is_usual || time > 100 { (from, from + time) } else { (from + time, from) };
             (LatencyStage::ALL[stage], from, to)
@@ -367,7 +370,7 @@ mod tests {
 
     #[test]
     fn a_carry_that_is_seen_in_the_middle_counts_right() {
-        // Twice the number of overflows; the low count; the number of times.
+        // The cases are: the value of `carried`, the 16-bit count, and the expected total.
         for (carried, low, times) in [
             (0, 65_535, 65_535),
             (1, 65_535, 65_535),

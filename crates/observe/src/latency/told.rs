@@ -1,4 +1,4 @@
-//! Log lines about stages whose times become unusual, and become usual again.
+//! Log lines about stages whose latency becomes unusual, or usual again.
 //!
 //! Invariants: a stage that alternates has at most two lines and a summary in [`TOLD_AGAIN`]
 //! windows. Each stage reported as unusual is later reported as usual.
@@ -11,20 +11,20 @@ use super::LatencyStage;
 /// Windows in which a stage is reported as unusual once; further changes are summarized.
 pub(super) const TOLD_AGAIN: usize = 30;
 
-/// A change of a stage.
+/// A change of a stage at the end of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
-    /// The p99 has become unusual.
+    /// The 99th percentile has become unusual.
     Left { p99_ns: u64, usual_ns: u64 },
-    /// The p99 is usual again.
+    /// The 99th percentile is usual again.
     Returned { p99_ns: u64, usual_ns: u64 },
-    /// Several windows had too few times for a comparison.
+    /// The stage no longer counts as unusual, because several windows had too few times to compare.
     Rests { usual_ns: u64 },
-    /// The p99 has been unusual for so long that it is now the usual p99.
+    /// The 99th percentile has been unusual for so long that it now counts as usual.
     Adopted { p99_ns: u64 },
 }
 
-/// A log line.
+/// A log line about a stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Changed(Change),
@@ -37,7 +37,7 @@ pub(super) enum Line {
     },
 }
 
-/// The last line about a stage.
+/// The state of the log lines about a stage.
 #[derive(Debug, Default)]
 pub(super) struct Reported {
     /// Windows since the stage was reported as unusual; `None` if more than [`TOLD_AGAIN`] windows
@@ -50,8 +50,8 @@ pub(super) struct Reported {
 }
 
 impl Reported {
-    /// A window has ended with this change, and the stage is unusual now, or is not. Returns what
-    /// is to be told.
+    /// Notes the end of a window, in which `change` has occurred. `is_unusual` is true if the stage
+    /// is unusual now. Returns the line to log, if any.
     pub(super) fn window(&mut self, change: Option<Change>, is_unusual: bool) -> Option<Line> {
         self.windows = self.windows.map(|windows| windows + 1);
         match change {
@@ -112,7 +112,7 @@ mod tests {
     const RETURNED: Change = Change::Returned { p99_ns: 1, usual_ns: 1 };
     const RESTS: Change = Change::Rests { usual_ns: 1 };
 
-    /// Returns the lines of these windows, each with the window's number.
+    /// Returns the lines logged for these windows, each with the window's number.
     fn told(changes: impl IntoIterator<Item = Option<Change>>) -> Vec<(usize, Line)> {
         let (mut told, mut is_unusual) = (Reported::default(), false);
         let lines = changes.into_iter().enumerate().filter_map(|(n, change)| {
@@ -146,12 +146,13 @@ mod tests {
 
     #[test]
     fn whatever_is_told_to_be_unusual_is_told_to_end() {
-        // Unusual for the second time within thirty windows, and for a long time.
+        // The stage becomes unusual for the second time within thirty windows, and stays so for
+        // long.
         let begin = [Some(LEFT), Some(RETURNED), Some(LEFT)];
         let lines = told(begin.into_iter().chain([None; 60]).chain([Some(RETURNED)]));
         let again = Line::Again { times: 1, windows: 30, is_unusual: true };
         assert_eq!(lines[2..], [(30, again), (63, Line::Changed(RETURNED))]);
-        // The unusual time is over before the summary.
+        // The stage is no longer unusual when the summary is due.
         let lines = told(begin.into_iter().chain([Some(RESTS)]).chain([None; 60]));
         let again = Line::Again { times: 1, windows: 30, is_unusual: false };
         assert_eq!(lines[2..], [(30, again)]);

@@ -1,7 +1,7 @@
-//! Compares the times of each session with its usual times.
+//! Compares the latencies of each session with those that are usual for the session.
 //!
-//! Invariants: a quiet session keeps only the p99s of its last usual windows. A change is reported
-//! once; repeated changes are summarized. No lock of a session is taken.
+//! Invariants: a quiet session keeps only the 99th percentiles of its last usual windows. Each
+//! change is reported once, and repeated changes are summarized. A comparison locks no session.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU16, AtomicU64, Ordering};
@@ -14,20 +14,21 @@ use super::told::{Change, Line, Reported};
 use super::{Latency, LatencyStage};
 use crate::published::Published;
 
-/// Number of windows that define the usual p99.
+/// The number of windows from which the usual 99th percentile is computed.
 const WINDOWS: usize = 30;
-/// Number of windows required before a p99 can be unusual.
+/// The number of windows that must have passed before a 99th percentile can be unusual.
 const WINDOWS_LEAST: usize = 10;
-/// Times of a stage that a window needs for a meaningful p99.
+/// The number of times that a window must contain for a meaningful 99th percentile.
 const TIMES_LEAST: u64 = 500;
-/// Shortest p99, in nanoseconds, that is reported: shorter times need no action.
+/// The shortest 99th percentile, in nanoseconds, that counts as unusual, because shorter ones need
+/// no action.
 const NS_LEAST: u64 = 10_000;
 /// Consecutive windows with too few times after which a stage is no longer unusual.
 const RESTS_MAX: u32 = 3;
-/// Quiet windows after which the data of a session is discarded.
+/// The number of quiet windows after which the last snapshot of a session is dropped.
 const QUIET_MAX: u32 = 30;
 
-/// The stages of a session whose p99 is unusual now.
+/// The stages of a session that are unusual now, as a set of bits.
 #[derive(Debug, Default)]
 pub struct Unusual(AtomicU16);
 
@@ -47,45 +48,46 @@ impl Unusual {
     }
 }
 
-/// Compares the p99 of each stage of each session, window by window, with earlier windows.
+/// Compares, at the end of each window, the 99th percentile of each stage of each session with
+/// earlier windows.
 #[derive(Debug, Default)]
 pub struct UsualTimes {
-    /// Length of a window in nanoseconds; 0 = never.
+    /// The length of a window in nanoseconds; 0 turns comparisons off.
     window_ns: u64,
-    /// Multiple of the usual p99 above which a p99 is unusual.
+    /// A 99th percentile is unusual if it exceeds the usual one multiplied by this factor.
     factor: f64,
-    /// End of the current window.
+    /// The monotonic time at which the current window ends.
     ends_at_ns: AtomicU64,
     sessions: Mutex<HashMap<SessionId, Known>>,
 }
 
-/// The known times of a session.
+/// The known latencies of a session.
 #[derive(Debug, Default)]
 struct Known {
-    /// The session of these times. A recreated session has the same identity.
+    /// Identifies the session, because a session that was made again has the same identity.
     of: Weak<Published>,
     /// Messages in and out at the end of the last window.
     messages: u64,
     quiet: u32,
-    /// The times at the end of the last window, if the session is busy.
+    /// The snapshot at the end of the last window, unless the session has been quiet for long.
     times: Option<Box<Latency>>,
     stages: HashMap<LatencyStage, Usual>,
 }
 
-/// The usual times of a stage.
+/// The usual latency of a stage, and its present state.
 #[derive(Debug, Default)]
 struct Usual {
-    /// The p99s of the last usual windows, oldest first.
+    /// The 99th percentiles of the last usual windows in nanoseconds, the oldest first.
     p99_ns: Vec<u64>,
-    /// Windows since the stage became unusual; 0 = usual.
+    /// The number of windows since the stage has become unusual; 0 if it is usual.
     unusual: usize,
-    /// The most recent of these windows that had too few times.
+    /// The number of windows with too few times since the stage has become unusual.
     rests: u32,
     told: Reported,
 }
 
 impl Usual {
-    /// Ends a window with this p99.
+    /// Compares the 99th percentile of a window that has ended. Returns the change, if any.
     fn judge(&mut self, p99_ns: u64, factor: f64) -> Option<Change> {
         let usual_ns = self.usual_ns();
         let highest = self.p99_ns.iter().copied().max().unwrap_or(0).max(NS_LEAST);
@@ -109,7 +111,8 @@ impl Usual {
         was_unusual.then_some(Change::Returned { p99_ns, usual_ns })
     }
 
-    /// Ends a window with too few times for a comparison. Silence is not unusual.
+    /// Notes a window with too few times for a comparison, because silence is not unusual. Returns
+    /// the change, if any.
     fn rest(&mut self) -> Option<Change> {
         if self.unusual == 0 {
             return None;
@@ -122,7 +125,7 @@ impl Usual {
         Some(Change::Rests { usual_ns: self.usual_ns() })
     }
 
-    /// Returns the median of the usual windows.
+    /// Returns the median of the usual windows' 99th percentiles, in nanoseconds.
     fn usual_ns(&self) -> u64 {
         let mut sorted = self.p99_ns.clone();
         sorted.sort_unstable();
@@ -131,8 +134,8 @@ impl Usual {
 }
 
 impl UsualTimes {
-    /// Returns a comparison with windows of length `window`. `factor_percent` is the unusual p99 in
-    /// percent of the usual p99.
+    /// Returns comparisons with windows of the length `window`. A 99th percentile is unusual if it
+    /// exceeds `factor_percent` percent of the usual one.
     pub fn new(window: Duration, factor_percent: u32, now_ns: u64) -> Self {
         let window_ns = nanos(window);
         Self {
@@ -148,13 +151,14 @@ impl UsualTimes {
         (self.window_ns > 0).then(|| self.ends_at_ns.load(Ordering::Relaxed))
     }
 
-    /// If the window has ended, reports each stage that has become unusual, and each stage that is
-    /// usual again.
+    /// If the window has ended, compares all sessions and logs each stage that has become unusual,
+    /// or usual again.
     pub fn look(&self, now_ns: u64, all: impl FnOnce() -> Vec<(SessionId, Arc<Published>)>) {
         if self.looks_at().is_none_or(|at| now_ns < at) {
             return;
         }
-        // A suspended machine has one long window.
+        // The new window begins now, so that a suspended machine has had one long window instead of
+        // many.
         self.ends_at_ns.store(now_ns.saturating_add(self.window_ns), Ordering::Relaxed);
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
         let mut before = std::mem::take(&mut *sessions);
@@ -171,7 +175,7 @@ impl UsualTimes {
 }
 
 impl Known {
-    /// Ends a window. Returns the lines to report.
+    /// Compares a window that has ended. Returns the lines to log.
     fn window(&mut self, published: &Published, factor: f64) -> Vec<(LatencyStage, Line)> {
         let counters = published.counters.now();
         let messages = counters.messages_in + counters.messages_out;
@@ -193,7 +197,8 @@ impl Known {
         self.judge(&p99s_ns, published, factor)
     }
 
-    /// Ends a window with these p99s of the stages that had enough times.
+    /// Compares a window that has ended. `p99s_ns` are the 99th percentiles of stages with enough
+    /// times.
     fn judge(
         &mut self,
         p99s_ns: &HashMap<LatencyStage, u64>,
@@ -261,7 +266,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_before_is_usual() {
-        // A p99 that jumps every few windows has a wide range.
+        // A 99th percentile that jumps every few windows is usual for this stage.
         let mut usual = Usual::default();
         for n in 0..40 {
             let p99_ns = if n % 7 == 0 { 900 * US } else { 20 * US };
@@ -309,7 +314,7 @@ mod tests {
         };
         assert!((90_000..=93_000).contains(&p99_ns), "{p99_ns}");
         assert!(published.unusual.stages().eq([LatencyStage::Callback]));
-        // A window with too few messages ends the unusual time, and the end is reported.
+        // The end is reported after several windows with too few messages.
         for _ in 1..RESTS_MAX {
             assert_eq!(window(TIMES_LEAST - 1, SECOND_NS), []);
             assert!(published.unusual.stages().eq([LatencyStage::Callback]));
@@ -357,7 +362,7 @@ mod tests {
             lines += window(20 * US).len();
             assert!(published.unusual.stages().eq([]));
         }
-        // Without the summary there would be two hundred lines.
+        // Without the summaries, there would be two hundred lines.
         assert!((8..=16).contains(&lines), "{lines}");
     }
 

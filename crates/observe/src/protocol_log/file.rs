@@ -1,7 +1,8 @@
-//! One file of a protocol log: lines are appended, and a new file is begun at intervals.
+//! A file of a protocol log, to which lines are appended, and which is replaced by a new one at
+//! intervals.
 //!
-//! Invariants: earlier contents are kept. A line is whole and in one file. An error loses the lines
-//! at hand, which are counted; later lines are tried again.
+//! Invariants: existing contents are never overwritten. Each line is complete and in a single file.
+//! If a write fails, its lines are lost and counted; later lines are tried again.
 
 use std::fmt::{Arguments, Write as _};
 use std::fs::{self, File};
@@ -18,21 +19,21 @@ use crate::event;
 use crate::repeats::Repeats;
 use crate::tell;
 
-/// The approximate size of each write to the system.
+/// The approximate number of bytes per write.
 const PIECE_BYTES: usize = 256 << 10;
 /// The length of `YYYYMMDD-HH:MM:SS`, with which each line begins.
 const SECONDS_LEN: usize = 17;
-/// Only the owner may access a log.
+/// The permissions of a log file: only the owner may access it.
 const MODE: u32 = 0o600;
-/// The number of digits that distinguish files of the same second.
+/// The number of digits that distinguish closed files whose first lines are from the same second.
 const SERIAL_DIGITS: usize = 3;
 
-/// The rules for closing a file, and for the closed files.
+/// The rules for replacing a file by a new one, and for keeping closed files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rolling {
     /// The maximum bytes of a file; 0 for no limit.
     pub(super) bytes_max: u64,
-    /// The period of a file; 0 for no limit.
+    /// The period in nanoseconds after which a file is replaced; 0 for no limit.
     pub(super) every_ns: i64,
     /// The number of closed files to keep; 0 for all.
     pub(super) kept_max: usize,
@@ -40,7 +41,7 @@ pub(super) struct Rolling {
 }
 
 impl Rolling {
-    /// Returns the period of a line.
+    /// Returns the number of the period to which a line belongs.
     fn period(self, time: Timestamp) -> i64 {
         match self.every_ns {
             0 => 0,
@@ -49,7 +50,7 @@ impl Rolling {
     }
 }
 
-/// The file being written, with the lines that wait for it.
+/// The file that is being written, with the lines that wait to be written.
 #[derive(Debug)]
 pub(super) struct LogFile {
     /// The path without its ending `.log`.
@@ -57,12 +58,12 @@ pub(super) struct LogFile {
     rolling: Rolling,
     file: File,
     bytes: u64,
-    /// The period of the last line.
+    /// The number of the period to which the last line belongs.
     period: i64,
     /// Complete lines that wait to be written, and their number.
     waiting: Vec<u8>,
     lines: u64,
-    /// Lines that could not be written and are not reported yet.
+    /// The number of lines that could not be written, and whose loss was not recorded yet.
     lost: u64,
     /// True if the last write failed.
     ails: bool,
@@ -74,7 +75,7 @@ pub(super) struct LogFile {
 type NotCompressed = (PathBuf, io::Error);
 
 impl LogFile {
-    /// Opens the file, and continues an existing one.
+    /// Opens the file, and appends to it if it exists.
     pub(super) fn open(base: PathBuf, rolling: Rolling) -> io::Result<Self> {
         let (file, bytes) = lines::open(&with(&base, "log"), MODE)?;
         let changed = file.metadata()?.modified().ok();
@@ -105,7 +106,8 @@ impl LogFile {
         if begun > 0 && (full || period != self.period) {
             self.write();
             if let Err(error) = self.roll() {
-                // The file continues to grow; the next line tries again.
+                // The lines continue in the present file, and the next line tries again to replace
+                // it.
                 let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
                 tell!(self.repeats, now_ns, NotRolled, error, LogNotRolled, file = file, %error);
             }
@@ -117,7 +119,7 @@ impl LogFile {
         self.end();
     }
 
-    /// Reports how many lines are missing here.
+    /// Adds a line that records how many lines are missing at this place.
     pub(super) fn missing(&mut self, time: Timestamp, lines: u64) {
         self.begin(format_args!("{time} : {lines} lines are missing near here"));
         self.end();
@@ -178,7 +180,7 @@ impl LogFile {
         Ok(())
     }
 
-    /// Begins a new file ahead of time, if this one has lines.
+    /// Starts a new file at once, unless this one is empty. Returns true if a new file was started.
     pub(super) fn roll_now(&mut self) -> Result<bool, String> {
         self.write();
         if self.bytes == 0 {
@@ -188,7 +190,7 @@ impl LogFile {
         rolled.map_err(|error| format!("{}.log: {error}", self.base.display()))
     }
 
-    /// Closes the file under the time of its first line and begins a new one.
+    /// Closes the file under a name with the time of its first line, and starts a new file.
     fn roll(&mut self) -> io::Result<()> {
         let current = with(&self.base, "log");
         let rolled = self.rolled_path(&current)?;
@@ -202,7 +204,8 @@ impl LogFile {
         self.remove_oldest()
     }
 
-    /// Reports the results of compressions. Waits for running ones if `waits` is true.
+    /// Reports the results of compressions. If `waits` is true, waits for those that are still
+    /// running.
     fn settle_compressed(&mut self, waits: bool) {
         for thread in self.compressing.extract_if(.., |thread| waits || thread.is_finished()) {
             if let Ok(Err((path, error))) = thread.join() {
@@ -215,7 +218,8 @@ impl LogFile {
         }
     }
 
-    /// Writes the waiting lines, and unlocks the file for others. No line may be added afterwards.
+    /// Writes the waiting lines, and releases the lock of the file. No line may be added
+    /// afterwards.
     pub(super) fn close(&mut self) {
         self.write();
         // The unlock is explicit, because a child process that was just started may have the file
@@ -236,7 +240,8 @@ impl LogFile {
         }
     }
 
-    /// Returns a name that sorts after all closed files with the same first second.
+    /// Returns a path whose name sorts after all closed files with a first line from the same
+    /// second.
     fn rolled_path(&self, current: &Path) -> io::Result<PathBuf> {
         let mut first = [0; SECONDS_LEN];
         File::open(current)?.read_exact(&mut first)?;
@@ -282,9 +287,9 @@ impl LogFile {
     }
 }
 
-/// A closed file, named `BASE.YYYYMMDD-HHMMSS.NNN.log`.
+/// A closed file, with a name such as `BASE.YYYYMMDD-HHMMSS.NNN.log`.
 struct Closed {
-    /// The name without the base, which sorts by time.
+    /// The name without the base; names sort by time.
     name: String,
     path: PathBuf,
 }
@@ -316,7 +321,7 @@ fn closed_name<'a>(name: &'a str, base: &str) -> Option<&'a str> {
     is_closed.then_some(rest)
 }
 
-/// A byte buffer for formatted text.
+/// A buffer of bytes into which text can be formatted.
 struct Text<'a>(&'a mut Vec<u8>);
 
 impl std::fmt::Write for Text<'_> {

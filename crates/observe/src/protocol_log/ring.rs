@@ -1,22 +1,22 @@
 //! A bounded ring of lines between the session's thread, which must not wait, and the writer's
 //! thread.
 //!
-//! Invariants: there is one producer and one consumer, and neither waits for the other. The
-//! consumer sees published lines whole.
+//! Invariants: the ring has one producer and one consumer, and neither waits for the other. The
+//! consumer sees only complete lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use transfix_codec::Timestamp;
 
-/// The subject of a line.
+/// The kind of a line in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LineKind {
     /// Received.
     Inbound,
     /// Sent.
     Outbound,
-    /// Received, but not a valid message.
+    /// Received bytes that are no valid message.
     Garbled,
 }
 
@@ -28,11 +28,11 @@ impl LineKind {
     }
 }
 
-/// The words before a line's bytes: length and kind, then the time.
+/// The number of words before a line's bytes: one with length and kind, and one with the time.
 const HEAD_WORDS: u64 = 2;
 const KIND_SHIFT: u32 = 56;
 
-/// A counter on a cache line of its own.
+/// A counter that is alone on its cache line, so that two threads do not share the line.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicU64);
@@ -41,10 +41,11 @@ struct Apart(AtomicU64);
 #[derive(Debug)]
 struct Ring {
     words: Box<[AtomicU64]>,
-    /// The number of words published, and of words taken.
+    /// The number of words that the producer has published; `tail` is the number that the consumer
+    /// has taken.
     head: Apart,
     tail: Apart,
-    /// Lines that did not fit and are not reported yet: inbound, outbound.
+    /// The numbers of inbound and outbound lines that did not fit, and were not reported yet.
     lost: [Apart; 2],
     /// True if the producer pushes no more lines.
     closed: AtomicBool,
@@ -64,7 +65,7 @@ pub(super) fn ring(bytes: usize) -> (Producer, Consumer) {
     (Producer { ring: Arc::clone(&ring), head: 0, tail: 0 }, Consumer { ring, tail: 0 })
 }
 
-/// The session's end of the ring.
+/// The end of the ring to which a session's thread adds lines.
 #[derive(Debug)]
 pub(super) struct Producer {
     ring: Arc<Ring>,
@@ -79,7 +80,7 @@ impl Producer {
         self.ring.closed.store(true, Ordering::Release);
     }
 
-    /// Copies a line into the ring. Returns 1 if there was no room and the line is lost, else 0.
+    /// Copies a line into the ring. Returns 1 if the line did not fit and is lost, and 0 otherwise.
     #[inline]
     pub(super) fn push(&mut self, time: Timestamp, kind: LineKind, bytes: &[u8]) -> u64 {
         let ring = &*self.ring;
@@ -98,7 +99,8 @@ impl Producer {
         ring.words[at(self.head + 1)].store(time.0.cast_unsigned(), Ordering::Relaxed);
         let (whole, rest) = bytes.as_chunks::<8>();
         let begin = at(self.head + HEAD_WORDS);
-        // The first part extends to the end of the ring, the second begins at its start.
+        // The first part ends at the end of the ring at the latest, and the second part begins at
+        // the start of the ring.
         let (first, second) = whole.split_at(whole.len().min(ring.words.len() - begin));
         for (words, chunks) in [(&ring.words[begin..], first), (&ring.words[..], second)] {
             for (word, chunk) in words.iter().zip(chunks) {
@@ -116,7 +118,7 @@ impl Producer {
     }
 }
 
-/// The writer's end of the ring.
+/// The end of the ring from which the log thread takes lines.
 #[derive(Debug)]
 pub(super) struct Consumer {
     ring: Arc<Ring>,
@@ -124,7 +126,7 @@ pub(super) struct Consumer {
 }
 
 impl Consumer {
-    /// Returns true if the producer is closed. After `true`, all its lines are visible.
+    /// Returns true if the ring was closed. All its lines are visible to the caller then.
     pub(super) fn is_closed(&self) -> bool {
         self.ring.closed.load(Ordering::Acquire)
     }
@@ -135,7 +137,7 @@ impl Consumer {
         (head - self.tail, self.ring.words.len() as u64)
     }
 
-    /// Takes the oldest line; `bytes` is overwritten.
+    /// Takes the oldest line out of the ring and copies it into `bytes`. Returns its time and kind.
     pub(super) fn pop(&mut self, bytes: &mut Vec<u8>) -> Option<(Timestamp, LineKind)> {
         if self.fill().0 == 0 {
             return None;
@@ -166,7 +168,7 @@ impl Consumer {
 mod tests {
     use super::*;
 
-    /// Returns bytes that differ from line to line.
+    /// Returns bytes that are different for each line.
     fn line(n: u64) -> Vec<u8> {
         (0..n % 61).map(|i| (n + i) as u8).collect()
     }

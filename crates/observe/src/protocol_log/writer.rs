@@ -1,4 +1,4 @@
-//! The lines of one session on their way from its ring to its files.
+//! Moves the lines of one session from its ring buffer to its files.
 
 use std::fs::DirBuilder;
 use std::io;
@@ -18,16 +18,16 @@ use crate::event;
 /// The pause between two attempts to open files, in nanoseconds.
 const OPEN_AGAIN_NS: u64 = 1_000_000_000;
 
-/// The log of a session, as the log thread has it.
+/// The log of one session, as the log thread keeps it.
 pub(super) struct SessionLog {
     lines: Consumer,
     /// The files: one for each direction, or one for both. Empty while they cannot be opened.
     files: Vec<LogFile>,
-    /// The location of the files, for a later attempt.
+    /// The settings and the path of the files, for later attempts to open them.
     place: (LogSettings, PathBuf),
     /// The time of the next attempt to open the files, on the monotonic clock.
     open_ns: u64,
-    /// True if the session has ended, and its files are free for another session.
+    /// True if the session has ended, so that another session may use its files.
     is_closed: bool,
     mask: Mask,
     line: Vec<u8>,
@@ -36,7 +36,7 @@ pub(super) struct SessionLog {
 
 /// Opens the files of a session: one for each direction, or one for both.
 pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<LogFile>> {
-    // Only the owner may read the messages between counterparties.
+    // Only the owner may read the directory, because messages are confidential.
     DirBuilder::new().recursive(true).mode(0o700).create(&settings.dir)?;
     let rolling = Rolling {
         bytes_max: settings.roll_bytes,
@@ -58,7 +58,7 @@ pub(super) fn open_files(settings: &LogSettings, name: &Path) -> io::Result<Vec<
 }
 
 impl SessionLog {
-    /// Returns the log of a session with these files. If there are none, they are opened later.
+    /// Returns the log of a session with these files. If `files` is empty, they are opened later.
     pub(super) fn new(
         (settings, name): (&LogSettings, &Path),
         files: Vec<LogFile>,
@@ -87,7 +87,7 @@ impl SessionLog {
         self.is_closed && self.files.iter_mut().all(LogFile::is_settled)
     }
 
-    /// Writes the last lines of a session that has ended, and frees its files for other sessions.
+    /// Writes the last lines of an ended session, and releases its files for other sessions.
     fn close(&mut self) {
         self.is_closed = true;
         if self.files.is_empty() && self.lines.fill().0 > 0 {
@@ -98,9 +98,10 @@ impl SessionLog {
         self.files.iter_mut().for_each(LogFile::close);
     }
 
-    /// Writes all waiting lines. Returns true if more lines arrived than should in one pause.
+    /// Writes all lines from the ring. Returns true if the ring has filled faster than the pause
+    /// allows for.
     pub(super) fn write_all(&mut self) -> bool {
-        // The flag is read first, so that all lines of a closed ring are taken below.
+        // Reads the flag first: if the ring is closed, all its lines are taken below.
         let is_last = !self.is_closed && self.lines.is_closed();
         let (waiting, capacity) = self.lines.fill();
         if self.has_files() {
@@ -140,8 +141,8 @@ impl SessionLog {
         self.files.iter_mut().for_each(LogFile::write);
     }
 
-    /// Begins new files where there are lines. Returns for each file whether a new one was begun,
-    /// or the error.
+    /// Starts new files. Returns for each file whether it was replaced, which needs at least one
+    /// line, or the error.
     pub(super) fn roll(&mut self) -> Vec<Result<bool, String>> {
         // The files of an ended session may belong to another session by now.
         let files = self.files.iter_mut().filter(|_| !self.is_closed);
@@ -149,7 +150,7 @@ impl SessionLog {
     }
 }
 
-/// Returns the file of the line's direction.
+/// Returns the file for lines of this kind.
 fn file(files: &mut [LogFile], kind: LineKind) -> &mut LogFile {
     let at = usize::from(kind.is_outbound()).min(files.len() - 1);
     &mut files[at]

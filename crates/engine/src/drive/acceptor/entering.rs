@@ -1,4 +1,5 @@
-//! The way from an accepted connection to its first message.
+//! Handles an accepted connection until its first message is complete: the proxy header, TLS, and
+//! the Logon(A).
 
 use std::collections::HashSet;
 use std::io;
@@ -14,21 +15,23 @@ use transfix_transport::{Interest, Stream, Token};
 use super::{Acceptor, NOBODY};
 use crate::drive::new_connections::NewConnection;
 
-/// The pause after the system refused to accept, for instance because no more files can be opened.
+/// The pause, in nanoseconds, after a failure to accept, for instance because the process has too
+/// many open files.
 const ACCEPT_PAUSE_NS: u64 = 100_000_000;
-/// The maximum number of connections accepted at one listener before other work.
+/// The maximum number of connections accepted at one listener before the acceptor continues with
+/// other work.
 const ACCEPTED_AT_ONCE: usize = 64;
-/// The limits of a first message; a Logon(A) is far shorter.
+/// The size limit of a first message, which must be a Logon(A); usual Logon(A)s are far shorter.
 const FIRST_MESSAGE: Limits = Limits { message_bytes_max: 16 << 10 };
-/// The first byte of a connection over TLS (RFC 8446 section 5.1).
+/// The first byte that a TLS client sends (RFC 8446 section 5.1).
 const TLS_HANDSHAKE: u8 = 22;
 
 impl Acceptor {
-    /// Accepts the connections that wait at this listener, up to [`ACCEPTED_AT_ONCE`], so that
-    /// other listeners get their turn.
+    /// Accepts the connections that wait at this listener, but at most [`ACCEPTED_AT_ONCE`], so
+    /// that the other listeners are served too.
     pub(super) fn accept(&mut self, i: usize) {
         for _ in 0..ACCEPTED_AT_ONCE {
-            // The listener may have been closed.
+            // A change may have closed the listener after its event was reported.
             let Some(listener) = self.listeners.get(i) else { return };
             match listener.listener.accept() {
                 Ok(Some(stream)) => self.enter(i, stream),
@@ -44,7 +47,8 @@ impl Acceptor {
         self.accept_at = Some(0);
     }
 
-    /// Takes in a connection that was accepted at this listener.
+    /// Takes over a connection accepted at this listener: waits for the proxy header, or checks the
+    /// address at once.
     fn enter(&mut self, i: usize, stream: Box<dyn Stream>) {
         let Some(listener) = self.listeners.get(i) else { return };
         let until_ns = self.io.monotonic_ns() + listener.wait_ns;
@@ -67,7 +71,8 @@ impl Acceptor {
         }
     }
 
-    /// Checks the known address of a connection, and begins TLS if the listener requires it.
+    /// Checks the address of a connection, and notes whether its listener requires TLS. Returns
+    /// `None` if the address is refused.
     fn let_in(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let (group, address) = (waiting.group, waiting.address);
         if !self.may_come(group, address) {
@@ -75,7 +80,7 @@ impl Acceptor {
             tell!(self.lines, self.at(address), Refused, warn, ClosedForStranger, peer = peer);
             return None;
         }
-        // The listener may have been closed while the proxy had not sent its header.
+        // The listener may have been closed while the acceptor waited for the proxy header.
         let mut listeners = self.listeners.iter().map(|(_, listener)| listener);
         let listener = listeners.find(|listener| listener.group == group)?;
         waiting.tls.clone_from(&listener.tls);
@@ -83,7 +88,7 @@ impl Acceptor {
         Some(waiting)
     }
 
-    /// Begins TLS, if required. Returns `None` on failure.
+    /// Begins TLS if the listener requires it. Returns `None` on failure.
     fn secure(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(tls) = waiting.tls.take() else { return Some(waiting) };
         waiting.stream = match tls.accept(waiting.stream) {
@@ -100,7 +105,8 @@ impl Acceptor {
         tell!(self.lines, self.at(None), Ended, error, NotAccepted, peer = NOBODY, %error);
     }
 
-    /// Registers a connection for its inbound bytes.
+    /// Registers a connection with the poll, to be reported when bytes arrive. Returns true on
+    /// success.
     fn listens_to(&self, token: usize, waiting: &mut NewConnection) -> bool {
         let registry = self.poll.registry();
         waiting.stream.register(registry, Token(token), Interest::READABLE).is_ok()
@@ -113,7 +119,7 @@ impl Acceptor {
         }
     }
 
-    /// Returns true if a session or template of this group allows `address`.
+    /// Returns true if `address` is allowed by any session or template of this listener group.
     fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
         let (sessions, templates) = (&self.sessions, &self.creator.templates);
         let allowed = self.allowed.entry(group).or_insert_with(|| {
@@ -126,7 +132,7 @@ impl Acceptor {
         Subnet::allow(allowed, address)
     }
 
-    /// Routes a connection whose first message has waited for its turn.
+    /// Routes a connection that was held back with a complete first message.
     pub(super) fn look_again(&mut self, token: usize) {
         let Some(mut waiting) = self.room.take(token) else { return };
         waiting.in_line = false;
@@ -154,12 +160,12 @@ impl Acceptor {
         self.handshakes.took(source, now_ns, now_ns.saturating_sub(begun_ns));
     }
 
-    /// Reads the arrived bytes, and checks whether the first message is complete.
+    /// Reads the available bytes, and routes the connection if its first message is complete.
     fn read_logon(&mut self, token: usize, mut waiting: NewConnection) {
         let (mut buffer, mut ended) = ([0; 4096], false);
         loop {
             match waiting.stream.read(&mut buffer) {
-                // The bytes before the end still count.
+                // At the end of the stream, the bytes read before may still be a complete message.
                 Ok(0) => {
                     ended = true;
                     break;
@@ -167,7 +173,8 @@ impl Acceptor {
                 Ok(n) => waiting.read.extend_from_slice(&buffer[..n]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => break,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
-                // The network is not the cause, but the counterparty's bytes or identity.
+                // `InvalidData` reports a wrong TLS record or certificate of the counterparty, not
+                // a network error.
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => {
                     let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
                     tell!(
@@ -200,8 +207,8 @@ impl Acceptor {
         }
     }
 
-    /// Reads the proxy header, and continues with the address in it. Returns `None` if the header
-    /// is incomplete or invalid.
+    /// Reads the PROXY header of a connection, and continues with the client address in it. Returns
+    /// `None` if the header is incomplete or invalid.
     fn hear_proxy(&mut self, token: usize, mut waiting: NewConnection) -> Option<NewConnection> {
         let Some(header) = &mut waiting.header else { return Some(waiting) };
         match header.advance(&mut *waiting.stream) {
@@ -219,7 +226,8 @@ impl Acceptor {
                 );
                 return None;
             }
-            // No client was behind the proxy.
+            // The proxy has closed the connection without a header, so there is no client to
+            // report.
             Err(_) => return None,
         }
         waiting.header = None;
@@ -233,8 +241,8 @@ impl Acceptor {
     }
 }
 
-/// Returns all subnets of these lists without duplicates. Returns an empty list, which allows every
-/// address, if one of the lists is empty.
+/// Returns the subnets of all lists without duplicates. An empty list allows every address, so one
+/// empty list makes the result empty.
 fn union(lists: impl Iterator<Item = Vec<Subnet>>) -> Vec<Subnet> {
     let mut all = HashSet::new();
     for list in lists {

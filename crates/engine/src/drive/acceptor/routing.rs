@@ -26,38 +26,43 @@ use crate::link::Arrival;
 use crate::link::failed_logons::{AskedFor, LogonWatch, Source};
 use crate::link::refusal::Refusal;
 
-/// The additional time for the answer to a Logon(A), beyond the application's.
+/// The time, in nanoseconds, added to the application's time limit for judging a Logon(A).
 const ANSWER_MARGIN_NS: u64 = 1_000_000_000;
-/// The maximum time that a connection waits for its password check, after earlier checks.
+/// The maximum time, in nanoseconds, that a connection waits for its password check behind earlier
+/// checks.
 const CHECK_WAIT_NS: u64 = 60_000_000_000;
-/// The interval at which a Logon(A) looks for its session during a reload.
+/// The interval, in nanoseconds, at which a Logon(A) that arrived during a reload looks for its
+/// session again.
 const RELOAD_LOOK_NS: u64 = 20_000_000;
 /// The maximum length of a refusal's reason in a log line.
 const REASON_BYTES_MAX: usize = 300;
 
-/// The owner of a connection.
+/// The routing result of a connection.
 enum Found {
-    /// A session, with its pending connection.
+    /// The connection belongs to this session, and the watch counts a failed logon.
     Session(PendingConnection, LogonWatch),
-    /// A connection held until this time, because many logons have failed.
+    /// The connection must wait until this monotonic time, because many logons have failed.
     Held(u64),
-    /// A session that already has a waiting connection.
+    /// The session already has a connection that waits for its worker.
     Busy,
     /// A session that is about to restart with other settings.
     Renewed,
     /// A counterparty whose password must be checked.
     Unproven(Guess),
-    /// A counterparty that waits for the password check of another connection from the same source.
+    /// The connection must wait, because the password of another connection from the same source is
+    /// being checked.
     InLine,
-    /// A counterparty that fits a template, judged under this ticket for at most this time.
+    /// The counterparty fits a template, and is judged under this ticket, within this time in
+    /// nanoseconds.
     Candidate(u64, u64),
     /// A counterparty whose earlier Logon(A) is being judged.
     Judged,
-    /// A session whose `allow_from` does not include this address.
+    /// The session's `allow_from` does not include the address.
     AddressRefused,
-    /// A session whose counterparty presents a different certificate, described here.
+    /// The counterparty presents a different certificate than the session requires; the text
+    /// describes it.
     Another(String),
-    /// A connection to close; the reason has been logged.
+    /// The connection must be closed, and the reason has been logged.
     Reported,
     /// No session.
     Nobody,
@@ -66,10 +71,11 @@ enum Found {
 impl Acceptor {
     /// Passes a connection to the session that its first message names.
     pub(super) fn route(&mut self, token: usize, mut waiting: NewConnection, end: usize) {
-        // A counterparty may connect right after a change was requested, so the changes are made
-        // first.
+        // Applies pending changes first, because a counterparty may connect right after a change
+        // was requested.
         self.make_changes();
-        // The whole Logon(A) must not be logged, because it may contain a password.
+        // Only type and identity of the message are logged, because the whole Logon(A) may contain
+        // a password.
         let mut asked = String::from("a garbled message");
         let mut index = std::mem::take(&mut self.index);
         let first = &waiting.read[..end];
@@ -105,8 +111,8 @@ impl Acceptor {
                 // This time suffices for the application's answer, or for ours in its place.
                 let until_ns = self.io.monotonic_ns() + answer_ns + ANSWER_MARGIN_NS;
                 waiting.until_ns = waiting.until_ns.max(until_ns);
-                // Further bytes belong to the session. A connection that waited is already
-                // deregistered.
+                // Further bytes belong to the session, so the acceptor stops reading. A connection
+                // that waited is already deregistered, which is no error.
                 let _ = waiting.stream.deregister(self.poll.registry());
                 self.making.insert(ticket, key.clone());
                 self.judged.insert(ticket, Judged { waiting, key, asked });
@@ -121,15 +127,18 @@ impl Acceptor {
         }
     }
 
-    /// Holds a connection until `at_ns`, because many logons have failed.
+    /// Holds a connection until `at_ns`, because many logons from its source, or for its session,
+    /// have failed.
     fn hold(&mut self, token: usize, mut waiting: NewConnection, at_ns: u64, asked: &str) {
         let now_ns = self.io.monotonic_ns();
         if waiting.held.is_none() {
-            // Time has passed since `at_ns` was computed.
+            // Computes the remaining time, because some time has passed since `at_ns` was
+            // determined.
             let wait_ms = at_ns.saturating_sub(now_ns).div_ceil(1_000_000);
             let (at, peer) = (self.at(waiting.address), waiting.address.map(display));
             tell!(self.lines, at, Held, warn, LogonWaits, peer = peer, asked, wait_ms);
-            // The Logon(A) arrived in time; the delay is ours.
+            // Extends the deadline, because the Logon(A) arrived in time and the acceptor causes
+            // the delay.
             waiting.until_ns = waiting.until_ns.max(at_ns + ANSWER_MARGIN_NS);
         }
         let since_ns = waiting.held.map_or(now_ns, |(since_ns, _)| since_ns);
@@ -145,20 +154,20 @@ impl Acceptor {
         self.put_aside(token, waiting);
     }
 
-    /// Keeps a waiting connection without reading it: the bytes after its Logon(A) belong to the
-    /// session.
+    /// Keeps a waiting connection without reading from it, because the bytes after its Logon(A)
+    /// belong to the session.
     fn put_aside(&mut self, token: usize, mut waiting: NewConnection) {
-        // The connection may be deregistered already.
+        // An error is ignored, because the connection may already be deregistered.
         let _ = waiting.stream.deregister(self.poll.registry());
         self.room.put_back(token, waiting);
     }
 
-    /// Starts the check of the connection's password.
+    /// Starts the password check of a connection, which waits for the result.
     fn prove(&mut self, token: usize, waiting: NewConnection, guess: Guess) {
         let (source, waker) = (waiting.source(), Waker::clone(&self.handle.waker));
         let proofs = self.proofs.0.clone();
         let checked = self.passwords.check(guess, &self.io, move |is_right| {
-            // At the end of the engine nothing receives the answer.
+            // The send fails only if the engine has ended and no longer needs the result.
             let _ = proofs.send((token, source, is_right));
             waker();
         });
@@ -176,12 +185,13 @@ impl Acceptor {
         self.put_aside(token, waiting);
     }
 
-    /// Logs that no thread could be started. A later attempt may find one.
+    /// Logs that no thread could be started. A later attempt may succeed.
     fn tell_no_thread(&mut self, error: &io::Error) {
         tell!(self.lines, self.at(None), Remark, error, ClosedForThread, peer = NOBODY, %error);
     }
 
-    /// Records the result of a password check. The connection may have been closed meanwhile.
+    /// Records the result of a password check, and continues with the connection unless it was
+    /// closed meanwhile.
     pub(super) fn proven(&mut self, token: usize, source: Source, is_right: bool) {
         self.proving.remove(&source);
         if let Some(mut waiting) = self.room.take(token) {
@@ -189,7 +199,8 @@ impl Acceptor {
             self.room.put_back(token, waiting);
             self.look_again(token);
         }
-        // If a connection must wait or is closed, the next one in line gets its turn.
+        // Continues with the next connections from this source until one of them starts a password
+        // check.
         while !self.proving.contains(&source)
             && let Some(next) = self.room.first_in_line(source)
         {
@@ -197,8 +208,7 @@ impl Acceptor {
         }
     }
 
-    /// Checks that a Logon(A) may be judged now, and that the result of its password check is
-    /// known.
+    /// Returns `Ok` if a Logon(A) may be judged now, with a known result of its password check.
     ///
     /// # Errors
     /// The step that must come first.
@@ -209,7 +219,7 @@ impl Acceptor {
         hash: Option<&Secret>,
         asked: AskedFor<'_>,
     ) -> Result<(), Found> {
-        // A connection with a checked password already had its turn.
+        // A connection with a checked password has passed all these steps before.
         if who.password_proof.is_some() {
             return Ok(());
         }
@@ -225,7 +235,7 @@ impl Acceptor {
         Err(Found::Unproven(Guess { hash, password, source, is_known }))
     }
 
-    /// Logs why a connection without a session is closed.
+    /// Logs why the acceptor closes a connection that no session takes.
     fn tell_unwanted(&mut self, address: Option<IpAddr>, asked: &str, found: Found) {
         let (at, peer) = (self.at(address), address.map(display));
         match found {
@@ -269,7 +279,7 @@ impl Acceptor {
         pending: PendingConnection,
         watch: Option<LogonWatch>,
     ) {
-        // A connection that was judged is already deregistered.
+        // An error is ignored: a connection whose Logon(A) was judged is already deregistered.
         let _ = waiting.stream.deregister(self.poll.registry());
         let password_proof = waiting.password_proof == Some(true);
         let NewConnection { stream, read, .. } = waiting;
@@ -277,9 +287,9 @@ impl Acceptor {
         pending.hand_over(arrival);
     }
 
-    /// Returns the owner of a Logon(A): the session whose SubIDs fit best, the first of equals, or
-    /// a new one. `asked` is the name for failures. `is_sound` is true if CheckSum(10) is correct.
-    /// `who` and `shown` describe the peer.
+    /// Returns the destination of a Logon(A): the session whose SubIDs fit best, or else a
+    /// template. `asked` names the session in log lines. `is_sound` is true if CheckSum(10) is
+    /// correct. `who` is the connection, and `shown` is its certificate.
     fn destination(
         &mut self,
         (key, asked): (&Key, &str),
@@ -378,7 +388,8 @@ impl Acceptor {
         }
     }
 
-    /// Handles the judgement of a counterparty that fits a template.
+    /// Handles the judgement of a counterparty that fits a template: hands over the connection or
+    /// refuses it.
     pub(super) fn judged(&mut self, ticket: u64, made: Made) {
         let key = self.making.remove(&ticket);
         match (made, self.judged.remove(&ticket)) {
@@ -414,7 +425,7 @@ impl Acceptor {
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
         say_last(&mut *waiting.stream, &refusal.answer);
-        // The reason may contain CompIDs and the application's text.
+        // The reason is shortened, because it may contain CompIDs and a text of the application.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         tell!(
             self.lines, self.at(waiting.address), Refused, warn, ClosedLogonRefused,
@@ -423,8 +434,8 @@ impl Acceptor {
     }
 }
 
-/// Returns true if the counterparty presented one of these certificates. An empty list allows any
-/// certificate, and none.
+/// Returns true if the counterparty presented one of these certificates. An empty list accepts any
+/// certificate, and also none.
 fn is_wanted(peers: &[String], shown: Option<&PeerCertificate>) -> bool {
     peers.is_empty() || shown.is_some_and(|shown| peers.iter().any(|wanted| shown.is(wanted)))
 }
@@ -436,9 +447,9 @@ fn text_of(shown: Option<&PeerCertificate>) -> String {
     )
 }
 
-/// Sends the answer, as far as the empty socket takes it, and closes the connection.
+/// Writes as much of the answer as the socket accepts without waiting, and closes the connection.
 fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
-    // A disconnected counterparty needs no answer.
+    // An error is ignored: a disconnected counterparty needs no answer.
     let _ = stream.write(answer);
     let _ = stream.shutdown();
     drain(stream);

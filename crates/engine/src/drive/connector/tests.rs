@@ -1,4 +1,4 @@
-//! Tests of the next destination, and of the pause before it.
+//! Tests of the choice of the next destination, and of the pause before it.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ fn connector(change: impl FnOnce(&mut SessionSettings)) -> Connector {
     Connector::new(Routes::of(&settings, &Arc::default()).unwrap(), Pauses::of(&settings.socket))
 }
 
-/// Returns the milliseconds to the next attempt after each of `attempts` that end as `ended`.
+/// Lets `attempts` attempts end as `ended`. Returns the pause after each, in milliseconds.
 fn waits(connector: &mut Connector, ended: Ended, attempts: usize) -> Vec<u64> {
     let wait = |connector: &mut Connector| {
         connector.down(7, ended);
@@ -95,7 +95,7 @@ fn it_gives_up_until_it_is_to_begin_anew() {
     assert_eq!(connector.down(7, Ended::Unconnected), None);
 }
 
-/// Returns the destination after each of these ends.
+/// Returns the index of the destination after each of these ends.
 fn tour(order: FailoverOrder, attempts: u32, ends: &str) -> String {
     let mut connector = connector(|s| {
         s.failover.addresses = vec!["127.0.0.1:2".to_owned(), "127.0.0.1:3".to_owned()];
@@ -115,7 +115,7 @@ fn tour(order: FailoverOrder, attempts: u32, ends: &str) -> String {
 
 #[test]
 fn destinations_follow_each_other_as_the_settings_say() {
-    // `u`: not connected, `r`: refused, `l`: the end of a logged-on connection.
+    // The letters mean: `u` not connected, `r` refused, `l` ended after a logon.
     for (order, attempts, ends, expected) in [
         (FailoverOrder::Stay, 1, "uruulll", "1201111"),
         (FailoverOrder::Stay, 3, "uuurrlrrr", "001111112"),

@@ -1,4 +1,4 @@
-//! Tests of a driven session with simulated clocks, and of an initiator's pauses.
+//! Tests of a driven session with simulated clocks, including the pauses of an initiator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
@@ -35,7 +35,7 @@ impl Application for Deaf {
     }
 }
 
-/// An application that takes and counts messages while it is open.
+/// An application that rejects messages until it is open, then accepts and counts them.
 #[derive(Clone, Default)]
 struct Office {
     open: Arc<AtomicBool>,
@@ -85,8 +85,8 @@ fn frame(now: Now, msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns an acceptor with turns of five messages, which has received its Logon(A) and `orders`
-/// orders after it.
+/// Returns an acceptor with at most five messages per turn, which has received a Logon(A) and then
+/// `orders` orders.
 fn with_short_turns(
     now: Now,
     orders: u64,
@@ -121,7 +121,7 @@ fn queued_and_sent(far: &mut MemoryStream) -> usize {
     all.windows(6).filter(|bytes| *bytes == b"\x0111=q\x01").count()
 }
 
-/// Returns an acceptor whose window is a day, from midnight to midnight.
+/// Returns a logged-on acceptor with one schedule window per day, from midnight to midnight.
 fn logged_on(now: Now) -> (DrivenSession, MemoryStream) {
     let mut settings = session(Role::Acceptor);
     let all_day = ScheduleSettings {
@@ -157,7 +157,7 @@ fn a_clock_that_jumps_into_another_window_ends_the_session_at_the_next_tick() {
     assert!(sent(&mut far).contains("|35=A|"));
     slot.tick(later(0, SECOND)).unwrap();
     assert_eq!(sent(&mut far), "", "nothing has happened");
-    // The machine has slept, and its monotonic clock too.
+    // The machine has slept, so the wall clock has advanced further than the monotonic clock.
     slot.tick(later(DAY + SECOND, SECOND)).unwrap();
     let logout = sent(&mut far);
     assert!(logout.contains("|35=5|") && logout.contains("closed by its schedule"), "{logout}");
@@ -200,7 +200,7 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
     let mut settings = session(Role::Initiator);
     settings.address = listener.local_addr().unwrap().to_string();
     settings.socket.reconnect_attempts_max = 1;
-    // The windows are adjacent.
+    // Both windows touch, so the schedule never closes.
     settings.schedule = Some(ScheduleSettings {
         from: Some("00:00".to_owned()),
         to: Some("00:00".to_owned()),
@@ -218,7 +218,7 @@ fn who_has_given_up_begins_anew_in_the_next_window() {
     let has_given_up = |slot: &DrivenSession| slot.connector.as_ref().unwrap().has_given_up();
     slot.connect(now, poll.registry(), Token(0), true).unwrap();
     assert!(has_given_up(&slot), "the window is the same");
-    // The worker checks the session without a call.
+    // The deadline makes the worker check the session without being called.
     let at = slot.deadline().unwrap();
     let utc = transfix_codec::Timestamp(now.utc.0 + DAY as i64);
     let next_day = Now { utc, monotonic_ns: at.max(now.monotonic_ns + DAY) };
@@ -258,7 +258,7 @@ fn a_turn_takes_so_many_messages_of_the_queue_and_the_next_ones_the_rest() {
     assert_eq!(turns, [5, 5, 5, 5, 3], "without another event");
 }
 
-/// While the counterparty sends without a pause, every other turn serves the queue.
+/// While the counterparty sends continuously, every other turn also sends queued messages.
 #[test]
 fn what_comes_in_does_not_keep_the_queue_from_being_sent_nor_the_other_way_round() {
     let office = Office::default();
@@ -337,8 +337,9 @@ fn a_look_stores_so_many_messages_without_a_connection_and_the_next_ones_the_res
 
 #[test]
 fn a_session_of_a_pool_that_rests_keeps_no_receive_buffer() {
-    // Milliseconds since the last message, and whether the receive buffer stays. A session with its
-    // own thread keeps it. A partial message is kept too.
+    // Each pair is the time in milliseconds since the last message, and whether the receive buffer
+    // is kept. A session with its own thread keeps the buffer, and so does a session with a partial
+    // message.
     for (mode, turns) in [
         (Mode::Pool, [(1, true), (249, true), (251, false), (1, true), (9_000, false)]),
         (Mode::Dedicated, [(1, true), (249, true), (251, true), (1, true), (9_000, true)]),

@@ -1,4 +1,4 @@
-//! Without TLS: types that cannot be constructed.
+//! The types of `tls` in a build without the feature: no value of them can be constructed.
 
 use std::convert::Infallible;
 use std::io;
@@ -44,7 +44,7 @@ impl Way {
     }
 }
 
-/// A handshake under way.
+/// A TLS handshake in progress.
 pub(crate) struct Shaking(Infallible);
 
 impl Shaking {

@@ -1,4 +1,4 @@
-//! TLS by the feature `tls`.
+//! The types of `tls` in a build with the feature.
 
 use std::fmt;
 use std::io;
@@ -23,12 +23,12 @@ use crate::error::EngineError;
 
 pub(crate) use transfix_transport::tls::Certificate as PeerCertificate;
 
-/// Returns the certificate of the counterparty.
+/// Returns the certificate that the counterparty has presented, if any.
 pub(crate) fn certificate_of(stream: &dyn Stream) -> Option<Certificate> {
     stream.peer_certificate()
 }
 
-/// One side's own certificates.
+/// An acceptor or initiator with its own certificates.
 trait Side: Send + Sync {
     fn renew(&self) -> Option<Result<(), TlsError>>;
     fn certificates(&self) -> Vec<(PathBuf, Certificate)>;
@@ -54,16 +54,16 @@ impl Side for Client {
     }
 }
 
-/// The place where a side's certificates are presented.
+/// An address or destination at which certificates are presented, registered for expiry warnings.
 struct Showing {
     whose: String,
     side: Arc<dyn Side>,
-    /// The certificates as last read, and the fault of changed files.
+    /// The certificates as last read, and the reason why a changed file was refused.
     last: Mutex<(Arc<[Shown]>, Option<String>)>,
 }
 
 impl Showing {
-    /// Registers a place.
+    /// Registers a place at which certificates are presented.
     fn new(whose: String, side: Arc<dyn Side>, own: &OwnCertificates) -> Arc<Self> {
         let last = Mutex::new((shown(&*side), None));
         let showing = Arc::new(Self { whose, side, last });
@@ -117,7 +117,7 @@ fn shown_of(file: PathBuf, one: Certificate) -> Shown {
     Shown { file, subject, sha256, not_after_s }
 }
 
-/// Returns the engine's clock.
+/// Returns the engine's clock in the form that the TLS library needs.
 fn clock_of(own: &Arc<OwnCertificates>) -> Clock {
     let io = Arc::clone(own.io());
     Clock::of(move || u64::try_from(io.now().utc.0 / 1_000_000_000).unwrap_or(0))
@@ -146,7 +146,7 @@ impl TlsListener {
         Ok(Some(Self { server, showing, own: Arc::clone(own) }))
     }
 
-    /// Wraps a new connection; reading it advances the handshake.
+    /// Wraps a new connection in TLS. Reading from the returned stream advances the handshake.
     pub(crate) fn accept(&self, stream: Box<dyn Stream>) -> io::Result<Box<dyn Stream>> {
         self.showing.look(&self.own);
         Ok(Box::new(self.server.accept(stream).map_err(io::Error::other)?))
@@ -274,16 +274,16 @@ pub(crate) fn review(settings: &SessionSettings) -> Result<Vec<Doubt>, EngineErr
     Ok(doubts)
 }
 
-/// The consequence of an expired certificate, and the remedy.
+/// The text about an expired certificate: its consequence and the remedy.
 const NEW_ONE: &str = "counterparties refuse the connection; have a new certificate signed and \
                        replace the file: a running engine loads the new certificate by itself";
 
-/// The fault of an authority's certificate, and the remedy.
+/// The text about using the certificate of an authority: the consequence and the remedy.
 const AUTHORITY: &str = "is that of an authority (CA:TRUE), such as `openssl req -x509` makes: \
                          counterparties that use rustls, Transfix among them, refuse it, others \
                          may take it; let it sign one with CA:FALSE for this host";
 
-/// Returns the warning about the certificate's period of validity.
+/// Returns a warning if the certificate has expired, is not valid yet, or expires soon.
 fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
     if certificate.not_before_s > now_s {
         let what = "is not valid yet, or the clock of this machine is wrong";
@@ -299,11 +299,11 @@ fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
     })
 }
 
-/// A handshake under way.
+/// A TLS handshake in progress.
 pub(crate) struct Shaking(TlsStream);
 
 impl Shaking {
-    /// Advances the handshake. Returns true once it is done.
+    /// Advances the handshake. Returns true when it is complete.
     pub(crate) fn advance(&mut self) -> io::Result<bool> {
         match self.0.shake_hands() {
             Ok(()) => Ok(true),

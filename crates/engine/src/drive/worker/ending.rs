@@ -1,4 +1,4 @@
-//! The end of a worker's sessions: of all at a stop, and of removed ones.
+//! Ends a worker's sessions: all of them at a stop, and removed sessions one by one.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -14,41 +14,43 @@ use crate::drive::outcome::{Outcome, SessionOutcome};
 use crate::drive::session_waker::Release;
 use crate::link::Down;
 
-/// The maximum number of panics without progress at the end of a session.
+/// The maximum number of panics without progress while a session is being finished.
 const PANICS_BORNE_MAX: u32 = 8;
 
-/// The minimum time that applications have for notifications of their stores' end.
+/// The minimum time, in nanoseconds, for notifying applications how their stores ended.
 const TOLD_NS_MIN: u64 = 1_000_000_000;
 
 pub(super) struct Stop {
     pub(super) until_ns: u64,
-    /// Slots that had a connection when the stop began.
+    /// The slots of sessions that were connected when the stop began.
     pub(super) was_up: BTreeSet<usize>,
 }
 
-/// A session that leaves once it has logged out and its store has made all records safe.
+/// A session that leaves the worker after it has logged out and all records of its store are
+/// durable.
 pub(super) struct Leaving {
     pub(super) slot: usize,
     pub(super) was_up: bool,
-    /// The deadline of its present step.
+    /// The deadline of the present step: the logout, or the store's last records.
     pub(super) until_ns: u64,
-    /// The outcome, once it has no connection.
+    /// The outcome; `None` while the session is still connected.
     pub(super) outcome: Option<Outcome>,
     pub(super) to: Sender<SessionOutcome>,
 }
 
-/// A session that has left the worker. Its application may still be notified of a failed store's
-/// losses, before another session of this name continues with the numbers.
+/// A session that has left the worker. Its application may still learn which messages a failed
+/// store has lost, before another session with this identity continues with the numbers.
 pub(super) struct Left {
     session: DrivenSession,
     outcome: Outcome,
-    /// The deadline of the notifications.
+    /// The deadline for notifying the application.
     until_ns: u64,
     to: Sender<SessionOutcome>,
 }
 
 impl Worker {
-    /// Returns true if the stop is over: all links are down, or the deadline has passed.
+    /// Returns true if the worker may end: all sessions are disconnected, or the deadline of the
+    /// stop has passed.
     pub(crate) fn is_done(&self) -> bool {
         if self.is_its_own && self.slots.is_empty() && self.left.is_empty() {
             return true;
@@ -58,7 +60,7 @@ impl Worker {
         })
     }
 
-    /// Closes the remaining connections, and returns the outcomes of the stop.
+    /// Closes the remaining connections, and returns how the sessions ended.
     pub(crate) fn finish(&mut self) -> Vec<SessionOutcome> {
         let stop = self.stop.take();
         let mut outcomes = Vec::new();
@@ -70,10 +72,11 @@ impl Worker {
                 down(slot, &why, self.io.now(), self.poll.registry());
             }
         }
-        // One deadline applies to all stores, which work in parallel. A store that has answered by
-        // then gets the same time again for its last records.
+        // All stores work in parallel, so they share one deadline. A store that has become durable
+        // by then gets the same time again for its last records.
         let until_ns = self.io.monotonic_ns().saturating_add(ENDING_NS_MAX);
-        // Every session must be checked, because the check lets a store begin its next sync.
+        // Checks every session without stopping at the first unsettled one, because a check lets
+        // its store begin the next sync.
         let mut settled =
             || self.slots.iter_mut().fold(true, |all, (_, slot)| is_settled(slot) & all);
         while !settled() && self.io.monotonic_ns() < until_ns {
@@ -91,8 +94,9 @@ impl Worker {
         ended.map(|((_, slot), outcome)| slot.with_numbers(outcome)).collect()
     }
 
-    /// Waits until applications are notified of failed stores' losses, before others continue with
-    /// the numbers. Applications that were not `settled` before have already had their time.
+    /// Waits until applications were notified of the messages that failed stores have lost, before
+    /// other sessions continue with the numbers. Applications of sessions that were not `settled`
+    /// have already had their time.
     fn wait_until_told(&mut self, settled: &[bool], until_ns: u64) {
         let until_ns = until_ns.max(self.io.monotonic_ns().saturating_add(TOLD_NS_MIN));
         let mut told = || {
@@ -106,13 +110,14 @@ impl Worker {
         }
     }
 
-    /// Begins the logout of the session in this slot, which leaves afterwards.
+    /// Begins the logout of a session, which leaves the worker afterwards.
     pub(super) fn begin_release(&mut self, release: Release) {
         let i = release.session_waker.slot();
         let is_here =
             |slot: &DrivenSession| Arc::ptr_eq(&slot.shared.session_waker, &release.session_waker);
         if !self.slots.get(i).is_some_and(is_here) {
-            // The session has moved to another worker, or will arrive, as with a connection.
+            // The session has moved to another worker or has not arrived here yet, so the request
+            // is passed on.
             release.hand_over();
             return;
         }
@@ -126,7 +131,7 @@ impl Worker {
         }
     }
 
-    /// Ends the sessions that have logged out, or whose time is up.
+    /// Removes sessions from the worker that have logged out, or whose deadline has passed.
     pub(super) fn release(&mut self) {
         let now_ns = self.io.monotonic_ns();
         for n in (0..self.leaving.len()).rev() {
@@ -154,8 +159,8 @@ impl Worker {
                 self.command_queue.has_lost_one();
                 // A connection for the session is refused from here on.
                 session.shared.session_waker.leave();
-                // Opening a store may have taken long. An application that has had its time gets no
-                // more.
+                // Computes the deadline anew, because opening a store may have taken long. An
+                // application whose time is over gets no more.
                 let wait_ns = if settled { ENDING_NS_MAX } else { 0 };
                 let until_ns = self.io.monotonic_ns().saturating_add(wait_ns);
                 let outcome = outcome.unwrap_or(Outcome::Failed);
@@ -170,7 +175,8 @@ impl Worker {
         self.leaving.is_empty() && self.left.is_empty()
     }
 
-    /// Releases sessions that have left and whose applications have been notified.
+    /// Completes sessions that have left, after their applications were notified or their deadline
+    /// has passed.
     fn let_go(&mut self, now_ns: u64) {
         for n in (0..self.left.len()).rev() {
             let left = &mut self.left[n];
@@ -182,7 +188,7 @@ impl Worker {
                     session.retire();
                     Ok(())
                 });
-                // The waiting thread may have given up.
+                // The send fails only if the requester no longer waits.
                 let _ = to.send(outcome);
             }
         }
@@ -214,8 +220,8 @@ impl Worker {
     }
 }
 
-/// Returns true if the session may end. The application is notified here of safe records and may
-/// panic; the session is then checked again.
+/// Returns true if the session may end. The check may notify the application, which may panic; the
+/// session then counts as not settled.
 fn is_settled(slot: &mut DrivenSession) -> bool {
     guarded(slot, |slot| Ok(slot.is_settled())).unwrap_or(false)
 }
@@ -227,8 +233,8 @@ fn finish(slot: &mut DrivenSession, until_ns: u64) {
         return;
     }
     let mut left = slot.unsettled();
-    // A panic at `SessionNotice::Unsent` leaves one message less to report. Another panic makes no
-    // progress; only a few of these are tolerated, so that the loop ends.
+    // After a panic at `SessionNotice::Unsent`, one message less is left to report. Other panics
+    // make no progress, so only a few are tolerated, to end the loop.
     let mut borne = 0;
     let act = |slot: &mut DrivenSession| {
         slot.finish(until_ns);

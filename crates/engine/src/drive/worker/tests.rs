@@ -41,7 +41,7 @@ fn frame(msg_type: &[u8], seq: u64, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a waiting worker with one session.
+/// Returns a worker with one session that waits for events.
 fn worker(change: impl FnOnce(&mut SessionSettings)) -> Worker {
     worker_that(false, change)
 }
@@ -60,7 +60,7 @@ fn worker_that(spins: bool, change: impl FnOnce(&mut SessionSettings)) -> Worker
     worker
 }
 
-/// Returns a connection with a Logon(A), and its other end.
+/// Returns a connection whose Logon(A) was already read, and the other end of the connection.
 fn arrival() -> (Arrival, std::net::TcpStream) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let far = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -70,7 +70,7 @@ fn arrival() -> (Arrival, std::net::TcpStream) {
     (Arrival { read, ..Arrival::fresh(stream) }, far)
 }
 
-/// Connects the worker's session, and returns the other end.
+/// Connects the worker's session, and returns the counterparty's end of the connection.
 fn log_on(worker: &mut Worker) -> std::net::TcpStream {
     let (arrival, far) = arrival();
     let session_waker = Arc::clone(&worker.slots[0].shared.session_waker);
@@ -119,12 +119,12 @@ fn a_worker_that_spins_leaves_the_lock_to_who_waits_for_it() {
         worker.run_once(true);
         rounds += 1;
     }
-    // A thread may always be waiting, so the session must get a turn now and then.
+    // A thread waits for the lock all the time, but the session must get a turn now and then.
     assert!(rounds > 500, "{rounds} rounds");
 }
 
-/// More bytes arrive in each round than a turn takes. The session must still be listed once, or
-/// each event would add a turn per round.
+/// A session that receives more bytes than a turn reads is scheduled once per round. Otherwise each
+/// event would add another turn.
 #[test]
 fn a_session_that_is_flooded_has_one_turn_a_round() {
     let mut worker = worker(|settings| settings.threads.turn_messages_max = 1);
@@ -141,7 +141,7 @@ fn a_session_that_is_flooded_has_one_turn_a_round() {
     assert!((20..=102).contains(&came), "{came} messages in a hundred rounds of one");
 }
 
-/// A poll that runs a function in the middle of a round, before it asks for events.
+/// A poll that runs a function in the middle of a round, before it waits for events.
 struct Interrupted {
     sockets: Box<dyn Poll>,
     before: Option<Box<dyn FnOnce() + Send>>,
@@ -164,7 +164,8 @@ impl Poll for Interrupted {
     }
 }
 
-/// The round has taken the wake-up, and the descriptor is no longer readable.
+/// A connection that arrives in the middle of a round makes the next round due at once, because the
+/// round has consumed the wake-up and the descriptor is not readable.
 #[test]
 fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     let mut worker = worker(|_| ());
@@ -182,7 +183,8 @@ fn a_connection_in_the_middle_of_a_round_is_due_at_once() {
     assert!(worker.slots[0].up);
 }
 
-/// Otherwise omitted lines would be reported only when other work is due.
+/// A connected session has a deadline for omitted log lines, so that they are reported even without
+/// other work.
 #[test]
 fn lines_that_are_left_out_are_due_while_the_session_is_connected() {
     let mut worker = worker(|_| ());
@@ -205,7 +207,7 @@ fn lines_that_are_left_out_are_due_while_the_session_is_connected() {
     assert!(next <= left_out && left_out < u64::MAX, "{next} and {left_out}");
 }
 
-/// A poll that counts a worker's checks of its sockets, and its sleeps.
+/// A poll that counts how often a worker checks its sockets and how often it sleeps.
 struct Sleepless {
     sockets: Box<dyn Poll>,
     looks: Arc<AtomicUsize>,
@@ -229,7 +231,7 @@ impl Poll for Sleepless {
     }
 }
 
-/// Rounds of a worker, with the number of checks and sleeps in each.
+/// A worker whose rounds report their numbers of checks and sleeps.
 struct Rounds {
     worker: Worker,
     looks: Arc<AtomicUsize>,
@@ -239,7 +241,7 @@ struct Rounds {
 impl Rounds {
     fn of_spin(spin: Duration) -> Self {
         let mut worker = worker(|settings| settings.threads.spin = spin);
-        // The first round handles the new session.
+        // Handles the new session, so that the next round has no work left.
         worker.run_once(false);
         let [looks, sleeps] = [(); 2].map(|()| Arc::<AtomicUsize>::default());
         let nobody = System.poll().unwrap();
@@ -259,14 +261,15 @@ impl Rounds {
 fn a_worker_looks_for_a_while_before_it_sleeps() {
     let mut rounds = Rounds::of_spin(Duration::from_millis(2));
     rounds.worker.command_queue().wake();
-    // The woken worker checks for the configured time, then sleeps, and checks no more.
+    // After the wake-up, the worker checks for the configured time, then sleeps, and afterwards no
+    // longer checks.
     rounds.next();
     let (looks, sleeps) = rounds.next();
     assert!(looks > 0 && sleeps == 1, "{looks} looks, {sleeps} sleeps");
     for _ in 0..3 {
         assert_eq!(rounds.next(), (0, 1));
     }
-    // A thread that is woken in the meantime does not sleep.
+    // A wake-up that arrives while the worker checks prevents the sleep.
     rounds.worker.command_queue().wake();
     assert_eq!(rounds.next(), (0, 1), "the first wait after a sleep");
     rounds.worker.command_queue().wake();

@@ -1,4 +1,4 @@
-//! Inbound messages: delivery to the application, or to another session.
+//! Delivers inbound messages to the application, or forwards them to another session.
 
 use std::hint::cold_path;
 
@@ -25,7 +25,7 @@ impl Executor {
         match self.handle(now, (message, Numbers::Hold), handling) {
             Ok(delivered) => Ok(self.core.delivered(now, (message, handling), delivered)?),
             Err(down) => {
-                // The message is not accepted, so the counterparty resends the message after the
+                // The message does not count as received, so the counterparty resends it after the
                 // next logon.
                 self.core.postpone(message, handling)?;
                 Err(down)
@@ -33,8 +33,8 @@ impl Executor {
         }
     }
 
-    /// Offers waiting messages to the application again, at most `left` messages, and decrements
-    /// `left`. If messages remain, [`Core::next_deadline`] is due.
+    /// Offers postponed messages to the application again: at most `left` messages, by which `left`
+    /// is decreased. If messages remain, [`Core::next_deadline`] is due at once.
     ///
     /// [`Core::next_deadline`]: transfix_session::core::Core::next_deadline
     pub(super) fn offer_again(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
@@ -43,7 +43,7 @@ impl Executor {
         {
             *left -= 1;
             let mut index = std::mem::take(&mut self.core.held_index);
-            // The message was valid on receipt.
+            // The message can be parsed, because it was valid when it arrived.
             let handled = match Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore) {
                 Ok(message) => self.handle(now, (&message, Numbers::of(seq)), handling),
                 Err(_) => Ok(Delivered::Done),
@@ -78,7 +78,7 @@ impl Executor {
         if matches!(heard, Err(Down::Store(_)))
             && let Some(deliveries) = self.application.deliveries()
         {
-            // Process the rest later.
+            // Sets the flag again, so that the remaining calls are processed later.
             deliveries.note_news();
         }
         heard
@@ -88,7 +88,7 @@ impl Executor {
         self.hear_what_was_had(now)?;
         let stopped = self.application.deliveries().and_then(|deliveries| deliveries.stopped());
         if stopped.is_some() {
-            // Process the calls that ended before, and the call that panicked.
+            // Processes the calls that ended before the panic, and the call that panicked.
             self.hear_what_was_had(now)?;
         }
         match stopped {
@@ -123,7 +123,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Processes the end of a message's call in an application thread.
+    /// Processes the result of a call that has delivered a message in an application thread.
     fn note_had(&mut self, now: Now, (seq, bytes): (u64, &[u8]), made: &Made) -> Result<(), Down> {
         let mut put = Ok(());
         let reject = if let Made::Rejected(reject) = made { Some(reject) } else { None };
@@ -141,7 +141,7 @@ impl Executor {
         put
     }
 
-    /// Processes a message in sequence.
+    /// Processes a message that is in sequence: forwards it, or offers it to the application.
     #[inline]
     fn handle(
         &mut self,
@@ -172,20 +172,20 @@ impl Executor {
         Ok(Delivered::Done)
     }
 
-    /// Calls the application with a message, or queues the message for its threads. Returns the
-    /// answer if it is available.
+    /// Delivers a message to the application, or queues it for application threads. Returns the
+    /// answer if the application has given it.
     #[inline]
     fn offer(&mut self, now: Now, message: &Message<'_>) -> Option<Result<(), BusinessReject>> {
         let is_called = self.application.deliveries().is_none();
         if is_called {
             self.probe.called(now);
         }
-        // Publish the number as received before other threads learn of the message from the
-        // application. Report a new state to the application first.
+        // Publishes the number as received before the application can tell other threads about the
+        // message. A changed state is reported to the application first.
         self.note_state(now);
         self.make_calls(now, None);
         let answer = self.application.offer(now, message, (&mut self.core, &mut self.probe));
-        // The next put detects a failed store.
+        // An error is ignored, because the next write to the journal detects a failed store too.
         let _ = self.put_if_late(now);
         if is_called {
             self.probe.returned(now);
@@ -193,8 +193,8 @@ impl Executor {
         answer
     }
 
-    /// FIX, third-party routing: passes the message to the session with the target counterparty, on
-    /// behalf of its sender. Returns true if the message was passed on or refused.
+    /// Third-party routing of FIX: forwards the message, on behalf of its sender, to the session
+    /// with the target counterparty. Returns true if the message was forwarded or refused.
     fn route(&mut self, now: Now, message: &Message<'_>, to: &[u8]) -> bool {
         let (id, msg_type) = (self.core.id(), message.msg_type());
         let mut fill = |body: &mut Body<'_>| fill_routed(body, message);
@@ -214,7 +214,7 @@ impl Executor {
     }
 }
 
-/// Header fields that are replaced by the field beside them, or dropped for `None`.
+/// Header fields that forwarding replaces with the field at their side, or drops if there is none.
 const REPLACED: [(Tag, Option<Tag>); 12] = [
     (tag::SENDER_COMP_ID, Some(tag::ON_BEHALF_OF_COMP_ID)),
     (tag::SENDER_SUB_ID, Some(tag::ON_BEHALF_OF_SUB_ID)),
@@ -231,7 +231,7 @@ const REPLACED: [(Tag, Option<Tag>); 12] = [
 ];
 
 fn fill_routed(body: &mut Body<'_>, message: &Message<'_>) {
-    // A killed process may have passed the message on before.
+    // The message may have been forwarded before, by a process that was then killed.
     let repeats = message.raw(tag::POSS_DUP_FLAG) == Some(b"Y");
     if repeats {
         body.str(tag::POSS_RESEND, "Y");

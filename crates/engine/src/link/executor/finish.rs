@@ -1,8 +1,9 @@
-//! The end of a session with its engine: no accepted message is lost.
+//! Ends a session together with the engine, without losing accepted messages.
 //!
-//! Invariants: each waiting message is stored or returned. The log reports the bytes of messages in
-//! doubt if the store has failed and does not reopen, or a batch is not known to be durable. A sync
-//! that never ends delays no other session: a separate thread closes the store.
+//! Invariants: each waiting message is stored or returned to the application. If the store has
+//! failed and cannot be reopened, or a batch may not be durable, the log reports the number of
+//! bytes in doubt. A sync that does not end delays no other session, because a separate thread
+//! closes the store.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;
@@ -23,7 +24,7 @@ impl Executor {
     pub(crate) fn finish(&mut self, io: &dyn Io, queue: &SendQueue, until_ns: u64) {
         if self.core.has_open_answer() {
             self.core.count_answer();
-            // A failed store is reopened below.
+            // An error is ignored, because a failed store is reopened below.
             let _ = self.commit(io.now());
         }
         // A store that fails or takes too long is reopened below.
@@ -48,22 +49,22 @@ impl Executor {
         }
         self.sinks.event_log.tell_rest();
         if !self.core.watermarks.are_safe() && !self.journal.has_failed() {
-            // The lock of the store stays held while the device is busy.
+            // The store keeps its file lock while the device is busy.
             let store = self.journal.leave();
             drop(io.spawn("store-close".to_owned(), Box::new(move || drop(store))));
         } else if !self.core.delivery.ask_for_idle() || self.application.is_called() {
-            // An application that does not return keeps its session; release the store for a later
-            // engine.
+            // If the application does not return, its thread keeps the session alive. The store is
+            // released nevertheless, so that a later engine can open it.
             drop(self.journal.retire());
         }
-        // Close the protocol log even if a handle of the session still exists.
+        // Closes the protocol log even if handles keep the session alive.
         self.sinks.log = None;
     }
 
     /// Returns true if the application has processed all its calls, and the store has made all
     /// batches durable or has failed.
     pub(crate) fn is_settled(&mut self, now: Now) -> bool {
-        // Ended calls count; a panic or a failed store is detected below.
+        // An error is ignored, because a panic or a failed store is detected below.
         let _ = self.poll_application(now);
         let is_safe = self.journal.has_failed()
             || self.look_what_is_safe(now).is_err()
@@ -72,7 +73,7 @@ impl Executor {
         self.core.delivery.ask_for_idle() && is_safe
     }
 
-    /// Reopens the store if it has failed. Returns true if the store is open.
+    /// Reopens the store if it has failed. Returns true if the store is open now.
     fn open_again(&mut self, io: &dyn Io, queue: &SendQueue) -> bool {
         if !self.journal.has_failed() {
             return true;
@@ -98,7 +99,8 @@ impl Executor {
                 return self.core.tell_unsent(now, u64::MAX);
             }
             if self.core.watermarks.are_safe() {
-                // Also reports messages left by a panic of the application.
+                // Also reports messages that an earlier panic of the application has left
+                // unreported.
                 return self.core.tell_unsent(now, u64::MAX);
             }
             // Report durable messages at once, because the rest may take long.

@@ -1,4 +1,5 @@
-//! The Logon(A) of a connection, which the application judges or extends.
+//! Handles the Logon(A) of a connection: the application judges an inbound one, and adds fields to
+//! ours.
 
 use std::sync::mpsc::TryRecvError;
 
@@ -13,9 +14,9 @@ use crate::link::callbacks::Judgement;
 use crate::link::event::Event;
 
 impl Executor {
-    /// Passes a message to the session. The application first judges a Logon(A) that the session
-    /// layer accepts. Returns [`Verdict::LogonOffered`] if the application answers later; then pass
-    /// the message again after [`Executor::hears_answer`] returns true.
+    /// Passes a message to the session. If it is a Logon(A) that the session layer accepts, the
+    /// application judges it first. Returns [`Verdict::LogonOffered`] if the application answers
+    /// later; then call this method again after [`Executor::hears_answer`] returns true.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.probe.found(now);
@@ -31,7 +32,7 @@ impl Executor {
     fn receive_logon(&mut self, now: Now, logon: &Message<'_>) -> Verdict {
         let is_offered = self.core.session.offer().is_some();
         if !is_offered {
-            // The Logon(A) may name the version for its validation.
+            // The Logon(A) may name the version by whose rules it must be validated.
             let proposed = self.core.session.proposed_appl_ver_id(logon);
             self.choose_rules(now, proposed.or(self.core.session.appl_ver_id()));
         }
@@ -77,15 +78,15 @@ impl Executor {
         }
     }
 
-    /// Sets the rules of the session in the outbound filter.
+    /// Passes the session's validation rules to the outbound filter.
     pub(super) fn set_rules(&self) {
         if let Some(filter) = &self.filter {
             filter.set_rules(&self.core.session);
         }
     }
 
-    /// Returns true if the application has answered the Logon(A), or, during a refresh, if the
-    /// refresh is over.
+    /// Returns true if the application has answered the Logon(A). During a refresh of the store,
+    /// returns true if the refresh has ended.
     pub(crate) fn hears_answer(&mut self) -> bool {
         match self.core.judging {
             Judging::Refreshing(_) => self.journal.is_refreshed(),
@@ -93,7 +94,8 @@ impl Executor {
         }
     }
 
-    /// Receives the application's answer to the Logon(A). Returns true if the answer is available.
+    /// Checks whether the application has answered the Logon(A). Returns true if the answer is
+    /// available.
     #[cold]
     pub(super) fn hear_judgement(&mut self) -> bool {
         if self.core.judging.awaits_answer()

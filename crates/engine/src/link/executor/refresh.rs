@@ -1,5 +1,5 @@
-//! The refresh of a store that another process may have written. A refresh precedes a logon, and
-//! may take some time.
+//! Refreshes, before a logon, a store that another process may have written. The refresh may take
+//! some time.
 //!
 //! Invariant: no record is put between the begin and the end of a refresh.
 
@@ -12,14 +12,16 @@ use super::store::unanswered;
 use crate::link::down::Down;
 use crate::link::event::Event;
 
-/// Time, in nanoseconds, between two checks of a refresh, if the store does not wake the worker.
+/// The interval, in nanoseconds, at which a refresh is checked in case the store does not wake the
+/// worker.
 const REFRESH_LOOK_NS: u64 = 10_000_000;
 
 impl Executor {
-    /// Returns true if the store has read the records of another process, so that an initiator may
-    /// log on.
+    /// Returns true if an initiator may log on, because the store has read the records that another
+    /// process has written.
     pub(super) fn is_refreshed(&mut self, now: Now) -> Result<bool, Down> {
-        // Records of the last connection's calls go into the store first.
+        // Records about calls of the last connection must be in the store before the refresh
+        // begins.
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
         let refreshed = match self.core.delivery.ask_for_idle() {
             true => self.refresh(now),
@@ -41,7 +43,7 @@ impl Executor {
         Ok(true)
     }
 
-    /// Continues a refresh that has begun, if there is one.
+    /// Continues a refresh of the store, if one is running.
     ///
     /// # Errors
     /// [`StoreError::NotYet`] while the refresh is under way; otherwise an error of the store.
@@ -49,10 +51,11 @@ impl Executor {
         if self.journal.is_refreshing() { self.refresh(now) } else { Ok(()) }
     }
 
-    /// Checks whether a refresh is over or takes too long, even after the end of a connection.
+    /// Checks whether a refresh has ended or takes too long. Also completes a refresh after its
+    /// connection has ended.
     pub(crate) fn look_at_refresh(&mut self, now: Now) -> Result<(), Down> {
         if let Some(until_ns) = self.core.judging.refreshes_until_ns() {
-            // The next turn checks whether the refresh is over.
+            // Lets the next turn check whether the refresh has ended.
             self.journal.look_again();
             self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
             let is_late = now.monotonic_ns >= until_ns;
@@ -80,14 +83,15 @@ impl Executor {
         self.sinks.event_log.deadline().into_iter().chain(self.refresh_deadline()).min()
     }
 
-    /// Returns the latest time for the next call of [`Executor::tick`].
+    /// Returns the monotonic time at which [`Executor::tick`] must be called at the latest.
     pub(crate) fn next_deadline(&self) -> Option<u64> {
         let others = [self.refresh_deadline(), self.sinks.event_log.deadline()];
         let others = others.into_iter().flatten().filter(|_| self.core.ending().is_none());
         self.core.next_deadline().into_iter().chain(others).min()
     }
 
-    /// Adopts the records that another process has left in the store.
+    /// Reads the records that another process has added to the store, and continues from its
+    /// numbers.
     fn refresh(&mut self, now: Now) -> Result<(), StoreError> {
         self.look_what_is_safe(now)?;
         self.refresh_look_ns = now.monotonic_ns + REFRESH_LOOK_NS;
@@ -95,7 +99,7 @@ impl Executor {
             return Ok(());
         }
         if !self.journal.is_refreshing() {
-            // Commit first: no batch may be open.
+            // Commits first, because no batch may be open during a refresh.
             self.commit(now)?;
         }
         self.journal.refresh()?;
@@ -133,13 +137,13 @@ impl Executor {
         }
     }
 
-    /// Returns true if commits are suspended: a call that has sent messages has not returned, or a
-    /// refresh is under way.
+    /// Returns true if commits are suspended, because a call that has sent messages has not
+    /// returned or a refresh is running.
     pub(crate) fn is_held(&self) -> bool {
         self.core.has_open_answer() || self.journal.is_refreshing()
     }
 
-    /// Returns true if commits are still suspended, after an update of the refresh and the answer.
+    /// Advances a running refresh and answer, and returns true if commits are still suspended.
     pub(crate) fn holds(&mut self, now: Now) -> bool {
         let holds = match self.settle_refresh(now) {
             Ok(()) => self.core.holds_answer(now),

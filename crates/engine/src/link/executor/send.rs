@@ -1,4 +1,4 @@
-//! Outbound messages of the application: sent, stored for later, queued, or returned.
+//! Handles outbound messages of the application: sends, stores, queues or returns them.
 
 use std::hint::cold_path;
 
@@ -13,8 +13,8 @@ use crate::link::event::Event;
 use crate::link::queue::SendQueue;
 
 impl Executor {
-    /// Sends for a handle. Measures the encoding time and the time to the socket from `put`, and
-    /// sets `put` to the time at which the message is encoded.
+    /// Sends a message for a handle. `put` is the time of the call, from which latencies are
+    /// measured; it is set to the time at which the message is encoded.
     pub(crate) fn send_put(
         &mut self,
         now: Now,
@@ -32,7 +32,7 @@ impl Executor {
         sent
     }
 
-    /// Sends for the application, as in a callback.
+    /// Sends a message for an application in application threads, as in a callback.
     pub(crate) fn send_now(
         &mut self,
         now: Now,
@@ -48,11 +48,11 @@ impl Executor {
         sent
     }
 
-    /// Sends or stores the queued messages of other threads that the session accepts now. Call this
-    /// before a direct send or a Logout(5), which must not overtake these messages. Commits after
-    /// each `turn_messages_max` messages to bound the batch.
+    /// Sends or stores the queued messages that the session accepts now. Call this method before a
+    /// direct send or a Logout(5), which must not overtake queued messages. Commits after each
+    /// `turn_messages_max` messages, to limit the batch.
     pub(crate) fn send_queued(&mut self, now: Now, queue: &SendQueue) {
-        // The next commit reports a failed store.
+        // An error is ignored, because the next commit reports a failed store too.
         self.take_queued(now, queue, |executor| executor.commit(now));
     }
 
@@ -90,7 +90,7 @@ impl Executor {
 
     #[inline(never)]
     pub(super) fn send_waiting(&mut self, now: Now, queue: &SendQueue, left: &mut u32) {
-        // A message numbered or stored during a refresh would get an old number.
+        // Waits during a refresh, because another process may have used the present numbers.
         if self.journal.is_refreshing() || self.journal.has_failed() {
             return;
         }
@@ -105,7 +105,7 @@ impl Executor {
             let end = self.core.out.end();
             match way {
                 SendOrStore::Send => taken = self.probe.put(now, (put, taken), begin..end),
-                // On a failure of the store, the message stays first in the queue.
+                // If the store fails, the message stays at the front of the queue.
                 SendOrStore::Store if self.put_if_late(now).is_err() => break,
                 SendOrStore::Store => {}
             }
@@ -120,13 +120,13 @@ impl Executor {
         self.core.outgoing.take_in(|waiting| queue.take(waiting));
     }
 
-    /// Reports the bytes that wait in the core to the queue.
+    /// Tells the queue how many bytes wait in the core, because its limit includes them.
     fn note_taken(&self, queue: &SendQueue) {
         queue.note_taken(self.core.outgoing.bytes());
     }
 
-    /// Sends queued messages first if the last turn left some. Returns true if the queue still
-    /// comes first.
+    /// Sends queued messages at the beginning of a turn, if the last turn has left some. Returns
+    /// true if this turn served the queue first.
     #[inline(always)]
     pub(crate) fn begin_with_queue(&mut self, now: Now, queue: &SendQueue, left: &mut u32) -> bool {
         if self.core.outgoing.is_first() {
@@ -172,14 +172,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts the messages that wait for a logon into the store, and commits.
+    /// Stores the messages that wait for a logon, and commits.
     pub(crate) fn keep_queued(&mut self, now: Now, queue: &SendQueue) -> Result<(), StoreError> {
         self.put_queued(now, queue)?;
         self.commit(now)
     }
 
-    /// Adds a message to the queue, and to the store if the message waits for a logon. Returns the
-    /// number of waiting bytes.
+    /// Queues a message, and stores it if it waits for a logon. Returns the number of waiting
+    /// bytes.
     pub(crate) fn queue(
         &mut self,
         now: Now,
@@ -187,8 +187,8 @@ impl Executor {
         msg_type: &[u8],
         fill: impl FnOnce(&mut Body<'_>),
     ) -> Result<usize, SendError> {
-        // Commit first: a later failed commit would put returned messages in front and invalidate
-        // `before`.
+        // Commits first: if a later commit failed, returned messages would come back to the front,
+        // and `before` would be wrong.
         self.commit_given_back(now);
         let before = self.core.outgoing.bytes();
         let pushed = queue.push_offline(msg_type, fill)?;
@@ -201,8 +201,8 @@ impl Executor {
         Ok(pushed.bytes)
     }
 
-    /// Returns messages that have waited too long for a logon: at most `left` messages; decrements
-    /// `left`.
+    /// Returns messages to the application that have waited too long for a logon. Returns at most
+    /// `left` messages, by which `left` is decreased.
     pub(crate) fn expire_queued(&mut self, now: Now, left: &mut u32) {
         if !self.journal.is_refreshing() {
             self.core.expire_queued(now, left);
@@ -217,7 +217,7 @@ impl Executor {
         self.note_taken(queue);
     }
 
-    /// Stores the waiting messages, or returns them.
+    /// Stores the waiting messages, or returns them to the application.
     pub(super) fn leave_nothing(&mut self, now: Now, queue: &SendQueue) {
         self.send_queued(now, queue);
         if !self.core.outgoing.keeps_rest() {
@@ -227,7 +227,7 @@ impl Executor {
             self.commit_given_back(now);
         }
         if self.keep_queued(now, queue).is_err() {
-            // The store cannot contain messages that it never received.
+            // These messages are returned, because they never reached the store.
             let never_stored = self.core.outgoing.take_never_stored();
             self.core.give_back(never_stored, IfLost::Returns);
             self.commit_given_back(now);
@@ -242,9 +242,10 @@ impl Executor {
         self.note_taken(queue);
     }
 
-    /// Returns the waiting messages to the application unless the settings keep them.
+    /// Returns the waiting messages to the application, unless the settings keep them for the next
+    /// logon.
     pub(crate) fn return_unsent(&mut self, now: Now, queue: &SendQueue, why: SendError) {
-        // During a refresh, the messages wait for the end of another connection.
+        // During a refresh, the messages are kept until a later connection ends.
         if self.journal.is_refreshing() || self.core.outgoing.keeps_unsent() {
             return;
         }
@@ -261,8 +262,8 @@ impl Executor {
         }
     }
 
-    /// Commits the return of messages, if there are any. On a failure of the store, the messages
-    /// keep waiting.
+    /// Commits that messages were returned, if there are any. If the store fails, the messages keep
+    /// waiting.
     fn commit_given_back(&mut self, now: Now) {
         if self.core.outgoing.gives_back() {
             let _ = self.commit(now);

@@ -19,17 +19,17 @@ use crate::link::outbound_filter::OutboundFilter;
 use crate::link::queue::SendQueue;
 use crate::link::sinks::Sinks;
 
-/// The size of an early batch, when no other session waits for the turn. Smaller batches cost more
-/// in system calls; larger ones delay the counterparty.
+/// The limits of an early batch, for a turn for which no other session waits. Smaller batches cost
+/// more system calls; larger ones delay the counterparty.
 const EARLY: BatchLimits = BatchLimits { messages_max: 16, bytes_max: usize::MAX };
 
-/// Limit, in nanoseconds, on the time in which an opened store must fetch the session's records.
+/// The time limit, in nanoseconds, for an opened store to fetch the records that the session needs.
 const OPENING_NS_MAX: u64 = 60_000_000_000;
-/// Time between two checks for fetched records.
+/// The interval at which a fetch of records is checked.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// Calls `ask` until the store has fetched the requested records, at most until `until_ns` on the
-/// monotonic clock.
+/// Calls `ask` repeatedly until the store has fetched the requested records, or until the monotonic
+/// time `until_ns`.
 pub(super) fn patiently(
     io: &dyn Io,
     until_ns: u64,
@@ -51,7 +51,7 @@ pub(super) fn unanswered() -> StoreError {
 }
 
 impl Executor {
-    /// Puts the new frames and numbers into the store, and commits them together.
+    /// Writes the new frames and numbers to the store, and commits them together.
     pub(crate) fn commit(&mut self, now: Now) -> Result<(), StoreError> {
         let committed = self.put_and_commit(now);
         if committed.is_err() {
@@ -80,8 +80,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Returns true if the uncommitted frames reach the batch limit. With `is_alone`, a smaller
-    /// limit applies, so that the counterparty can process the first messages early.
+    /// Returns true if the uncommitted frames reach the limit of a batch. With `is_alone` the limit
+    /// is smaller, so that the counterparty can process the first messages early.
     pub(crate) fn is_batch_full(&self, is_alone: bool) -> bool {
         let Core { options, watermarks, out, session, .. } = &self.core;
         let early = (is_alone && options.writes_early).then_some(EARLY);
@@ -95,7 +95,7 @@ impl Executor {
         batch.is_some_and(uncommitted)
     }
 
-    /// Processes the batches that have become durable.
+    /// Asks the store which batches have become durable, and reports their messages.
     #[inline(always)]
     pub(crate) fn look_what_is_safe(&mut self, now: Now) -> Result<(), StoreError> {
         if !self.core.watermarks.are_safe() {
@@ -105,7 +105,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Puts the new entries of the session layer.
+    /// Adds the session layer's new entries to the store's batch.
     pub(crate) fn put_entries(&mut self, now: Now) -> Result<(), StoreError> {
         let Self { core, journal, sinks, probe, .. } = self;
         probe.note_requests(&core.out);
@@ -124,8 +124,8 @@ impl Executor {
         if core.has_late() { self.put_late(now) } else { Ok(()) }
     }
 
-    /// Puts stored-only messages, which the counterparty requests later. Their numbers are the
-    /// latest.
+    /// Adds messages that are only stored, and that the counterparty will request later, to the
+    /// store's batch. They have the latest numbers.
     #[cold]
     fn put_late(&mut self, now: Now) -> Result<(), StoreError> {
         self.core.note_stored();
@@ -135,13 +135,14 @@ impl Executor {
         put
     }
 
-    /// Puts a message that got its number without a connection, before any higher number.
+    /// Adds a message that got its number without a connection to the store's batch, before any
+    /// message with a higher number.
     pub(super) fn put_if_late(&mut self, now: Now) -> Result<(), StoreError> {
         if self.core.has_late() { self.put_entries(now) } else { Ok(()) }
     }
 
-    /// Returns true if the next connection may use another store: all batches of this store are
-    /// durable.
+    /// Returns true if all batches of this store are durable, so that the next connection may use
+    /// another store.
     pub(crate) fn may_change_store(&self) -> bool {
         !self.core.options.refresh_on_logon
             || (self.core.watermarks.are_safe() && !self.journal.is_refreshing())
@@ -157,7 +158,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Repeats the request for a reset after an unanswered Logon(A) with ResetSeqNumFlag(141)=Y.
+    /// If our Logon(A) with ResetSeqNumFlag(141)=Y was never answered, lets the next Logon(A)
+    /// request the reset again.
     fn note_asked_reset(&mut self) -> Result<(), StoreError> {
         if self.journal.asked_to_reset()? {
             self.core.session.reset_at_next_logon();
@@ -165,7 +167,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Adopts the stored numbers and the stored queue.
+    /// Continues with the numbers and the queue that the store contains.
     pub(super) fn resume(&mut self, now: Now) -> Result<(), StoreError> {
         let numbers = self.journal.go_on();
         let session = &self.core.session;
@@ -192,7 +194,7 @@ impl Executor {
         Ok(())
     }
 
-    /// Continues from the store after a failure of the store or a panic in a turn.
+    /// Reopens the store and continues from it, after a failure of the store or a panic.
     pub(crate) fn reopen(&mut self, io: &dyn Io, queue: &SendQueue) -> Result<(), StoreError> {
         let now = io.now();
         let until_ns = now.monotonic_ns + OPENING_NS_MAX;
@@ -241,12 +243,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Determines which messages, sent but not durable at the failure, the store contains.
+    /// Finds out which of the sent messages that were not yet durable at the failure the store
+    /// contains.
     fn settle_uncommitted(&mut self) -> Result<(), StoreError> {
         let next_out = self.journal.numbers().next_out;
         let outgoing = &mut self.core.outgoing;
         while let Some(seq) = outgoing.first_uncommitted().filter(|seq| *seq < next_out) {
-            // Another process may have continued from our numbers; a store need not keep messages.
+            // The message is compared, because another process may have used its number. A store
+            // may also have kept no messages.
             let stored = self.journal.store().outbound(seq)?;
             if !stored.is_none_or(|stored| outgoing.may_be_stored_as(stored.bytes)) {
                 break;
@@ -256,13 +260,14 @@ impl Executor {
         Ok(())
     }
 
-    /// Marks the session for a restart from the last commit after a panic in a turn.
+    /// Marks the session, after a panic in a turn, to restart from its last commit.
     pub(crate) fn abandon(&mut self) {
         self.core.abandon();
         self.journal.abandon();
     }
 
-    /// Publishes the state of the session, and queues a notice of a new state for the application.
+    /// Publishes the state and numbers of the session. If the state has changed, queues a call that
+    /// reports it to the application.
     #[inline]
     pub(crate) fn note_state(&mut self, now: Now) {
         self.publish(now);

@@ -1,6 +1,7 @@
 //! Writes bytes to the socket, and reports frames to the application and the protocol log.
 //!
-//! Invariant: a frame is shown and logged once, whole, before its first write or right after.
+//! Invariant: each frame is passed on once and as a whole, either before its first byte is written
+//! or right after.
 
 use std::hint::cold_path;
 use std::io;
@@ -24,8 +25,8 @@ impl Executor {
     /// Writes as many bytes as the socket accepts, with a replay at its position between the live
     /// frames.
     ///
-    /// Writes one chunk of a replay, so that the worker's other sessions get a turn. Returns true
-    /// if the socket may accept more.
+    /// Writes at most one chunk of a replay, so that other sessions of the worker get their turns.
+    /// Returns true if the socket may accept more bytes.
     pub(crate) fn write(
         &mut self,
         now: Now,
@@ -34,7 +35,7 @@ impl Executor {
     ) -> Result<bool, Down> {
         self.probe.committed(now, &self.core.out);
         self.look_what_is_safe(now).map_err(Down::Store)?;
-        // Make the calls of the commit before writing the bytes after the commit.
+        // The application receives the calls of a commit before the committed bytes are written.
         self.make_calls(now, None);
         let more = self.write_what_is_safe(now, stream, unlogged)?;
         // Number of bytes that the socket has not accepted.
@@ -68,7 +69,7 @@ impl Executor {
                 if !put_off_replay(&mut self.core) {
                     return Ok(false);
                 }
-                // Release the application: the socket may be full for a long time.
+                // Releases the application, because the socket may stay full for a long time.
                 self.application.release();
                 continue;
             }
@@ -116,8 +117,8 @@ impl Executor {
     }
 
     /// Encodes the next chunk of a replay, and asks the application about each message. Returns
-    /// true if the application is free and the store has the messages. Otherwise, the application
-    /// or the store wakes the worker later.
+    /// false if the application is busy or the store does not have the messages yet; either wakes
+    /// the worker later.
     fn fill_replay(&mut self, now: Now) -> Result<bool, Down> {
         let Self { core, journal, sinks, application, .. } = self;
         let asks = core.replay.has_more();
@@ -155,8 +156,8 @@ impl Executor {
     }
 }
 
-/// Reads messages from the journal for resending, as far as the store has them at once and the
-/// application wants to resend them.
+/// Reads messages from the journal to resend them, until the store must fetch one or the chunk is
+/// full. Messages that the application skips are covered by a gap fill.
 ///
 /// # Errors
 /// [`StoreError::NotYet`] if the store must fetch the first message; otherwise an error of the
@@ -182,7 +183,8 @@ fn fill_chunk(
             continue;
         };
         let sent = Some(&stored).filter(|stored| stored.kind == Kind::Application);
-        // Our own frame, checked by the store; a gap fill covers a frame that cannot be parsed.
+        // The frame is ours and was checked by the store. If it cannot be parsed nevertheless, a
+        // gap fill covers it.
         let message = sent.and_then(|stored| {
             Message::parse(stored.bytes, held_index, CheckSumPolicy::Ignore).ok()
         });
@@ -196,8 +198,8 @@ fn fill_chunk(
     if is_awaited { Err(StoreError::NotYet) } else { Ok(()) }
 }
 
-/// Postpones the replay while the application or the store is slow. The session continues, so that
-/// TestRequests are answered. Returns true if other bytes go out before the replay.
+/// Postpones the replay while the application or the store is slow, so that TestRequest(1)s are
+/// still answered. Returns true if other bytes are written before the replay.
 fn put_off_replay(core: &mut Core) -> bool {
     if core.out.is_empty() {
         return false;
@@ -206,7 +208,7 @@ fn put_off_replay(core: &mut Core) -> bool {
     true
 }
 
-/// Returns the bytes to write next: only durable bytes, and only bytes up to the next replay.
+/// Returns the bytes to write next. They are durable, and end where the next replay begins.
 fn next_bytes<'a>(out: &'a Outbox, replay: &'a Replay, watermarks: &Watermarks) -> &'a [u8] {
     if replay.is_next(out.written()) {
         return replay.out.bytes();
@@ -232,7 +234,7 @@ fn show_frames(
     mut bytes: &[u8],
     (application, session, delivery): (&mut AppExecutor, &Session, &mut Delivery),
 ) {
-    // Our own frames have no length limit.
+    // No length limit applies to frames that we have encoded.
     let limits = Limits { message_bytes_max: usize::MAX };
     while let Frame::Whole(end) = frame::split(bytes, limits) {
         application.show(now, (Direction::Outbound, &bytes[..end]), (session, delivery));

@@ -1,6 +1,6 @@
-//! A store wrapper that rejects all records after a failure, until the store is reopened.
+//! A wrapper around a store, which accepts no record after a failure until the store is reopened.
 //!
-//! Invariant: the first error of a failure is logged once; errors that follow are not logged.
+//! Invariant: only the first error of a failure is logged.
 
 use std::collections::VecDeque;
 use std::io;
@@ -10,23 +10,23 @@ use transfix_store::{Committed, MemoryStore, Numbers, Record, Store, StoreError,
 
 use transfix_observe::event;
 
-/// The facts of a failure.
+/// The facts about the failure of a store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
-    /// The numbers of the last durable batch.
+    /// The next numbers that were durable before the failure.
     pub(super) numbers: Numbers,
-    /// True if a record exceeds the store's maximum size.
+    /// True if a record was larger than the store can hold.
     pub(super) is_too_large: bool,
 }
 
 pub(super) struct WatchedStore {
     store: Box<dyn Store>,
     watch: Watch,
-    /// True if the store was returned to the engine.
+    /// True if the session has ended and has given its store back.
     is_retired: bool,
 }
 
-/// The state of a store apart from its contents.
+/// The known facts about the store's pending batches and its failure.
 struct Watch {
     id: SessionId,
     failure: Option<Failure>,
@@ -34,7 +34,7 @@ struct Watch {
     safe_numbers: Option<Numbers>,
     /// The pending batches: ticket, and the numbers after the batch.
     pending: VecDeque<(u64, Numbers)>,
-    /// The text of the error that failed the store.
+    /// The text of the error that made the store fail.
     cause: String,
 }
 
@@ -43,8 +43,8 @@ impl Watch {
     fn fail_after(&mut self, numbers: Numbers, error: &StoreError) {
         if self.failure.is_none() && !matches!(error, StoreError::NotYet) {
             let numbers = self.safe_numbers.unwrap_or(numbers);
-            // The lines are bounded, because the engine reopens a failed store at most once a
-            // second.
+            // This line is logged at most once a second, because a failed store is reopened no more
+            // often.
             event!(error, StoreFailed, session = %self.id, %error);
             let is_too_large = matches!(error, StoreError::TooLarge { .. });
             self.failure = Some(Failure { numbers, is_too_large });
@@ -55,7 +55,7 @@ impl Watch {
     /// Records a pending batch, with the numbers before and after the batch.
     fn will_be_safe(&mut self, ticket: u64, (before, behind): (Numbers, Numbers)) {
         self.safe_numbers.get_or_insert(before);
-        // An empty commit returns the ticket of the last batch again.
+        // A commit without new records returns the ticket of the last batch again.
         if self.pending.back().is_none_or(|(last, _)| *last < ticket) {
             self.pending.push_back((ticket, behind));
         }
@@ -90,7 +90,7 @@ impl WatchedStore {
         Self { store, watch, is_retired: false }
     }
 
-    /// Returns the inner store, for prefetching its memory.
+    /// Returns the wrapped store, to prefetch its memory.
     pub(super) fn inner(&self) -> &dyn Store {
         &*self.store
     }
@@ -119,8 +119,8 @@ impl WatchedStore {
         }
     }
 
-    /// Abandons the store, which has not made its commits durable in time. Dropping the returned
-    /// store blocks until the store is done.
+    /// Gives up a store that has not made its commits durable in time. Dropping the returned store
+    /// blocks until the store has ended.
     pub(super) fn leave(&mut self) -> Box<dyn Store> {
         let text = "the device has not answered in time; the last committed messages may be \
                     stored or lost";
@@ -138,7 +138,7 @@ impl WatchedStore {
         self.watch.fail_after(numbers, error);
     }
 
-    /// Allows puts again after a reopening.
+    /// Accepts records again after the store was reopened.
     pub(super) fn go_on(&mut self) {
         self.watch.failure = None;
         self.watch.settle();
@@ -164,7 +164,8 @@ impl Store for WatchedStore {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         self.check()?;
-        // Read the numbers before the commit, because a failed commit may still have taken effect.
+        // Reads the numbers before the commit, because a commit that fails may still have changed
+        // the store.
         let numbers = self.store.numbers();
         let committed = self.store.commit().inspect_err(|error| self.fail_after(numbers, error))?;
         match committed {
@@ -234,7 +235,7 @@ mod tests {
     use tracing::{Event, Metadata, Subscriber};
     use transfix_session::BeginString;
 
-    /// Collects the error texts of the log.
+    /// Collects the texts of logged errors.
     #[derive(Clone, Default)]
     struct Errors(Arc<Mutex<Vec<String>>>);
 
@@ -268,7 +269,7 @@ mod tests {
         fn exit(&self, _: &Id) {}
     }
 
-    /// A store that fails with a cause, and then reports that it has failed before.
+    /// A store that fails once with a cause, and afterwards only reports that it has failed.
     struct Full {
         failed: bool,
     }
@@ -298,7 +299,8 @@ mod tests {
         }
     }
 
-    /// A store that makes batches durable on command, one outbound number each.
+    /// A store whose batches each contain one outbound message, and become durable when the test
+    /// says so.
     struct Late {
         next_out: u64,
         safe: Arc<AtomicU64>,
