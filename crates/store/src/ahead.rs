@@ -1,4 +1,4 @@
-//! The preparation of the next segment in advance: its time and its length.
+//! The preparation of the next segment: when it is made in advance, and its length.
 //!
 //! Invariants:
 //! - Making a segment delays messages no longer than making a short segment. With power durability
@@ -15,34 +15,34 @@ use crate::options::Options;
 use crate::segment::{self, Asked, Preparation, io_error};
 use crate::threads::Helpers;
 
-/// The maximum length of a segment made while messages wait, unless one batch needs more. Making a
-/// segment of this length takes about 0.1 ms.
+/// Maximum length of a segment that must be made while messages wait, unless one batch needs more.
+/// Making a segment of this length takes about 0.1 ms.
 const SHORT: usize = 256 << 10;
-/// A segment may always be this long, even in a quiet store. A store of few messages a second then
-/// has few segments a day.
+/// Length that a segment may always have, even in a quiet store, so that a store of few messages a
+/// second makes few segments a day.
 const STEADY: usize = 1 << 20;
-/// A segment may be as long as the bytes that arrive in this time, in nanoseconds.
+/// A segment may be as long as the bytes that the store receives in this time, in nanoseconds.
 const BUSY_NS: u64 = 500_000_000;
-/// The shortest time, in nanoseconds, from which a rate is computed. A single long message does not
-/// predict the next ones.
+/// Minimum time, in nanoseconds, over which a rate of bytes is computed, because a single long
+/// message does not predict the following messages.
 const ELAPSED_NS_MIN: u64 = 50_000_000;
 
-/// The preparation of segments for one store.
+/// Prepares the segments of one store in advance.
 #[derive(Debug)]
 pub(crate) struct Ahead<D: Disk> {
     helpers: Arc<Helpers>,
     next: Option<Preparation<D>>,
-    /// The offset and time of the first record put since the segment began or the store was opened.
+    /// Offset and time of the first record since the segment began or the store was opened.
     begun: Option<(usize, u64)>,
     now_ns: u64,
 }
 
-/// The bytes in a store.
+/// The extent of a store.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Has {
-    /// The number of the last segment.
+    /// The number of the store's last segment.
     pub(crate) number: u64,
-    /// Bytes of all segments in use.
+    /// Total bytes of all segments in use.
     pub(crate) held: usize,
     /// The offset of the next record in the last segment.
     pub(crate) tail: usize,
@@ -61,17 +61,17 @@ impl<D: Disk> Ahead<D> {
         &self.helpers
     }
 
-    /// Records that a record is put at offset `at`.
+    /// Records that a record was put at offset `at` at time `now_ns`.
     pub(crate) fn note(&mut self, at: usize, now_ns: u64) {
         if now_ns < self.now_ns {
-            // The clock was set back.
+            // The clock was set back, so the measurement begins again.
             self.begun = None;
         }
         self.now_ns = now_ns;
         self.begun.get_or_insert((at, now_ns));
     }
 
-    /// Returns the bytes that arrive in half a second at the current rate.
+    /// Returns the number of bytes that the store receives in half a second at the current rate.
     fn busy_bytes(&self, tail: usize) -> usize {
         let Some((at, begun_ns)) = self.begun else { return 0 };
         let elapsed_ns = self.now_ns.saturating_sub(begun_ns).max(ELAPSED_NS_MIN);
@@ -79,10 +79,11 @@ impl<D: Disk> Ahead<D> {
         usize::try_from(bytes.saturating_mul(BUSY_NS) / elapsed_ns).unwrap_or(usize::MAX)
     }
 
-    /// Returns the length of the segment after the last one.
+    /// Returns the length for the segment that will follow the last segment.
     fn bytes(&self, options: &Options, has: &Has) -> usize {
-        // The bytes in the store bound the length, so a large store has some dozens of segments.
-        // Each segment takes one of the mappings that a process may have (`vm.max_map_count`).
+        // The length may grow with the bytes in the store, so that even a large store has only some
+        // dozens of segments. Each segment uses one of the limited mappings of a process
+        // (`vm.max_map_count`).
         let allowed = self.busy_bytes(has.tail).max(has.held).max(STEADY);
         options.segment_bytes_within(has.number + 1, allowed)
     }
@@ -93,15 +94,15 @@ impl<D: Disk> Ahead<D> {
         self.bytes(options, has).max(prepared)
     }
 
-    /// Returns true if the next segment should be made now. Each commit asks. `is_near` is true if
-    /// a rotation is near, however empty the last segment is.
+    /// Returns true if the next segment should be made in advance now; called at each commit.
+    /// `is_near` means that a rotation is near, even if the last segment is almost empty.
     pub(crate) fn is_time(&self, len: usize, tail: usize, is_near: bool) -> bool {
-        // A busy store fills a segment within milliseconds, so it asks earlier.
+        // A busy store fills a segment within milliseconds, so its next segment is made earlier.
         let is_used = || tail > len / 2 || (tail > len / 4 && self.busy_bytes(tail) > STEADY);
         self.next.is_none() && (is_near || is_used())
     }
 
-    /// Requests the next segment from a helper thread.
+    /// Starts making the next segment in a helper thread.
     pub(crate) fn prepare(
         &mut self,
         (disk, dir): (&D, &Path),
@@ -116,8 +117,8 @@ impl<D: Disk> Ahead<D> {
         }
     }
 
-    /// Returns the next segment with room for `needed` bytes, and its temporary path. A segment
-    /// made now has room for `wanted` bytes.
+    /// Returns the next segment with room for `needed` bytes, and its temporary path. If the
+    /// segment must be made now, it has room for `wanted` bytes.
     pub(crate) fn take(
         &mut self,
         (disk, dir): (&D, &Path),
@@ -135,20 +136,22 @@ impl<D: Disk> Ahead<D> {
                 if map.len() >= needed {
                     return Ok((map, path));
                 }
-                // This segment is too short for the message. A file that could not be removed is
-                // removed when the store opens.
+                // The prepared segment is too short for the message. If its file cannot be removed
+                // now, it is removed when the store is next opened.
                 drop(disk.remove(&path));
             }
         }
         let bytes = if disk.makes_ahead() { bytes.min(SHORT) } else { bytes };
-        // The segment that a thread is still making has the other name.
+        // Another thread is still making a segment under the usual name, so the next number is
+        // used.
         let number = has.number + 1 + u64::from(is_under_way);
         let path = segment::path_new(dir, number);
         let made = disk.make(&path, bytes.max(wanted), options.durability);
         Ok((made.map_err(|source| io_error(&path, source))?, path))
     }
 
-    /// Discards the segment that is being made, and waits until its thread has finished.
+    /// Discards a segment that is being made in advance, after waiting until its thread has
+    /// finished.
     pub(crate) fn forget(&mut self) {
         (self.next, self.begun) = (None, None);
     }

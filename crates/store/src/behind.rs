@@ -1,5 +1,5 @@
-//! Syncs a store with power durability in a separate thread. The session, and the sessions that
-//! share its thread, continue meanwhile.
+//! Syncs a store with power durability to the device in a separate thread, so that the session and
+//! the other sessions of its thread can continue.
 //!
 //! **Invariants:**
 //! - At most one batch is published without being known to be on the device. A power cut leaves at
@@ -17,10 +17,10 @@ use crate::disk::{Map, Syncer};
 use crate::last_batch::Mark;
 use crate::threads::Helpers;
 
-/// The segment's syncer, and the start and end of the bytes to sync.
+/// A request to sync: the segment's syncer, and the start and end of the bytes to sync.
 type Job<S> = (S, usize, usize);
 
-/// The request to the thread, and the thread's answer.
+/// The connection to the sync thread: the request to the thread and its result.
 struct Line<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
@@ -42,7 +42,7 @@ impl<S: Syncer> Line<S> {
         self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs sync jobs until the store ends.
+    /// Runs sync requests until the store is closed.
     fn run(&self) {
         let mut state = self.lock();
         loop {
@@ -67,21 +67,22 @@ impl<S: Syncer> Line<S> {
     }
 }
 
-/// Commits that are not known to be on the device.
+/// The commits that are not yet known to be on the device.
 pub(crate) struct Behind<M: Map> {
     line: Arc<Line<M::Syncer>>,
     thread: Option<JoinHandle<()>>,
-    /// The ticket of the last batch that was committed.
+    /// The ticket of the last committed batch.
     pub(crate) committed: u64,
-    /// The ticket of the last batch that is safe.
+    /// The ticket of the last batch that is on the device.
     pub(crate) safe: u64,
     /// The ticket of the batch that is being synced.
     under_way: Option<u64>,
-    /// The last safe batch, while a later batch is not safe.
+    /// The last batch that is on the device, while a later batch is not.
     safe_mark: Option<Mark>,
-    /// The batch that is being synced, once a later batch is committed.
+    /// The batch that is being synced; set when a later batch is committed.
     under_way_mark: Option<Mark>,
-    /// The records committed while another batch is being synced. These records are not published.
+    /// The records committed during a sync, as one batch. They are not published until the sync has
+    /// ended.
     pub(crate) gathered: Option<Batch>,
 }
 
@@ -115,13 +116,13 @@ impl<M: Map> Behind<M> {
         self.under_way.is_some()
     }
 
-    /// Returns the last batch known to be safe, or `None` if all committed batches are safe.
+    /// Returns the last batch known to be on the device; `None` if all committed batches are.
     pub(crate) const fn safe_mark(&self) -> Option<Mark> {
         self.safe_mark
     }
 
-    /// Begins to sync a published batch, the last batch of `ticket`. Without a thread, syncs at
-    /// once.
+    /// Starts to sync a published batch, the last batch of `ticket`. If no thread can be started,
+    /// syncs at once.
     pub(crate) fn begin(&mut self, ticket: u64, map: &M, batch: Batch, helpers: &Helpers) {
         self.under_way = Some(ticket);
         let job = (map.syncer(), batch.start, batch.tail);
@@ -143,7 +144,8 @@ impl<M: Map> Behind<M> {
         self.thread.is_some()
     }
 
-    /// Records a commit after the batch that `last` marks, which was safe or is being synced.
+    /// Records a commit. `last` marks the preceding batch, which is on the device or is being
+    /// synced.
     pub(crate) fn note_commit(&mut self, last: Mark) {
         self.committed += 1;
         match self.under_way {
@@ -152,7 +154,7 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    /// Returns the result of the sync that was under way, if the sync has ended.
+    /// Removes and returns the result of the current sync, if the sync has ended.
     pub(crate) fn take_done(&mut self) -> Option<io::Result<()>> {
         let done = self.line.lock().done.take()?;
         let ticket = self.under_way.take();
@@ -162,7 +164,7 @@ impl<M: Map> Behind<M> {
         }))
     }
 
-    /// Waits for the end of a sync that is under way.
+    /// Waits for the end of the current sync.
     pub(crate) fn wait(&self) {
         let mut state = self.line.lock();
         while self.is_under_way() && state.done.is_none() {
@@ -170,7 +172,8 @@ impl<M: Map> Behind<M> {
         }
     }
 
-    /// Records that the store is open again: a batch that was not safe is now in the store or lost.
+    /// Records that the store was reopened: each batch that was not on the device is now known to
+    /// be in the store or lost.
     pub(crate) fn begin_anew(&mut self) {
         self.safe = self.committed;
         (self.safe_mark, self.under_way_mark) = (None, None);
@@ -178,8 +181,8 @@ impl<M: Map> Behind<M> {
 }
 
 impl<M: Map> Drop for Behind<M> {
-    /// Joins the thread. A thread that outlived the lock could sync bytes that another process
-    /// writes.
+    /// Joins the sync thread. If the thread outlived the store's lock, it could sync bytes that
+    /// another process is writing.
     fn drop(&mut self) {
         self.line.lock().ends = true;
         self.line.changed.notify_all();

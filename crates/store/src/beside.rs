@@ -1,9 +1,9 @@
-//! The state of a store, in a readable file next to its directory. People read the file. When the
-//! store is opened, the file reveals that the directory was replaced by an older copy.
+//! The state of a store, in a readable file next to the store's directory. The file is for people,
+//! and shows at the next opening whether the directory was replaced by an older copy.
 //!
-//! **Invariant:** the file never has higher numbers than the store has committed. The file is
-//! written when the store is opened, with each new segment, and when the store is closed. In
-//! between it may be older than the store.
+//! **Invariant:** the file never contains higher numbers than the store has committed. It is
+//! written when the store is opened, with each new segment, and when the store is closed. Between
+//! these times, it may be older than the store.
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
@@ -16,15 +16,15 @@ use crate::files::Files;
 use crate::owner_only::{for_owner, open_regular};
 use crate::record::Numbers;
 
-/// The lines above the keys. The file is TOML, so that other programs can read it.
+/// The comment lines above the keys. The file is TOML, so that other programs can read it.
 const HEAD: &str = "# The state of a session, written when its store is opened, begins a segment, \
                     and is closed.\n# `transfix store show` shows the present state. Changes \
                     here have no effect.\n";
 
 impl FileStore<Files> {
-    /// Keeps the state in the file at `path` from now on. Returns the numbers that the file had, if
-    /// the store is behind them. The store is then an older copy, has lost its end in a power cut,
-    /// or was created again because its directory was missing.
+    /// From now on, writes the state to the file at `path`. Returns the numbers in the existing
+    /// file if they are higher than the store's. In this case the store is an older copy, has lost
+    /// its end in a power failure, or was created again because its directory was missing.
     ///
     /// # Errors
     /// If the file cannot be read or written.
@@ -33,15 +33,16 @@ impl FileStore<Files> {
         let own = self.ledger.numbers;
         let is_new = self.is_new;
         let is_behind = |had: &Numbers| {
-            // A store that was reset has a new `created_ns` too, but its directory already existed.
+            // A reset also gives a store a new `created_ns`, but then the directory already
+            // existed.
             (is_new && (own.next_in < had.next_in || own.next_out < had.next_out))
                 || own.created_ns < had.created_ns
                 || (own.created_ns == had.created_ns
                     && (own.next_in < had.next_in || own.next_out < had.next_out))
         };
         if let Some(had) = &had {
-            // Segments from before the last reset are not read, although they may have the note of
-            // the last logon.
+            // Segments from before the last reset are not read, although they may contain the
+            // record of the last logon, so the file's time is used.
             self.ledger.last_logon_ns = self.ledger.last_logon_ns.max(had.last_logon_ns);
         }
         write(&path, &self.state())?;
@@ -51,7 +52,8 @@ impl FileStore<Files> {
 }
 
 impl<D: Disk> FileStore<D> {
-    /// Writes the committed state. A failed write leaves an older file, which does no harm.
+    /// Writes the committed state to the file. If the write fails, the older file remains, which
+    /// does no harm.
     pub(crate) fn keep_beside(&self) {
         if let Some(path) = &self.beside {
             let _ = write(path, &self.state());
@@ -64,13 +66,13 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
-/// The content of the file.
+/// The content of the state file.
 #[derive(Debug, PartialEq, Eq)]
 struct State<'s> {
-    /// The session's name. Empty for a store without a session, and after reading the file.
+    /// The name of the session; empty for a store without a session, and after reading the file.
     session: &'s str,
     numbers: Numbers,
-    /// 0 if unknown.
+    /// Time of the last logon, in nanoseconds since 1970; 0 if unknown.
     last_logon_ns: u64,
 }
 
@@ -93,14 +95,15 @@ impl State<'_> {
 
 fn write(path: &Path, state: &State<'_>) -> io::Result<()> {
     let unfinished = compress::with(path, "new");
-    // The path may name a pipe without a reader, where opening would block.
+    // The path may be a pipe without a reader, and opening it would block, so the name is removed
+    // first.
     let _ = fs::remove_file(&unfinished);
     let mut file = for_owner().write(true).create_new(true).open(&unfinished)?;
     file.write_all(state.text().as_bytes())?;
     fs::rename(unfinished, path)
 }
 
-/// Returns the state in the file. Returns `None` if the file is missing or has other content.
+/// Reads the state from the file; returns `None` if the file is missing or has other content.
 fn read(path: &Path) -> io::Result<Option<State<'static>>> {
     let text = match open_regular(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -123,7 +126,7 @@ fn keys(text: &str) -> Option<State<'static>> {
     Some(State { session: "", numbers, last_logon_ns })
 }
 
-/// Reads the form of older versions: the time of the last reset and both numbers.
+/// Parses the format of older versions: the time of the last reset, and both numbers.
 fn bare(text: &str) -> Option<State<'static>> {
     let mut fields = text.split_whitespace().map(str::parse);
     let mut next = || fields.next()?.ok();
@@ -132,8 +135,8 @@ fn bare(text: &str) -> Option<State<'static>> {
     Some(State { session: "", numbers, last_logon_ns: 0 })
 }
 
-/// Returns a basic string of TOML. CompIDs come from counterparties, so characters that a terminal
-/// or an editor would not show are escaped.
+/// Returns the text as a basic string of TOML. CompIDs come from counterparties, so characters that
+/// a terminal or an editor would not show are escaped.
 fn quoted(text: &str) -> String {
     let escaped = text.chars().map(|c| match c {
         '"' | '\\' => format!("\\{c}"),
@@ -146,7 +149,7 @@ fn quoted(text: &str) -> String {
 
 const DAY_NS: u64 = 86_400_000_000_000;
 
-/// Days in 400 years, which is constant.
+/// Number of days in 400 years of the Gregorian calendar, which is constant.
 const ERA_DAYS: u64 = 146_097;
 
 /// Days from 0000-03-01 to 1970-01-01.
@@ -156,7 +159,8 @@ const EPOCH_DAYS: u64 = 719_468;
 fn written(time_ns: u64) -> String {
     let days = time_ns / DAY_NS + EPOCH_DAYS;
     let (era, day) = (days / ERA_DAYS, days % ERA_DAYS);
-    // Years begin on the first of March here, so the leap day is the last day of a year.
+    // The calculation counts years from the first of March, so that the leap day is the last day of
+    // a year.
     let year = (day - day / 1_460 + day / 36_524 - day / 146_096) / 365;
     let day_of_year = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day_of_year + 2) / 153;
@@ -168,7 +172,7 @@ fn written(time_ns: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{ns:09}Z")
 }
 
-/// Reads a time in the exact form of [`written`].
+/// Parses a time that has exactly the form that [`written`] returns.
 fn read_time(text: &str) -> Option<u64> {
     let number = |from: usize, to: usize| text.get(from..to)?.parse::<u64>().ok();
     let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);

@@ -1,4 +1,4 @@
-//! Compression of closed files with zstd. Requires the cargo feature `zstd`.
+//! Compression of closed files with zstd. Requires the Cargo feature `zstd`.
 
 #[cfg(feature = "zstd")]
 use std::fs;
@@ -7,13 +7,14 @@ use std::path::{Path, PathBuf};
 
 use crate::owner_only::open_regular;
 
-/// True if this build can compress.
+/// True if this build can compress files.
 pub const AVAILABLE: bool = cfg!(feature = "zstd");
 
-/// The ending of compressed files.
+/// The file name extension of compressed files.
 pub const ENDING: &str = "zst";
 
-/// Replaces the file by `FILE.zst`. If the process is killed meanwhile, the file is unchanged.
+/// Replaces the file by `FILE.zst`. If the process is killed during the compression, the original
+/// file remains unchanged.
 ///
 /// # Errors
 /// If the operating system refuses; [`io::ErrorKind::Unsupported`] without the cargo feature.
@@ -22,17 +23,17 @@ pub fn compress(path: &Path) -> io::Result<()> {
     let (unfinished, finished) = (with(path, "new"), with(path, ENDING));
     let mut options = crate::owner_only::for_owner();
     let to = options.write(true).create(true).truncate(true).open(&unfinished)?;
-    // Level 0 selects the library's default.
+    // Level 0 selects the default level of the library.
     zstd::stream::copy_encode(open_regular(path)?, &to, 0)?;
     to.sync_all()?;
     fs::rename(unfinished, &finished)?;
-    // The name of the copy must be on the device before the original is removed.
+    // The name of the copy must be durable on the device before the original is removed.
     let dir = finished.parent().filter(|dir| !dir.as_os_str().is_empty());
     fs::File::open(dir.unwrap_or(Path::new(".")))?.sync_all()?;
     fs::remove_file(path)
 }
 
-/// Fails, because the cargo feature is missing.
+/// Always fails, because the Cargo feature `zstd` is missing.
 ///
 /// # Errors
 /// [`io::ErrorKind::Unsupported`].
@@ -41,8 +42,8 @@ pub fn compress(_: &Path) -> io::Result<()> {
     Err(unsupported())
 }
 
-/// Reads the whole file, or its compressed form at the same path. A `path` that already ends in
-/// `.zst` is decompressed too.
+/// Reads the whole file, or its compressed form if only `FILE.zst` exists. A `path` that already
+/// ends in `.zst` is decompressed too.
 ///
 /// # Errors
 /// If the operating system refuses; [`io::ErrorKind::Unsupported`] if the file is compressed and
@@ -73,7 +74,7 @@ pub(crate) fn read_head(path: &Path, len: usize) -> io::Result<Vec<u8>> {
     match open_regular(path) {
         Ok(file) => _ = file.take(len as u64).read_to_end(&mut head)?,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Compressed files are few, and each is read whole soon afterwards.
+            // Compressed files are few, and each of them is read completely soon afterwards.
             head = read(path)?;
             head.truncate(len);
         }
@@ -98,7 +99,7 @@ fn unsupported() -> io::Error {
     io::Error::new(io::ErrorKind::Unsupported, why)
 }
 
-/// Returns the path with one more ending.
+/// Returns the path with an extension appended.
 pub(crate) fn with(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(".");

@@ -1,4 +1,4 @@
-//! The file system operations that a store needs. Tests replace them.
+//! The file system operations that a store needs; tests replace them by simulated ones.
 
 use std::fmt;
 use std::fs::TryLockError;
@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 
 use crate::options::Durability;
 
-/// A place for files. Messages do not pass through it, but through a [`Map`].
+/// A file system as the store uses it. Messages are not written through it, but through a [`Map`].
 pub trait Disk: Clone + fmt::Debug + Send + 'static {
-    /// The type of a whole file in memory.
+    /// The type of a mapped file.
     type Map: Map;
-    /// The lock that is held while the store is open.
+    /// The type of the lock that is held while the store is open.
     type Lock: fmt::Debug + Send;
 
-    /// Returns true if a separate thread may make the next segment.
+    /// Returns true if a separate thread may make the next segment in advance.
     fn makes_ahead(&self) -> bool;
 
-    /// Returns true if a separate thread may sync commits with power durability.
+    /// Returns true if a separate thread may sync commits to the device, for power durability.
     fn syncs_behind(&self) -> bool {
         self.makes_ahead()
     }
@@ -29,25 +29,25 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// If the system refuses; all methods below do the same.
     fn create_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Locks the file, and creates it first if it is missing.
+    /// Locks the file; creates it first if it is missing.
     ///
     /// # Errors
     /// [`TryLockError::WouldBlock`] if the lock is already held.
     fn lock(&self, path: &Path) -> Result<Self::Lock, TryLockError>;
 
-    /// Returns true if the file at `path` is the locked file.
+    /// Returns true if the file at `path` is the file that `lock` has locked.
     ///
     /// # Errors
     /// If there is no file at `path`.
     fn is_locked_at(&self, lock: &Self::Lock, path: &Path) -> io::Result<bool>;
 
-    /// Returns true if the file at `path` is the mapped file.
+    /// Returns true if the file at `path` is the file that `map` maps.
     ///
     /// # Errors
     /// If there is no file at `path`.
     fn is_at(&self, map: &Self::Map, path: &Path) -> io::Result<bool>;
 
-    /// Returns an unpredictable number, different at each call.
+    /// Returns an unpredictable number, which differs at each call.
     fn random(&self) -> u64;
 
     /// Returns the path of every file in the directory.
@@ -62,15 +62,16 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// [`io::ErrorKind::NotFound`] if there is no file.
     fn len(&self, path: &Path) -> io::Result<u64>;
 
-    /// Creates a file of `bytes` zeros with all blocks allocated. With power durability the file is
-    /// on the device. An existing file loses its name; processes that have it open keep it.
+    /// Creates a file of `bytes` zeros with all blocks allocated. With power durability, the file
+    /// is on the device when the method returns. An existing file of that name is unlinked;
+    /// processes that have it open keep their file.
     ///
     /// # Errors
     /// If the system refuses. A full disk fails here, and not when the map is written.
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<Self::Map>;
 
-    /// Overwrites a file with `bytes` zeros. The file stays the same file and has that length
-    /// afterwards.
+    /// Overwrites an existing file with `bytes` zeros, which is then its length. The file keeps its
+    /// identity.
     ///
     /// # Errors
     /// As [`Disk::make`], which the default implementation calls.
@@ -84,7 +85,7 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// If the system refuses.
     fn open(&self, path: &Path) -> io::Result<Self::Map>;
 
-    /// Writes zeros into an open file from `start` to its end, and allocates their blocks.
+    /// Writes zeros into an open file from offset `start` to its end, and allocates the blocks.
     ///
     /// # Errors
     /// If the system refuses.
@@ -96,14 +97,14 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         durability: Durability,
     ) -> io::Result<()>;
 
-    /// Renames a file, and replaces a file of the new name.
+    /// Renames a file; replaces an existing file of the new name.
     ///
     /// # Errors
     /// If the system refuses.
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()>;
 
-    /// Moves a file to an unused name, perhaps on another file system. On another file system the
-    /// new name appears only when the file is whole and on the device.
+    /// Moves a file to an unused name, which may be on another file system. In that case, the new
+    /// name appears only when the file is complete and on the device.
     ///
     /// # Errors
     /// If the system refuses.
@@ -111,8 +112,8 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
         self.rename(from, to)
     }
 
-    /// Replaces a file by a compressed copy with the added ending `.zst`. If the process ends
-    /// meanwhile, the file remains, perhaps along with the copy.
+    /// Replaces a file by a compressed copy with the appended extension `.zst`. If the process ends
+    /// during the compression, the original file remains, perhaps together with the copy.
     ///
     /// # Errors
     /// If the system refuses, or compression is not supported, as in the default implementation.
@@ -127,23 +128,24 @@ pub trait Disk: Clone + fmt::Debug + Send + 'static {
     /// If the system refuses.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Returns once the names in the directory are on the device.
+    /// Syncs the directory: on return, its file names are on the device.
     ///
     /// # Errors
     /// If the system refuses.
     fn sync_dir(&self, dir: &Path) -> io::Result<()>;
 }
 
-/// A whole file in memory. Written bytes are part of the file at once, so they outlive the process.
+/// A whole file mapped into memory. Written bytes are part of the file at once, so they survive the
+/// end of the process.
 pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
-    /// The type that syncs the file, even while the map is being written.
+    /// The type that can sync the file to the device, even while the map is being written.
     type Syncer: Syncer;
 
-    /// Stores a length word after everything written before it. A reader that sees the word sees
-    /// the rest too, even after this process was killed.
+    /// Stores a length word after all earlier writes. A reader that sees the word also sees these
+    /// writes, even after this process was killed.
     fn publish(&mut self, at: usize, len: u32);
 
-    /// Orders everything written so far before the next file operations.
+    /// Ensures that all earlier writes precede the following file operations.
     fn settle(&mut self);
 
     /// Returns a syncer for this file.
@@ -158,10 +160,10 @@ pub trait Map: DerefMut<Target = [u8]> + fmt::Debug + Send {
     }
 }
 
-/// Syncs a mapped file, from any thread.
+/// Syncs a mapped file to the device, from any thread.
 pub trait Syncer: fmt::Debug + Send + 'static {
-    /// Returns once the bytes of the range that were published or settled before the call are on
-    /// the device.
+    /// Syncs the range: on return, all its bytes that were published or settled before the call are
+    /// on the device.
     ///
     /// # Errors
     /// If the system refuses. The content of the device is then unknown.

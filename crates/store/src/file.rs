@@ -1,7 +1,7 @@
-//! A store in files: a journal of segments, written through memory maps.
+//! A store in files: a journal that consists of segments, written through memory maps.
 //!
-//! **Invariant:** a batch is in one segment, and its first length word is written last. A process
-//! killed at any instant leaves the whole batch or none of it.
+//! **Invariant:** a batch lies within one segment, and the length word of its first record is
+//! written last. A process killed at any time leaves the whole batch or none of it.
 
 mod device;
 
@@ -34,32 +34,32 @@ use crate::segment::{self, io_error};
 use crate::threads::Helpers;
 use crate::{Committed, PLACE_BYTES, Store, Wake};
 
-/// Decides whether the retention's limit applies to the next segment.
+/// Tells whether the retention's limit applies to the next segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Limit {
     Holds,
     Ends,
 }
 
-/// A batch holds at most this many bytes: 256 MiB, far within the 32 bits of an offset.
+/// Maximum length of a batch: 256 MiB, far below the range of a 32-bit offset.
 const BATCH_MAX: usize = 256 << 20;
 
-/// The interval, in nanoseconds, between checks that the store's files are still in place. Commits
-/// into a removed store are lost.
+/// Interval, in nanoseconds, between checks that the store's files are still in place. Commits into
+/// a removed store would be lost.
 const LOOK_NS: u64 = 1_000_000_000;
 
-/// The smallest memory page of any supported system.
+/// The smallest memory page size of any supported system, in bytes.
 const PAGE_BYTES: usize = 4096;
 
-/// The index reserves room for records of this size, at most for one chunk.
+/// The size of a record, in bytes, for which the index reserves room, at most for one chunk.
 const RECORD_BYTES_USUAL: usize = 160;
-/// A smaller number of records is not reserved.
+/// Minimum number of records for which the index reserves room.
 const RESERVED_MIN: usize = 64;
 
-/// A store in a directory of its own, which one process at a time can have open.
+/// A store in a directory of its own, which only one process at a time can open.
 ///
-/// A file system that shares blocks between copies (btrfs, XFS reflinks) may report a full disk by
-/// a signal. Keep the store on another file system.
+/// A file system that shares blocks between copies (btrfs, or XFS with reflinks) may report a full
+/// disk by a signal. Keep the store on another file system.
 ///
 /// ```
 /// use transfix_store::{FileStore, Kind, Options, Record, Store};
@@ -85,40 +85,39 @@ pub struct FileStore<D: Disk = Files> {
     options: Options,
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<D::Map>,
-    /// The first segment whose messages can be found. Earlier segments are kept for messages that
-    /// wait to be sent.
+    /// The number of the first segment whose messages can be found. Earlier segments are kept
+    /// because they contain messages that wait to be sent.
     pub(crate) border: u64,
     batch: Batch,
-    /// The place of the last commit.
+    /// The position of the last committed batch.
     last_batch: Option<LastBatch>,
-    /// With power durability: the commits that are not safe yet.
+    /// The commits that are not yet on the device; `None` without power durability.
     behind: Option<Behind<D::Map>>,
     pub(crate) ahead: Ahead<D>,
     poisoned: bool,
     /// The time of the last check that the store's files are in place.
     looked_ns: u64,
-    /// Buffers for paths and names, which [`FileStore::check_places`] reuses.
+    /// Buffers for a path and a name, which [`FileStore::check_places`] reuses.
     looked_at: (PathBuf, String),
-    /// The path of the file with the state, next to the store.
+    /// The path of the state file next to the store, if there is one.
     pub(crate) beside: Option<PathBuf>,
-    /// True if this opening created the store.
+    /// True if the store did not exist before this opening.
     pub(crate) is_new: bool,
     /// The header of the last segment.
     header: SegmentHeader,
     seal: Seal,
     pub(crate) owner: Owner,
-    /// Receives the failures of other threads.
+    /// A function that receives the errors of the store's other threads.
     pub(crate) report: fn(&StoreError),
     pub(crate) keeper: Option<Keeper>,
-    // The lock is the last field, so that it is released after everything else. `None` after a
+    // The lock is the last field, so that it is released after all other fields. `None` after a
     // failed reopening.
     lock: Option<D::Lock>,
 }
 
 impl FileStore<Files> {
-    /// Opens the store in `dir`, and creates it if it is missing. `now_ns` (UTC nanoseconds since
-    /// 1970) becomes `created_ns` of a new store. An unfinished batch at the end is removed and
-    /// reported.
+    /// Opens the store in `dir`; creates it if it is missing. `now_ns` (UTC nanoseconds since 1970)
+    /// becomes `created_ns` of a new store. An unfinished batch at the end is removed and reported.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if the store is already open, [`StoreError::Damaged`] if it has
@@ -131,9 +130,9 @@ impl FileStore<Files> {
         Self::open_on(Files, dir, options, now_ns)
     }
 
-    /// Opens the store as [`FileStore::open`] for the named session. A store of another session is
-    /// refused. A store without an owner belongs to this session from now on. An empty name matches
-    /// any owner.
+    /// Opens the store like [`FileStore::open`], for the named session. A store of another session
+    /// is refused. A store without an owner belongs to this session from now on. An empty name
+    /// matches any owner.
     ///
     /// # Errors
     /// As [`FileStore::open`], and [`StoreError::Foreign`].
@@ -146,9 +145,9 @@ impl FileStore<Files> {
         Self::open_for_on(Files, session, dir, options, now_ns)
     }
 
-    /// Builds a valid store in `to` from the damaged store in `from`, which is only read. Every
-    /// valid batch is copied, in the current format. Destroyed messages cannot be found afterwards.
-    /// The new store belongs to `session`, or to the old store's owner if `session` is `None`.
+    /// Creates a valid store in `to` from the damaged store in `from`, which is only read. Every
+    /// valid batch is copied, in the current format; destroyed messages are lost. The new store
+    /// belongs to `session`, or to the owner of the old store if `session` is `None`.
     ///
     /// # Errors
     /// [`StoreError::Locked`] if one of the stores is open, [`StoreError::Io`] if the operating
@@ -163,8 +162,8 @@ impl FileStore<Files> {
         repair::repair(from, to, session.map(Owner::of))
     }
 
-    /// Returns true if the store in `dir` is open for writing. Nothing is created or changed. An
-    /// opening at the same moment is refused.
+    /// Returns true if the store in `dir` is open for writing. The check creates and changes
+    /// nothing. If another process opens the store at the same moment, that opening may be refused.
     ///
     /// # Errors
     /// [`StoreError::Io`] if the operating system refuses.
@@ -178,7 +177,7 @@ impl FileStore<Files> {
 }
 
 impl<D: Disk> FileStore<D> {
-    /// Opens the store as [`FileStore::open`], on the given disk.
+    /// Opens the store like [`FileStore::open`], on the given disk.
     ///
     /// # Errors
     /// As [`FileStore::open`].
@@ -191,7 +190,7 @@ impl<D: Disk> FileStore<D> {
         Self::open_for_on(disk, "", dir, options, now_ns)
     }
 
-    /// Opens the store as [`FileStore::open_for`], on the given disk.
+    /// Opens the store like [`FileStore::open_for`], on the given disk.
     ///
     /// # Errors
     /// As [`FileStore::open_for`].
@@ -242,27 +241,28 @@ impl<D: Disk> FileStore<D> {
         };
         store.reserve_index();
         if header.is_old() || header.owner() != owner {
-            // In a new segment, all that is read later was written by this store.
+            // The last segment has an old format or another owner, so a new segment is begun, which
+            // is written only by this store.
             store.roll(0, Limit::Ends)?;
         }
         Ok((store, Recovered { note_damaged, ..found }))
     }
 
-    /// Sends errors of the store's own threads to `report` at once, such as a failure to make the
-    /// next segment in advance.
+    /// Reports errors of the store's other threads to `report` as they occur, such as a failure to
+    /// make the next segment in advance.
     pub const fn report_to(&mut self, report: fn(&StoreError)) {
         self.report = report;
     }
 
-    /// Makes segments and index chunks by `helpers` from now on, instead of a thread of the store.
-    /// The threads that sync and archive remain the store's own, and begin as `helpers` do
-    /// ([`Helpers::new`]).
+    /// From now on, segments and index chunks are made by the threads of `helpers`, instead of a
+    /// thread of the store. Each store keeps threads of its own to sync and to archive; they start
+    /// like those of `helpers` ([`Helpers::new`]).
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ledger.help_by(helpers);
         self.ahead.help_by(Arc::clone(helpers));
     }
 
-    /// Recovers from the files, if they are those of the store that was open before.
+    /// Recovers from the files after a failure, if they are still the files of this store.
     fn recover_again(&mut self) -> Result<(), StoreError> {
         remove_unfinished(&self.disk, &self.dir)?;
         let wanted = Wanted { owner: &self.owner, store: self.header.store() };
@@ -300,16 +300,17 @@ impl<D: Disk> FileStore<D> {
         let room = self.segments.last().len().saturating_sub(HEADER);
         let records = (room / RECORD_BYTES_USUAL).min(CHUNK);
         if records < RESERVED_MIN {
-            // The index then grows in small steps, and not at all in an unused store.
+            // Without this reservation, the index grows in small steps, and not at all in an unused
+            // store.
             return;
         }
         self.ledger.outbound.reserve(records);
         self.ledger.inbound.reserve(records);
     }
 
-    /// Begins a new segment with room for the batch and `size` bytes more. A long batch must move
-    /// seldom, so the segment has room for the batch twice. The exception is a length that would
-    /// cost a segment which the retention keeps.
+    /// Begins a new segment with room for the batch and `size` more bytes. A long batch must rarely
+    /// be moved again, so the segment has room for twice the batch, unless the retention would then
+    /// have to remove a segment that it keeps.
     fn roll(&mut self, size: usize, limit: Limit) -> Result<(), StoreError> {
         self.check_places(0)?;
         self.settle_behind()?;
@@ -341,7 +342,7 @@ impl<D: Disk> FileStore<D> {
         let durable = self.options.is_durable();
         let old = self.segments.last();
         let moved = old[start..tail].to_vec();
-        // A finished segment has only zeros after its last batch.
+        // A finished segment must contain only zeros after its last batch.
         old[start..tail].fill(0);
         old.settle();
         if durable {
@@ -360,13 +361,14 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// Moves the batch that began at `start` of the previous segment to the head of this segment.
+    /// Moves the batch that began at offset `start` of the previous segment to the beginning of
+    /// this segment.
     fn move_batch(&mut self, start: usize) {
         let moved = |at: usize| at - start + HEADER;
         let Batch { first_len, last_len, .. } = self.batch;
         let (tail, last) = (moved(self.batch.tail), moved(self.batch.last));
         self.batch = Batch { start: HEADER, tail, first_len, last, last_len };
-        // All records but the last are sealed for their old offsets, and must be sealed again.
+        // All records except the last are sealed with their old offsets, and must be sealed again.
         let (file, seal, mut at) = (self.segments.last(), self.seal, HEADER);
         while at < last {
             let len = if at == HEADER { first_len } else { format::u32_at(file, at) };
@@ -386,8 +388,8 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Fails if the lock file, or a segment from index `from` on, was moved or replaced. Another
-    /// process may have begun a store there.
+    /// Fails if the lock file, or a segment from index `from` on, was moved or replaced, because
+    /// another process may have created a store there.
     fn check_places(&mut self, from: usize) -> Result<(), StoreError> {
         let held = self.lock.as_ref().ok_or(StoreError::Poisoned)?;
         // One path buffer serves all checks, so that nothing is allocated.
@@ -416,8 +418,8 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// Checks the lock and the last segment, once in each second with a put. If the clock is set
-    /// back, checks at once.
+    /// Checks the lock file and the last segment, at most once a second, when a record is put. If
+    /// the clock was set back, checks at once.
     #[cold]
     fn look_at_place(&mut self, now_ns: u64) -> Result<(), StoreError> {
         self.looked_ns = now_ns;
@@ -426,8 +428,8 @@ impl<D: Disk> FileStore<D> {
         looked
     }
 
-    /// Sets flags and checksum of the batch's last record. Sets its length too, unless it is the
-    /// first record.
+    /// Sets the flags and the checksum of the batch's last record; also sets its length, unless it
+    /// is the first record.
     fn seal_last(&mut self, end: u8) {
         let Batch { start, tail, last, last_len, .. } = self.batch;
         let (begin, seal) = (if last == start { BEGIN } else { 0 }, self.seal);
@@ -456,9 +458,9 @@ impl<D: Disk> FileStore<D> {
         self.batch.tail = at + size;
     }
 
-    /// Puts the next inbound number after the last record of the batch. A session sets this number
-    /// with nearly every message, which then needs no record of its own. Returns false, and changes
-    /// nothing, if the number needs a record.
+    /// Adds the next inbound number to the last record of the batch. A session sets this number
+    /// with nearly every message, and thus saves a separate record. Returns false, without any
+    /// change, if the number needs a record of its own.
     #[inline]
     fn put_behind(&mut self, now_ns: u64, next_in: u64) -> bool {
         let Batch { start, tail, last, .. } = self.batch;
@@ -495,26 +497,26 @@ impl<D: Disk> FileStore<D> {
             return Err(StoreError::Poisoned);
         }
         let Some(place) = place else { return Ok(None) };
-        // The segment of a message that came out of order may have been removed.
+        // If messages came out of order, the segment of this message may have been removed already.
         let Some((map, seal)) = self.segments.find(place.segment.into()) else { return Ok(None) };
-        // A valid record may have been changed since it was written, so each read checks the
-        // record.
+        // A record may have been changed since it was written, so each read verifies its checksum.
         match format::sound_record(map, place.offset as usize, seal) {
             Some(framed) => Ok(message(seq, framed)),
             None => self.gathered_message(seq, place),
         }
     }
 
-    /// Reads a message whose record failed the check: it may be the gathered batch's first record.
-    /// Kept out of line, so that the usual path is shorter.
+    /// Reads a message whose record has failed the check: it may be the first record of the
+    /// gathered batch, whose length word is not yet written. The function is separate, so that the
+    /// usual path is shorter.
     #[cold]
     #[inline(never)]
     fn gathered_message(&self, seq: u64, place: Place) -> Result<Option<Stored<'_>>, StoreError> {
         if let Some(framed) = self.gathered(place) {
             return Ok(message(seq, framed));
         }
-        // The next opening would take damage in the last batch for an unfinished batch. The file
-        // with the state records the batch's numbers.
+        // The next opening would mistake damage in the last batch for an unfinished batch. The
+        // state file records the numbers of the batch, so that the loss is noticed.
         self.keep_beside();
         let path = segment::path(&self.dir, place.segment.into());
         let (offset, reason) = (place.offset.into(), Damage::Changed);
@@ -522,7 +524,7 @@ impl<D: Disk> FileStore<D> {
     }
 }
 
-/// Returns the message in a record.
+/// Returns the message that a record contains.
 #[inline(always)]
 fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
     let (kind, bytes) = match framed.record {
@@ -534,7 +536,7 @@ fn message(seq: u64, framed: format::Framed<'_>) -> Option<Stored<'_>> {
 }
 
 impl<D: Disk> Drop for FileStore<D> {
-    /// Finishes the commits. Otherwise the last numbers of an orderly shutdown would be lost.
+    /// Finishes pending commits. Otherwise an orderly shutdown could lose the last numbers.
     fn drop(&mut self) {
         if !self.poisoned {
             drop(self.settle_behind());
@@ -543,7 +545,7 @@ impl<D: Disk> Drop for FileStore<D> {
     }
 }
 
-/// Creates a store in a directory without one.
+/// Creates a store in a directory that contains none.
 fn begin<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -578,8 +580,8 @@ fn begin<D: Disk>(
     })
 }
 
-/// Marks every page of `bytes` as modified. After a failed sync the system may treat pages as
-/// written that never reached the device.
+/// Marks every page of `bytes` as modified. After a failed sync, the operating system may treat
+/// pages as written that never reached the device.
 fn touch(bytes: &mut [u8]) {
     for at in (0..bytes.len()).step_by(PAGE_BYTES) {
         bytes[at] = std::hint::black_box(bytes[at]);
@@ -615,7 +617,7 @@ impl<D: Disk> Store for FileStore<D> {
         let rotates = self.batch.tail == self.batch.start && self.is_rotation_due(now_ns);
         if rotates || self.batch.tail + size > self.segments.last().len() {
             cold_path();
-            // A reset frees the room of the messages before it.
+            // A reset is accepted beyond the limit, because it frees the space of earlier messages.
             let limit = if record == Record::Reset { Limit::Ends } else { Limit::Holds };
             if let Err(error) = self.roll(size, limit) {
                 self.poisoned = true;
@@ -630,7 +632,7 @@ impl<D: Disk> Store for FileStore<D> {
 
     fn next_place(&self) -> &[u8] {
         let Some(map) = self.segments.maps.last() else { return &[] };
-        // The commit also reads the record before the tail.
+        // The commit also reads the record before the end of the batch.
         let begin = self.batch.tail.saturating_sub(PLACE_BYTES / 8);
         map.get(begin..(begin + PLACE_BYTES).min(map.len())).unwrap_or_default()
     }
@@ -659,7 +661,7 @@ impl<D: Disk> Store for FileStore<D> {
         self.batch = Batch::empty(tail);
         if resets {
             cold_path();
-            // Records before the reset can no longer be found. Their files remain as a journal.
+            // Records before the reset can no longer be found; their files remain as a journal.
             self.border = self.segments.last_number();
             self.segments.drop_before(first_needed(&self.ledger, self.border));
         }
@@ -688,11 +690,13 @@ impl<D: Disk> Store for FileStore<D> {
 
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.poisoned = true;
-        // Threads that still make, sync or move segments must not find their files missing.
+        // Threads that still make, sync or move segments must end before the files are opened
+        // again.
         self.ahead.forget();
         self.abandon_behind();
         self.settle_sweep();
-        // The directory may have been replaced, and another process may hold its lock.
+        // The directory may have been replaced, and another process may hold the lock of the new
+        // one.
         self.lock = None;
         let lock = lock_existing(&self.disk, &self.dir)?;
         self.recover_again()?;

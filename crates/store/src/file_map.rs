@@ -1,4 +1,4 @@
-//! A segment file in memory.
+//! A segment file that is mapped into memory.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,10 +8,12 @@ use std::os::unix::fs::MetadataExt as _;
 use crate::disk::{Map, Syncer};
 use crate::map::{Mapped, Pages};
 
-/// The smallest page of the supported machines. Touching more often than needed does no harm.
+/// The smallest page size of all supported processors, in bytes. Touching memory more often than
+/// once a page is harmless.
 const PAGE: usize = 4096;
 
-/// A whole file, shared with the page cache. Written bytes survive the process.
+/// A whole mapped file, shared with the page cache of the operating system. Written bytes survive
+/// the end of the process.
 #[derive(Debug)]
 pub struct FileMap {
     mapped: Mapped,
@@ -47,7 +49,7 @@ impl Map for FileMap {
         self.mapped.publish(at, len);
     }
 
-    /// Does nothing: the map is the file.
+    /// Does nothing, because written bytes are part of the file at once.
     fn settle(&mut self) {}
 
     fn syncer(&self) -> FileSyncer {
@@ -56,7 +58,7 @@ impl Map for FileMap {
 }
 
 /// Syncs a segment file while it is being written. Bytes written during the sync may or may not
-/// reach the device. The bytes stay mapped until the syncer is dropped too.
+/// reach the device. The file stays mapped until this syncer is dropped too.
 #[derive(Debug)]
 pub struct FileSyncer(Pages);
 
@@ -80,7 +82,7 @@ impl DerefMut for FileMap {
     }
 }
 
-/// The identity of a file, independent of its name.
+/// The identity of a file, whatever its name: device and inode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FileId {
     device: u64,

@@ -1,15 +1,15 @@
-//! Finds stores on network file systems. There the lock may hold on this host only, so two engines
-//! could write the store. A lost connection would end the process by a signal, because stores are
-//! mapped into memory.
+//! Detects stores on network file systems. On such a file system, the lock may be effective only on
+//! this host, so that two engines could write the store. A lost connection would end the process by
+//! a signal, because stores are mapped into memory.
 //!
-//! Invariant: an unknown file system counts as local.
+//! Invariant: an unknown file system is treated as local.
 
 use std::io;
 use std::path::Path;
 
 use crate::StoreError;
 
-/// Network file systems, by their numbers in statfs(2).
+/// Network file systems, by their type numbers in statfs(2).
 const NETWORK: &[(u32, &str)] = &[
     (0x6969, "NFS"),
     (0x517b, "SMB"),
@@ -21,11 +21,11 @@ const NETWORK: &[(u32, &str)] = &[
     (0x0bd0_0bd0, "Lustre"),
     (0x0102_1997, "9P"),
 ];
-/// A file system in user space, which may be local or remote.
+/// The type number of FUSE, a file system in user space, which may be local or remote.
 const FUSE: u32 = 0x6573_5546;
 
-/// Refuses a store on a network file system, unless allowed. Returns the text for the log if the
-/// file system may be remote.
+/// Refuses a store on a network file system, unless `is_allowed`. If the file system may be remote,
+/// returns a text for the log.
 pub fn check(dir: &Path, is_allowed: bool) -> Result<Option<&'static str>, StoreError> {
     check_kind(dir, file_system(existing(dir)), is_allowed)
 }
@@ -51,25 +51,26 @@ fn check_kind(dir: &Path, kind: u32, is_allowed: bool) -> Result<Option<&'static
     )))
 }
 
-/// Returns true if `dir` is on a file system in memory.
+/// Returns true if `dir` is on a file system that exists only in memory.
 #[must_use]
 pub fn is_in_memory(dir: &Path) -> bool {
     is_memory(file_system(existing(dir)))
 }
 
-/// Returns true for tmpfs and ramfs.
+/// Returns true if `kind` is the type number of tmpfs or ramfs.
 const fn is_memory(kind: u32) -> bool {
     matches!(kind, 0x0102_1994 | 0x8584_58f6)
 }
 
-/// Returns the nearest existing parent, where a missing directory will be created.
+/// Returns the nearest parent of a missing directory that exists, where the directory will be
+/// created.
 fn existing(dir: &Path) -> &Path {
     dir.ancestors().find(|dir| dir.exists()).unwrap_or(Path::new("."))
 }
 
 #[cfg(target_os = "linux")]
 fn file_system(dir: &Path) -> u32 {
-    // The width of the type differs between machines; its numbers have 32 bits.
+    // The type of this field differs between architectures; the type numbers have 32 bits.
     rustix::fs::statfs(dir).map_or(0, |found| found.f_type as u32)
 }
 
@@ -98,7 +99,7 @@ mod tests {
             assert_eq!(doubt.is_some(), kind == FUSE, "{kind:x}");
         }
         assert_eq!(check_kind(dir, FUSE, true).unwrap(), None);
-        // Either the directory or one of its parents exists.
+        // If the directory does not exist, its nearest existing parent is checked.
         assert!(check(Path::new("/nowhere/at/all"), false).is_ok());
     }
 }

@@ -1,4 +1,4 @@
-//! The file system as the disk of a store.
+//! The operating system's file system, as the disk of a store.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -16,11 +16,11 @@ use crate::options::Durability;
 use crate::owner_only::{create_dir, for_owner, open_regular, open_regular_with};
 use crate::threads;
 
-/// Files up to this many bytes get their pages one by one when written: some 16 faults of 1 to 2
-/// µs.
+/// Maximum file length in bytes at which pages are not made present in advance: writing such a file
+/// causes some 16 page faults of 1 to 2 µs.
 const UNTOUCHED_MAX: usize = 64 << 10;
 
-/// The file system.
+/// The file system of the operating system.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Files;
 
@@ -54,7 +54,8 @@ impl Disk for Files {
     }
 
     fn random(&self) -> u64 {
-        // `RandomState` is keyed by the system's random numbers, with another key each time.
+        // `RandomState` has a new key each time, derived from random numbers of the operating
+        // system.
         RandomState::new().build_hasher().finish()
     }
 
@@ -67,8 +68,9 @@ impl Disk for Files {
     }
 
     fn make(&self, path: &Path, bytes: usize, durability: Durability) -> io::Result<FileMap> {
-        // An existing file is never truncated. Another process may have it mapped, for instance
-        // after a move of the directory, and would end by a signal.
+        // An existing file is unlinked instead of truncated. Another process may have it mapped,
+        // for instance after the directory was moved, and truncation would end that process by a
+        // signal.
         drop(fs::remove_file(path));
         let mut options = for_owner();
         let mut file = options.read(true).write(true).create_new(true).open(path)?;
@@ -84,7 +86,7 @@ impl Disk for Files {
                 Ok(map)
             }
             Err(error) => {
-                // An incomplete file would take room that other files need.
+                // An incomplete file would take space that other files need.
                 drop(fs::remove_file(path));
                 Err(error)
             }
@@ -144,16 +146,16 @@ impl Disk for Files {
     }
 }
 
-/// Makes the pages from `start` on present and writable, unless they are few. A quiet store keeps
-/// no memory in reserve.
+/// Makes the pages from offset `start` on present and writable, unless the file is short. A quiet
+/// store thus holds no memory in reserve.
 fn touch(map: &mut FileMap, start: usize) {
     if map.len().saturating_sub(start) > UNTOUCHED_MAX {
         map.touch(start);
     }
 }
 
-/// Moves a file by copying it. If the process ends meanwhile, the file remains, perhaps along with
-/// a full or partial copy.
+/// Moves a file to another file system by copying it. If the process ends during the copy, the
+/// original remains, perhaps together with a complete or partial copy.
 fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
     let unfinished = compress::with(to, "new");
     let mut options = for_owner();
@@ -164,25 +166,26 @@ fn copy_to(from: &Path, to: &Path) -> io::Result<()> {
         drop(fs::remove_file(&unfinished));
         return Err(error);
     }
-    // The copy's name must be on the device before the original is removed.
+    // The name of the copy must be on the device before the original is removed.
     File::open(to.parent().unwrap_or(Path::new(".")))?.sync_all()?;
     fs::remove_file(from)
 }
 
 /// The lock on a store's directory.
 ///
-/// On the usual file systems of Linux the lock needs no descriptor; a process has too few for ten
-/// thousand stores. flock(2) ties the lock to the open file. The open file lasts as long as a page
-/// of it is mapped (mmap(2): closing the descriptor does not unmap). A child process does not
-/// inherit the page. On other file systems the file stays open. Overlayfs, for example, maps
-/// another file than the locked one.
+/// On the common file systems of Linux the lock needs no file descriptor; a process has too few for
+/// ten thousand stores. flock(2) ties the lock to the open file. The file stays open as long as a
+/// page of it is mapped, because closing the descriptor does not unmap the page (mmap(2)). A child
+/// process does not inherit that mapping. On other file systems the descriptor stays open, because
+/// a mapping may not keep the locked file open. Overlayfs, for example, maps another file than the
+/// locked one.
 #[derive(Debug)]
 pub struct FileLock {
     id: FileId,
     hold: Hold,
 }
 
-/// The resource that keeps the file locked.
+/// The resource that keeps the file open and thus locked.
 #[derive(Debug)]
 enum Hold {
     #[cfg(target_os = "linux")]
@@ -192,8 +195,8 @@ enum Hold {
     File(File),
 }
 
-/// File systems where a mapped page keeps the mapped file open, by their numbers in statfs(2): ext2
-/// to ext4, XFS, btrfs, tmpfs.
+/// File systems on which a mapped page keeps the file open, by their type numbers in statfs(2):
+/// ext2 to ext4, XFS, btrfs, tmpfs.
 #[cfg(target_os = "linux")]
 const MAPS_KEEP_FILES: [u32; 4] = [0xef53, 0x5846_5342, 0x9123_683e, 0x0102_1994];
 
@@ -206,7 +209,8 @@ impl FileLock {
         for dir in dir.ancestors() {
             let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
             if let Ok(found) = rustix::fs::statfs(dir) {
-                // The width of the type differs between machines; its numbers have 32 bits.
+                // The type of this field differs between architectures; the type numbers have 32
+                // bits.
                 return !MAPS_KEEP_FILES.contains(&(found.f_type as u32));
             }
         }
@@ -218,7 +222,7 @@ impl FileLock {
         let id = FileId::of(&file.metadata()?);
         #[cfg(target_os = "linux")]
         if MAPS_KEEP_FILES.contains(&(rustix::fs::fstatfs(&file)?.f_type as u32)) {
-            // The page is never read, because the file may be empty.
+            // The mapped page is never read, because the file may be empty.
             let page = MmapOptions::new().len(1).map_raw(&file).map_err(no_mapping)?;
             page.advise(Advice::DontFork)?;
             return Ok(Self { id, hold: Hold::Page { _page: page } });
@@ -228,7 +232,8 @@ impl FileLock {
 }
 
 impl Drop for FileLock {
-    /// Unlocks explicitly: a child process that was just started may still have the file open.
+    /// Unlocks the file explicitly, because a child process that was just started may still have
+    /// the file open.
     fn drop(&mut self) {
         match &self.hold {
             #[cfg(target_os = "linux")]
@@ -238,8 +243,8 @@ impl Drop for FileLock {
     }
 }
 
-/// Writes zeros into `file` from `start` up to `end`. A write allocates the blocks. A full disk is
-/// an error here rather than a signal later.
+/// Writes zeros into `file` from offset `start` to `end`, which allocates the blocks. A full disk
+/// is then an error here, instead of a signal later.
 pub(crate) fn write_zeros(file: &mut File, start: u64, end: u64) -> io::Result<()> {
     static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
     file.seek(SeekFrom::Start(start))?;
@@ -274,7 +279,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("transfix-kept-{}", std::process::id()));
         let file = File::create(&path).unwrap();
         file.try_lock().unwrap();
-        // A child process shares the open file between its start and its exec.
+        // A child process shares the open file until it executes its program.
         let child = file.try_clone().unwrap();
         let id = FileId::of(&file.metadata().unwrap());
         drop(FileLock { id, hold: Hold::File(file) });
@@ -288,7 +293,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn file_systems_that_are_not_known_keep_the_file_open() {
-        // Mappings of procfs may keep files open, but that is untested.
+        // On procfs a mapping might keep the file open too, but this is untested.
         assert!(FileLock::needs_file(Path::new("/proc/self/nothing/there")));
         assert!(FileLock::needs_file(Path::new("")) == FileLock::needs_file(Path::new(".")));
     }

@@ -1,34 +1,34 @@
-//! The bytes of records; docs/store-format.md draws them. Every number is little-endian.
+//! The encoding of records, as docs/store-format.md describes it. Every number is little-endian.
 //!
 //! **Invariant:** no function here reads outside its slice, whatever the slice contains.
 
 use crate::map::crc_of;
 use crate::record::{Kind, Record};
 
-/// Bytes before the message in a record.
+/// Length of a record's header, which precedes the message, in bytes.
 pub(crate) const RECORD_HEADER: usize = 32;
-/// Records begin at multiples of this many bytes.
+/// Records begin at offsets that are multiples of this number of bytes.
 pub(crate) const ALIGN: usize = 8;
-/// A record with its header and padding is at most this long: 16 MiB.
+/// Maximum length of a record with its header and padding: 16 MiB.
 pub(crate) const RECORD_MAX: usize = 16 << 20;
 
-/// The offset of the checksum in a record.
+/// Offset of the checksum in a record's header.
 const CRC: usize = 4;
-/// The offset of the time in a record.
+/// Offset of the time in a record's header.
 const TIME: usize = 16;
-/// The offset of the flags in a record.
+/// Offset of the flags in a record's header.
 const FLAGS: usize = 26;
-/// The offset of the word that names the record's own offset.
+/// Offset in a record's header of the word that contains the record's own offset in the segment.
 const PLACE: usize = 28;
 
-/// First record of its batch.
+/// Flag of the first record of a batch.
 pub(crate) const BEGIN: u8 = 1;
-/// Last record of its batch.
+/// Flag of the last record of a batch.
 pub(crate) const END: u8 = 2;
-/// The next inbound number follows the record's padding.
+/// Flag of a record after whose padding the next inbound number is stored.
 const NUMBERED: u8 = 4;
 
-/// Bytes of the next inbound number after a record.
+/// Length of the next inbound number after a record, in bytes.
 pub(crate) const NEXT_IN_SIZE: usize = 8;
 
 const OUTBOUND: u8 = 1;
@@ -59,18 +59,18 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(word)
 }
 
-/// Returns the checksum of the record at `at`.
+/// Returns the checksum that the record at offset `at` contains.
 pub(crate) fn crc_at(file: &[u8], at: usize) -> u32 {
     u32_at(file, at + CRC)
 }
 
-/// Returns the bytes of a record in the file, padding included, for a message of `len` bytes. A
-/// next inbound number after the record is not counted.
+/// Returns the length in the file, including padding, of a record for a message of `len` bytes. A
+/// next inbound number after the record is not included.
 pub(crate) const fn record_size(len: usize) -> usize {
     (RECORD_HEADER + len).next_multiple_of(ALIGN)
 }
 
-/// Returns the bytes of a written record in the file. `len` is its length word, which may not be
+/// Returns the length of a written record in the file. `len` is its length word, which may not be
 /// written yet.
 pub(crate) const fn size_of(place: &[u8], len: u32) -> usize {
     record_size(len as usize - RECORD_HEADER) + next_in_size(flags(place))
@@ -80,9 +80,9 @@ const fn next_in_size(flags: u8) -> usize {
     if flags & NUMBERED == 0 { 0 } else { NEXT_IN_SIZE }
 }
 
-/// Puts the next inbound number after a written record that has no flags yet. `place` is the record
-/// and the zero bytes for the number. Returns false, and changes nothing, if the record has a
-/// number already or another time. Each record keeps the time of its put.
+/// Adds the next inbound number to a written record that has no flags yet. `place` is the record
+/// and the zero bytes for the number. Returns false, without any change, if the record already has
+/// a number, or if its time differs from `now_ns`, because a record has only one time.
 #[inline]
 pub(crate) fn add_next_in(place: &mut [u8], now_ns: u64, next_in: u64) -> bool {
     let is_free = place[FLAGS] == 0 && u64_at(place, TIME) == now_ns;
@@ -93,7 +93,7 @@ pub(crate) fn add_next_in(place: &mut [u8], now_ns: u64, next_in: u64) -> bool {
     is_free
 }
 
-/// Returns the message or the words of a record, or an empty slice for records without them.
+/// Returns the message or the text of a record; an empty slice for a record without either.
 pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     match *record {
         Record::Outbound { bytes, .. }
@@ -104,7 +104,8 @@ pub(crate) const fn message<'a>(record: &Record<'a>) -> &'a [u8] {
     }
 }
 
-/// Writes all fields but length, checksum and flags. `place` is `record_size` zero bytes.
+/// Writes all fields of a record except length, checksum and flags. `place` consists of
+/// `record_size` zero bytes.
 pub(crate) fn write_record(place: &mut [u8], now_ns: u64, record: &Record<'_>) {
     let (what, kind, seq) = match *record {
         Record::Outbound { seq, kind, .. } => (OUTBOUND, kind_byte(kind), seq),
@@ -131,19 +132,19 @@ const fn kind_byte(kind: Kind) -> u8 {
     }
 }
 
-/// The values that a record's checks cover, besides the record's bytes.
+/// The values besides the record's own bytes that its offset word and its checksum verify.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Seal {
-    /// None: formats before 4.
+    /// No other values, in formats before 4.
     Plain,
-    /// The segment, by this key, and the offset in the segment. The key's upper half masks the
-    /// offset in the record; the lower half masks the checksum. Bytes written without the key are
-    /// taken for a record at their offset with a chance of 1 in 2^64.
+    /// This key of the segment, and the offset in the segment. The upper half of the key masks the
+    /// offset word in the record; the lower half masks the checksum. The chance is 1 in 2^64 that
+    /// bytes written without the key are accepted as a record at their offset.
     Keyed(u64),
 }
 
 impl Seal {
-    /// Returns the masked offset for a record at `at`, and the mask of its checksum.
+    /// Returns the masked offset for a record at offset `at`, and the mask for its checksum.
     const fn marks(self, at: usize) -> (u32, u32) {
         match self {
             Self::Plain => (0, 0),
@@ -151,7 +152,8 @@ impl Seal {
         }
     }
 
-    /// Returns the offset that a record names as its own.
+    /// Returns the offset that the record contains as its own; `at` is used in formats without this
+    /// word.
     pub(crate) fn home(self, record: &[u8], at: usize) -> usize {
         match self {
             Self::Plain => at,
@@ -159,21 +161,21 @@ impl Seal {
         }
     }
 
-    /// Returns the checksum that the record would have without a key.
+    /// Returns the checksum that a record contains, without the mask of the key.
     pub(crate) fn unkeyed(self, record: &[u8]) -> u32 {
         u32_at(record, 4) ^ self.marks(0).1
     }
 
-    /// Returns true if the whole record at `at` is unchanged since it was written there. `len` is
-    /// its length word, present or future.
+    /// Returns true if the whole record at offset `at` is unchanged since it was written there.
+    /// `len` is its length word, which may not be written yet.
     fn holds(self, record: &[u8], at: usize, len: u32) -> bool {
         u32_at(record, PLACE) == self.marks(at).0 && self.unkeyed(record) == record_crc(record, len)
     }
 }
 
-/// Sets flags, offset and checksum of a written record. `place` is the whole record, including
-/// everything after its message. `at` is its offset in the segment. `len` is its length word,
-/// present or future. A next inbound number is kept.
+/// Sets the flags, the offset word and the checksum of a written record. `place` is the whole
+/// record, including everything after its message. `at` is its offset in the segment. `len` is its
+/// length word, which may not be written yet. A next inbound number is kept.
 #[inline]
 pub(crate) fn seal_record(place: &mut [u8], at: usize, len: u32, flags: u8, seal: Seal) {
     let (own, hidden) = seal.marks(at);
@@ -193,43 +195,45 @@ pub(crate) fn write_len(place: &mut [u8], len: u32) {
     place[..4].copy_from_slice(&len.to_le_bytes());
 }
 
-/// Returns the checksum of a record without a key.
+/// Computes the checksum of a record, without the mask of a key.
 fn record_crc(place: &[u8], len: u32) -> u32 {
     crc_of(len, &place[8..])
 }
 
-/// A record read from a file.
+/// A record as read from a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Framed<'a> {
     pub(crate) record: Record<'a>,
-    /// The next inbound number, put after the record and at the same time.
+    /// The next inbound number that was stored with the record, if any.
     pub(crate) next_in: Option<u64>,
     pub(crate) time_ns: u64,
     pub(crate) flags: u8,
-    /// Bytes to the next record.
+    /// Number of bytes to the next record.
     pub(crate) size: usize,
 }
 
 impl<'a> Framed<'a> {
-    /// Returns the records that were put, in order.
+    /// Returns the record, and after it a record for the next inbound number, if any, in the order
+    /// in which they were put.
     pub(crate) fn put(&self) -> impl Iterator<Item = Record<'a>> {
         [Some(self.record), self.next_in.map(Record::NextIn)].into_iter().flatten()
     }
 }
 
-/// Returns the record at the head of `file`, if there is one. Its checksum is not checked.
+/// Returns the record at the beginning of `file`, if there is one. The checksum is not verified.
 pub(crate) fn read_record(file: &[u8]) -> Option<Framed<'_>> {
     let header = file.first_chunk()?;
     framed(file, header, u32_at(header, 0))
 }
 
-/// Returns the record at `at` of a segment, if the record is unchanged since it was written.
+/// Returns the record at offset `at` of a segment, if it is unchanged since it was written.
 pub(crate) fn sound_record(file: &[u8], at: usize, seal: Seal) -> Option<Framed<'_>> {
     let place = file.get(at..)?;
     sound_record_of(place, at, seal, u32_at(place.get(..RECORD_HEADER)?, 0))
 }
 
-/// Returns the record at the head of `place`, checked with its future length word `len`.
+/// Returns the record at the beginning of `place`, verified with the length word `len`, which is
+/// not written yet.
 #[inline(always)]
 pub(crate) fn sound_record_of(place: &[u8], at: usize, seal: Seal, len: u32) -> Option<Framed<'_>> {
     let framed = framed(place, place.first_chunk()?, len)?;
@@ -278,7 +282,8 @@ const fn read_kind(byte: u8) -> Option<Kind> {
     }
 }
 
-/// Returns the end of the batch that begins at `start`, if every record of the batch is valid.
+/// Returns the end of the batch that begins at offset `start`, if each record of the batch is
+/// valid.
 pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> {
     let mut at = start;
     loop {
@@ -294,7 +299,8 @@ pub(crate) fn batch_end(file: &[u8], start: usize, seal: Seal) -> Option<usize> 
     }
 }
 
-/// Returns the records between two offsets that `batch_end` verified, each with its offset.
+/// Iterates over the records between two offsets that `batch_end` has verified, each with its
+/// offset.
 pub(crate) fn records(
     file: &[u8],
     start: usize,

@@ -1,8 +1,8 @@
-//! The head of a segment: its identity, its owner, and the key of its checks.
+//! The header of a segment: its identity, its owner, and the key of its checksums.
 //!
 //! **Invariant:** the key depends on the session's name, the store, the number of the segment and a
 //! random salt. The salt exists only in the file, so a counterparty that chooses the bytes of
-//! messages does not know the key.
+//! messages cannot know the key.
 
 use std::fmt;
 
@@ -10,15 +10,15 @@ use crate::error::Damage;
 use crate::format::{Seal, is_number, u32_at, u64_at};
 use crate::record::Numbers;
 
-/// Bytes before the first record of a segment.
+/// Length of a segment's header, in bytes; the first record follows.
 pub(crate) const HEADER: usize = 256;
-/// The same length in formats before 4, and the part of the header that all formats share.
+/// Length of the header in formats before 4, in bytes. All formats share this part of the header.
 pub(crate) const HEADER_OLD: usize = 64;
 
 const MAGIC: [u8; 8] = *b"TRANSFIX";
 /// The version of the format. Segments of older versions are read, but never extended.
 pub(crate) const VERSION: u32 = 5;
-/// The first version whose records have a key.
+/// The first version in which the checks of records use a key.
 const VERSION_KEYED: u32 = 4;
 
 const SALT: usize = 64;
@@ -28,7 +28,7 @@ const OWNER_LEN: usize = 88;
 const OWNER: usize = 96;
 const OWNER_MAX: usize = HEADER - OWNER;
 
-/// The session that a store belongs to, by its name. Empty for a store without a session.
+/// The name of the session to which a store belongs; empty for a store without a session.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Owner {
     bytes: [u8; OWNER_MAX],
@@ -38,8 +38,8 @@ pub(crate) struct Owner {
 impl Owner {
     pub(crate) const NOBODY: Self = Self { bytes: [0; OWNER_MAX], len: 0 };
 
-    /// Returns the owner with this name. A name that is too long is kept as a prefix and a hash of
-    /// the whole name.
+    /// Returns the owner with this name. A name that is too long is stored as its beginning and a
+    /// hash of the whole name.
     pub(crate) fn of(name: &str) -> Self {
         let mut owner = Self::NOBODY;
         let sum = format!("~{:016x}", name.bytes().fold(FNV_BASIS, fnv));
@@ -79,15 +79,15 @@ impl fmt::Debug for Owner {
     }
 }
 
-/// The owner of the segment, and the segment it follows. Segments of formats before 4 have no
-/// identity.
+/// The identity of a segment: its owner, its store, and the preceding segment. Segments of formats
+/// before 4 have no identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
-    /// A random number drawn for this segment.
+    /// A random number that was drawn for this segment.
     pub(crate) salt: u64,
-    /// A random number drawn for the store, the same in all its segments.
+    /// A random number that was drawn for the store; the same in all its segments.
     pub(crate) store: u64,
-    /// [`SegmentHeader::mark`] of the segment before this one; 0 for none.
+    /// The value of [`SegmentHeader::mark`] for the preceding segment; 0 if there is none.
     pub(crate) before: u64,
     pub(crate) owner: Owner,
 }
@@ -97,18 +97,18 @@ pub(crate) struct Identity {
 pub(crate) struct SegmentHeader {
     pub(crate) version: u32,
     pub(crate) number: u64,
-    /// The earliest segment needed to find every message since the last reset.
+    /// Number of the earliest segment that is needed to find every message since the last reset.
     pub(crate) reset_segment: u64,
-    /// The numbers before the segment's first record.
+    /// The sequence numbers before the first record of the segment.
     pub(crate) numbers: Numbers,
-    /// The length with which the file was made; 0 in formats that did not record it.
+    /// The length with which the file was created, in bytes; 0 in formats that do not record it.
     pub(crate) bytes: u64,
     /// The identity, or the header's checksum in formats before 4.
     pub(crate) identity: Result<Identity, u32>,
 }
 
 impl SegmentHeader {
-    /// Returns the bytes of the header, in the current format.
+    /// Returns the encoded header, in the current format.
     ///
     /// # Panics
     /// If the header has no identity: formats before 4 are not written.
@@ -138,7 +138,7 @@ impl SegmentHeader {
         bytes
     }
 
-    /// Reads the header at the head of a file.
+    /// Parses the header at the beginning of a file.
     pub(crate) fn decode(file: &[u8]) -> Result<Self, Damage> {
         let old: &[u8; HEADER_OLD] = file.first_chunk().ok_or(Damage::Header)?;
         if old[..8] != MAGIC {
@@ -157,8 +157,8 @@ impl SegmentHeader {
                 (checksum(bytes), Ok(identity))
             }
             1..VERSION_KEYED => (checksum(old), Err(checksum(old))),
-            // The checksum distinguishes another version from a damaged version word. Every version
-            // keeps the checksum at one offset, over a header of a known length.
+            // The checksum distinguishes another version from a damaged version word: every version
+            // stores the checksum at the same offset, over a header of a known length.
             _ if is_checked(file) => return Err(Damage::Version),
             _ => return Err(Damage::Header),
         };
@@ -183,7 +183,7 @@ impl SegmentHeader {
         if sound { Ok(header) } else { Err(Damage::Header) }
     }
 
-    /// Returns true if a file of `len` bytes has lost its end.
+    /// Returns true if the file, which has `len` bytes, is shorter than when it was created.
     pub(crate) const fn is_short(&self, len: usize) -> bool {
         (len as u64) < self.bytes
     }
@@ -193,29 +193,29 @@ impl SegmentHeader {
         self.version < VERSION
     }
 
-    /// Returns true if the segment's format is older than 4.
+    /// Returns true if the segment's format, older than 4, has no key.
     pub(crate) const fn is_keyless(&self) -> bool {
         self.identity.is_err()
     }
 
-    /// Returns the offset of the first record.
+    /// Returns the offset of the segment's first record.
     pub(crate) const fn first(&self) -> usize {
         if self.is_keyless() { HEADER_OLD } else { HEADER }
     }
 
-    /// Returns the seal of the segment's records.
+    /// Returns the key with which the segment's records are sealed.
     pub(crate) fn seal(&self) -> Seal {
         let Ok(identity) = &self.identity else { return Seal::Plain };
         let owner = identity.owner.name().bytes().fold(FNV_BASIS, fnv);
-        // Each step maps 64-bit numbers one to one, so the key is as random as the salt.
+        // Each step is a one-to-one mapping of 64-bit numbers, so the key is as random as the salt.
         let key = [identity.store, self.number, owner]
             .into_iter()
             .fold(mix(identity.salt), |key, part| mix(key ^ mix(part)));
         Seal::Keyed(key)
     }
 
-    /// Returns the mark of this header in the next segment and in the lock file: the key, or the
-    /// checksum of an older header.
+    /// Returns the value that identifies this header in the next segment and in the lock file: the
+    /// key, or the checksum in older formats.
     pub(crate) fn mark(&self) -> u64 {
         match (self.seal(), self.identity) {
             (Seal::Keyed(key), _) => key,
@@ -231,10 +231,11 @@ impl SegmentHeader {
         self.identity.map_or(Owner::NOBODY, |identity| identity.owner)
     }
 
-    /// Fails with the reason why this segment cannot follow the segment with header `before`.
+    /// Returns an error with the reason if this segment cannot follow the segment with the header
+    /// `before`.
     pub(crate) fn check_follows(&self, before: &Self) -> Result<(), Damage> {
         let Ok(identity) = self.identity else {
-            // No version writes a segment without keys after a segment with keys.
+            // A segment without a key never follows a segment with a key.
             return if before.is_keyless() { Ok(()) } else { Err(Damage::Store) };
         };
         let is_other_store = before.store().is_some_and(|store| store != identity.store);
@@ -245,8 +246,8 @@ impl SegmentHeader {
     }
 }
 
-/// Returns true if a header's checksum is correct, whatever its version. Later versions keep the
-/// checksum at this offset, over the header lengths known here.
+/// Returns true if the checksum of a header is correct, whatever its version. Later versions will
+/// store the checksum at this offset too, over the header lengths known here.
 fn is_checked(file: &[u8]) -> bool {
     let holds = |len| file.get(..len).is_some_and(|bytes| u32_at(bytes, 12) == checksum(bytes));
     holds(HEADER) || holds(HEADER_OLD)
@@ -256,7 +257,8 @@ fn checksum(bytes: &[u8]) -> u32 {
     crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..])
 }
 
-/// The finalizer of SplitMix64: one to one, and each bit of the result depends on all bits.
+/// The finalizer of SplitMix64: a one-to-one mapping in which each bit of the result depends on all
+/// bits of the input.
 const fn mix(number: u64) -> u64 {
     let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -265,7 +267,7 @@ const fn mix(number: u64) -> u64 {
 
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 
-/// One step of FNV-1a.
+/// A step of the hash function FNV-1a.
 const fn fnv(sum: u64, byte: u8) -> u64 {
     (sum ^ byte as u64).wrapping_mul(0x0100_0000_01b3)
 }

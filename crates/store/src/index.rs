@@ -1,35 +1,35 @@
-//! The location of the message of each number: a list in chunks. The cost of a put is bounded,
-//! however many messages there are.
+//! The index of a store: the location of each message by its sequence number, as a list in chunks.
+//! The cost of a put is bounded, however many messages there are.
 //!
-//! Invariants: appending never moves entries, except in a first chunk that is still small. Chunks
-//! before the last one in use are full. A chunk whose entries are forgotten is reused after the
-//! others.
+//! Invariants: appending never moves entries, except in the first chunk while it is small. All
+//! chunks before the last one in use are full. A chunk whose entries are all forgotten is reused
+//! after the other chunks.
 
 use std::hint::cold_path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::threads::Helpers;
 
-/// The location of the message of each number, in ascending order of numbers.
+/// The location of each message, in ascending order of sequence numbers.
 #[derive(Debug)]
 pub(crate) struct Index<L> {
     chunks: Vec<Vec<(u64, L)>>,
-    /// Entries per chunk, as a power of two.
+    /// Number of entries per chunk, as an exponent of two.
     chunk_bits: u32,
-    /// Forgotten entries at the beginning of the first chunk.
+    /// Number of forgotten entries at the beginning of the first chunk.
     head: usize,
     len: usize,
-    /// The lowest number; arbitrary if the index is empty.
+    /// The lowest number; any value if the index is empty.
     first: u64,
-    /// One more than the highest number; 0 if the index is empty.
+    /// The highest number plus 1; 0 if the index is empty.
     end: u64,
-    /// Threads that make chunks in advance.
+    /// The threads that make chunks in advance, if any.
     helpers: Option<Arc<Helpers>>,
-    /// The chunk after the last one, once it is made.
+    /// The chunk that will follow the last one, while and after it is made in advance.
     next: Option<Making<L>>,
 }
 
-/// A chunk that another thread makes.
+/// A chunk that another thread makes; `None` inside until it is complete.
 type Making<L> = Arc<Mutex<Option<Vec<(u64, L)>>>>;
 
 fn lock<L>(making: &Making<L>) -> std::sync::MutexGuard<'_, Option<Vec<(u64, L)>>> {
@@ -47,7 +47,8 @@ impl<L: Copy + Send + 'static> Index<L> {
         1 << self.chunk_bits
     }
 
-    /// Makes room for `entries` more entries. Chunks after the first one have full length.
+    /// Makes room for `entries` more entries. Each chunk after the first one is allocated at its
+    /// full length.
     pub(crate) fn reserve(&mut self, entries: usize) {
         let (begin, end) = (self.head + self.len, self.head + self.len + entries);
         for chunk in begin >> self.chunk_bits..end.div_ceil(self.chunk_len()) {
@@ -56,13 +57,13 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// Makes sure that the chunk exists and has room for `entries` entries.
+    /// Ensures that this chunk exists and has room for `entries` entries.
     fn make_room(&mut self, chunk: usize, entries: usize) {
         match self.chunks.get_mut(chunk) {
             Some(chunk) if chunk.capacity() >= entries => {}
             Some(chunk) => chunk.reserve_exact(entries - chunk.len()),
             None if chunk == 0 => {
-                // Most stores never need a second chunk.
+                // The list of chunks grows by one, because most stores never need a second chunk.
                 self.chunks.reserve_exact(1);
                 self.chunks.push(Vec::with_capacity(entries));
             }
@@ -74,13 +75,14 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// Makes chunks by `helpers` from now on, so that a put seldom waits for a page of memory.
+    /// From now on, the threads of `helpers` make chunks in advance, so that a put rarely waits for
+    /// memory pages.
     pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.helpers = Some(Arc::clone(helpers));
     }
 
-    /// Requests the chunk after `chunk`, which is half full. The helper writes `entry` to all of
-    /// the new chunk, so that its pages are present.
+    /// Requests that a helper makes the chunk after `chunk`, which is half full. The helper fills
+    /// the whole new chunk with `entry`, so that its pages are present.
     #[cold]
     fn prepare_next(&mut self, chunk: usize, entry: (u64, L)) {
         let Some(helpers) = &self.helpers else { return };
@@ -143,8 +145,8 @@ impl<L: Copy + Send + 'static> Index<L> {
     }
 
     pub(crate) fn find(&self, seq: u64) -> Option<L> {
-        // Numbers are nearly always consecutive, so the distance from the first number is the
-        // place.
+        // Sequence numbers are nearly always consecutive, so the distance from the first number is
+        // usually the index of the entry.
         let distance = usize::try_from(seq.wrapping_sub(self.first)).ok()?;
         match self.get(distance) {
             Some((found, place)) if found == seq => Some(place),
@@ -152,12 +154,12 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// Returns the entry with the lowest number from `seq` on.
+    /// Returns the entry with the lowest number that is at least `seq`.
     pub(crate) fn find_from(&self, seq: u64) -> Option<(u64, L)> {
         self.get(self.position(seq).unwrap_or_else(|position| position))
     }
 
-    /// Returns the lowest and the highest number.
+    /// Returns the lowest and the highest number; `None` if the index is empty.
     pub(crate) fn ends(&self) -> Option<(u64, u64)> {
         (self.len > 0).then(|| (self.first, self.end - 1))
     }
@@ -168,7 +170,7 @@ impl<L: Copy + Send + 'static> Index<L> {
         }
     }
 
-    /// Returns the place of the number, or the place to insert it.
+    /// Returns the index of the entry with this number, or the index at which it must be inserted.
     fn position(&self, seq: u64) -> Result<usize, usize> {
         let (mut from, mut to) = (0, self.len);
         while from < to {
@@ -211,11 +213,11 @@ impl<L: Copy + Send + 'static> Index<L> {
         self.end = entry.0 + 1;
     }
 
-    /// Inserts an entry. Numbers are seldom out of order, and then near the end.
+    /// Inserts an entry. Numbers are rarely out of order, and then the position is near the end.
     fn insert_at(&mut self, position: usize, mut entry: (u64, L)) {
         let place = self.head + position;
         let (mut chunk, mut at) = (place >> self.chunk_bits, place & (self.chunk_len() - 1));
-        // The last entry of each full chunk moves to the next chunk.
+        // In each full chunk, the last entry moves to the next chunk.
         while let Some(full) = self.chunks.get_mut(chunk)
             && full.len() == 1 << self.chunk_bits
             && let Some(last) = full.pop()

@@ -1,7 +1,7 @@
-//! Reading a store as a journal: every record in the order in which it was put, including those
-//! before a reset. Another process may be writing meanwhile.
+//! Reads a store as a journal: every record in the order in which it was put, including the records
+//! before a reset. Another process may be writing the store at the same time.
 //!
-//! Filter the entries to read messages by number, time or direction:
+//! To read messages by number, time or direction, filter the entries:
 //!
 //! ```
 //! use transfix_store::journal::{self, Direction};
@@ -30,7 +30,7 @@
 //! # Ok::<(), transfix_store::StoreError>(())
 //! ```
 //!
-//! **Invariant:** nothing is written, locked or mapped.
+//! **Invariant:** reading a journal writes, locks and maps no file.
 
 use std::path::{Path, PathBuf};
 
@@ -49,15 +49,15 @@ use crate::segment::{self, io_error};
 pub struct Entry {
     /// Number of the segment file.
     pub segment: u64,
-    /// Bytes from the beginning of that file.
+    /// Offset of the record from the beginning of that file, in bytes.
     pub offset: u64,
-    /// The time of the put, in UTC nanoseconds since 1970.
+    /// The time at which the record was put, in UTC nanoseconds since 1970.
     pub time_ns: u64,
     /// The record that was put.
     pub event: Event,
 }
 
-/// The direction of a message.
+/// The direction of a message: sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     /// Received.
@@ -67,7 +67,7 @@ pub enum Direction {
 }
 
 impl Entry {
-    /// Returns the message, if the entry is a sent or received message.
+    /// Returns the message, if this entry records a sent or received message.
     #[must_use]
     pub const fn message(&self) -> Option<(Direction, &Message)> {
         match &self.event {
@@ -85,26 +85,26 @@ pub enum Event {
     Outbound(Message),
     /// A message received.
     Inbound(Message),
-    /// `next_in` was set.
+    /// The next inbound number was set to this value.
     NextIn(u64),
-    /// `next_out` was set.
+    /// The next outbound number was set to this value.
     NextOut(u64),
     /// The session was reset.
     Reset,
-    /// An event of the session, in words.
+    /// An event of the session, as text.
     Note(String),
-    /// A message waits to be sent.
+    /// A message was queued to wait until it can be sent.
     Queued {
-        /// The message's ticket in the queue.
+        /// The ticket of the message in the queue.
         ticket: u64,
-        /// The message's bytes, without the fields that are set when it is sent.
+        /// The bytes of the message, without the fields that are set when it is sent.
         bytes: Vec<u8>,
     },
-    /// Queued messages with this ticket or a lower one no longer wait.
+    /// The queued messages up to and including this ticket were sent or discarded.
     Unqueued(u64),
 }
 
-/// A message in a journal.
+/// A sent or received message in a journal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
     /// MsgSeqNum(34).
@@ -132,7 +132,7 @@ impl Event {
 }
 
 /// Reads the store in `dir` from its first segment to its last valid batch. An unfinished batch at
-/// the end is skipped. Uses memory for one segment.
+/// the end is skipped. The reader holds one segment in memory.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the directory or the first segment cannot be read, and
@@ -147,8 +147,9 @@ pub fn read(
     Ok(reader.into_iter().flatten())
 }
 
-/// Returns the segment files of the store in `dir`, the oldest first. Pass the newest ones to
-/// [`read_file`] to read only them. Retention may remove the oldest meanwhile.
+/// Returns the paths of the segment files of the store in `dir`, oldest first. To read only the
+/// newest segments, pass their paths to [`read_file`]. The retention may remove the oldest files
+/// meanwhile.
 ///
 /// # Errors
 /// [`StoreError::Io`] if the directory can't be read.
@@ -157,7 +158,7 @@ pub fn segments(dir: &Path) -> Result<Vec<PathBuf>, StoreError> {
     Ok(numbers.into_iter().map(|number| segment::path(dir, number)).collect())
 }
 
-/// Reads one segment file of any name. A file that ends in `.zst` is compressed.
+/// Reads one segment file, whatever its name. A file whose name ends in `.zst` is decompressed.
 ///
 /// # Errors
 /// As [`read`].
@@ -173,7 +174,7 @@ enum Follow {
     Nothing,
 }
 
-/// The content after the last valid batch read so far.
+/// The kinds of content that can follow the last batch read.
 enum Next {
     Batch,
     Segment,
@@ -190,7 +191,8 @@ struct Reader {
     offset: usize,
     batch_end: usize,
     ended: bool,
-    /// The next inbound number that was put with the last record.
+    /// The next inbound number that was stored with the last record, to be returned as the next
+    /// entry.
     behind: Option<Entry>,
 }
 
@@ -224,8 +226,8 @@ impl Reader {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
         let follows = self.follow == Follow::Segments && segment::exists(&next);
-        // The writer may have continued since the file was read. Only a second reading, begun after
-        // the search for the next segment, is final.
+        // The writer may have continued since the file was read. Only a file that is read again
+        // after the search for the next segment is known to be complete.
         self.file = compress::read(&self.path).map_err(|source| io_error(&self.path, source))?;
         if self.find_batch() {
             return Ok(Next::Batch);
@@ -249,14 +251,16 @@ impl Reader {
         }
     }
 
-    /// Fails if a later segment exists or existed: the next segment is then lost.
+    /// Returns an error if a later segment exists or existed, because the next segment is then
+    /// lost.
     fn check_last(&self) -> Result<Next, StoreError> {
         let dir = self.path.parent().unwrap_or(Path::new(""));
         let next = segment::path(dir, self.number + 1);
         if self.follow == Follow::Nothing {
             return Ok(Next::Nothing);
         }
-        // The note must be read first, because the writer may continue meanwhile.
+        // The number of the newest segment must be read first, because the writer may continue
+        // meanwhile.
         let noted = newest::peek(dir).map(|newest| newest.number);
         let newest = noted.max(segment::list(&Files, dir)?.last().copied());
         if newest.is_some_and(|newest| newest > self.number) && !segment::exists(&next) {

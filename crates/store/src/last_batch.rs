@@ -1,7 +1,8 @@
-//! The last committed batch, which a reopened store must still have.
+//! The last committed batch, which a store must still contain after it is reopened.
 //!
-//! **Invariant:** a reopened store without the batch is used only if a repair may have moved the
-//! batch. Its numbers and waiting messages are then not behind the committed ones.
+//! **Invariant:** a reopened store without this batch is used only if a repair may have moved the
+//! batch. In that case, the store's numbers and waiting messages must not be behind the committed
+//! ones.
 
 use std::path::Path;
 
@@ -14,7 +15,8 @@ use crate::record::Numbers;
 use crate::recover::State;
 use crate::segment;
 
-/// The last record of the last batch. The checksum covers offset, segment and contents.
+/// The last record of the last batch, with its checksum, which covers the record's offset, segment
+/// and content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LastBatch {
     place: Place,
@@ -22,18 +24,18 @@ pub(crate) struct LastBatch {
 }
 
 impl LastBatch {
-    /// Returns the record at `place` of the segment.
+    /// Returns the position and checksum of the record at `place` of the segment file.
     pub(crate) fn of(place: Place, file: &[u8]) -> Self {
         Self { place, crc: format::crc_at(file, place.offset as usize) }
     }
 
-    /// Returns true if the segment file still has the record.
+    /// Returns true if the segment file still contains this record.
     fn is_in(&self, file: &[u8]) -> bool {
         let (at, len) = (self.place.offset as usize, file.len());
         at + format::RECORD_HEADER <= len && format::crc_at(file, at) == self.crc
     }
 
-    /// Returns true if the store that was read has the record.
+    /// Returns true if the store that was read contains this record.
     fn is_in_store<D: Disk>(&self, disk: &D, dir: &Path, state: &State<D::Map>) -> bool {
         let (number, first) = (u64::from(self.place.segment), state.segments.first);
         let last = first + state.segments.maps.len() as u64 - 1;
@@ -42,18 +44,20 @@ impl LastBatch {
         }
         match number.checked_sub(first) {
             Some(at) => state.segments.maps.get(at as usize).is_some_and(|map| self.is_in(map)),
-            // The segment is from before a reset.
+            // The segment precedes the last reset, so it was not read with the store and must be
+            // opened.
             None => disk.open(&segment::path(dir, number)).is_ok_and(|map| self.is_in(&map)),
         }
     }
 }
 
-/// The state of a store after a commit.
+/// The state of a store after a commit, to recognize an older copy.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     last_batch: Option<LastBatch>,
     numbers: Numbers,
-    /// The lowest and the highest ticket of waiting messages.
+    /// The lowest and the highest ticket of the messages that waited to be sent; `None` if none
+    /// waited.
     waiting: Option<(u64, u64)>,
 }
 
@@ -63,7 +67,7 @@ impl Mark {
     }
 }
 
-/// Refuses the store that was read if it is an older copy of the store that `had` marks.
+/// Returns an error if the store that was read is an older copy of the store that `had` marks.
 pub(crate) fn check<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -77,7 +81,8 @@ pub(crate) fn check<D: Disk>(
         || has.waiting.ends() != had.waiting;
     let is_there = match had.last_batch {
         Some(last_batch) => last_batch.is_in_store(disk, dir, state),
-        // Nothing was committed since the first existing segment was made.
+        // Nothing was committed since the first segment that still exists was made, so only the
+        // numbers and the waiting messages can be compared.
         None => !is_behind,
     };
     if is_there || !is_behind {

@@ -1,5 +1,5 @@
-//! The meaning of records: the effect of each on the numbers and on the messages found. All stores
-//! share it. `L` is the location of the bytes in a store.
+//! The effect of each record on the sequence numbers and on the messages that can be found; shared
+//! by all stores. `L` is the location of a message's bytes in a store.
 //!
 //! **Invariant:** only `commit` and `apply` change the visible state.
 
@@ -9,13 +9,13 @@ use crate::index::Index;
 use crate::record::Numbers;
 use crate::threads::Helpers;
 
-/// Entries per chunk of an index, as a power of two: 64 KiB in a file store, twice that in a memory
-/// store.
+/// Number of entries per chunk of an index, as an exponent of two. A chunk takes 64 KiB in a file
+/// store, and twice as much in a memory store.
 pub(crate) const CHUNK_BITS: u32 = 12;
-/// Entries per chunk.
+/// Number of entries per chunk of an index.
 pub(crate) const CHUNK: usize = 1 << CHUNK_BITS;
 
-/// The effect of one record.
+/// The effect of one record on the state of a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change<L> {
     Outbound(u64, L),
@@ -46,7 +46,8 @@ impl<L> Change<L> {
     }
 }
 
-/// Numbers and locations as of the last commit, and the changes waiting for the next commit.
+/// The sequence numbers and the locations of messages as of the last commit, and the changes that
+/// wait for the next commit.
 #[derive(Debug)]
 pub(crate) struct Ledger<L> {
     pub(crate) numbers: Numbers,
@@ -54,27 +55,28 @@ pub(crate) struct Ledger<L> {
     pub(crate) last_logon_ns: u64,
     pub(crate) outbound: Index<L>,
     pub(crate) inbound: Index<L>,
-    /// Messages that wait to be sent, by their tickets.
+    /// The locations of messages that wait to be sent, by their tickets.
     pub(crate) waiting: Index<L>,
     pub(crate) staged: Vec<Change<L>>,
 }
 
 impl<L: Copy + Send + 'static> Ledger<L> {
-    /// The number of records in a usual batch. The memory grows to the largest batch and is kept.
+    /// Number of records for which memory is reserved, enough for most batches. The memory grows to
+    /// the size of the largest batch and is kept.
     const STAGED_FIRST: usize = 8;
 
     pub(crate) fn new(numbers: Numbers) -> Self {
         Self::of_chunks(numbers, CHUNK_BITS)
     }
 
-    /// Returns a ledger whose indexes have 2^`chunk_bits` entries per chunk.
+    /// Creates a ledger whose indexes have 2^`chunk_bits` entries per chunk.
     pub(crate) fn of_chunks(numbers: Numbers, chunk_bits: u32) -> Self {
         let staged = Vec::with_capacity(Self::STAGED_FIRST);
         let [outbound, inbound, waiting] = [(); 3].map(|()| Index::new(chunk_bits));
         Self { numbers, last_logon_ns: 0, outbound, inbound, waiting, staged }
     }
 
-    /// Makes chunks of the message indexes by `helpers` from now on.
+    /// From now on, the threads of `helpers` make chunks of the message indexes in advance.
     pub(crate) fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.outbound.help_by(helpers);
         self.inbound.help_by(helpers);

@@ -1,13 +1,14 @@
-//! The messages that a FIX session sent and received, by MsgSeqNum(34), and its two next numbers.
+//! Stores the messages that a FIX session sent and received, by MsgSeqNum(34), and the session's
+//! next sequence numbers.
 //!
-//! A [`Store`] takes records with [`Store::put`]. [`Store::commit`] makes all of them visible and
-//! durable at once. The store then has one consistent state: either every record of the batch or
-//! none.
+//! [`Store::put`] adds records to a batch. [`Store::commit`] makes the whole batch visible and
+//! durable at once. The state of the store is always consistent: it contains either every record of
+//! a batch or none.
 //!
 //! **Invariant:** the store knows bytes and numbers, not FIX. The store reads no clock; callers
 //! pass the time as nanoseconds since 1970-01-01T00:00:00Z.
 //!
-//! **Invariant:** in the steady state neither `put` nor `commit` allocates.
+//! **Invariant:** in steady state, neither `put` nor `commit` allocates.
 //!
 //! ```
 //! use transfix_store::{Kind, MemoryStore, Record, Store};
@@ -69,23 +70,24 @@ pub use retention::{Compress, Retention, WhenFull};
 pub use survey::{Fault, SegmentSurvey, Survey, survey};
 pub use threads::Helpers;
 
-/// The moment when a batch is safe: it then survives the failures named by the store's durability.
+/// The time at which a committed batch is safe, which means that it survives the failures that the
+/// store's durability names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Committed {
-    /// The batch and all earlier batches are safe.
+    /// The batch and all earlier batches are safe now.
     Now,
-    /// The batch is safe once [`Store::safe`] returns this ticket or a higher one. Tickets ascend.
+    /// The batch is safe when [`Store::safe`] returns this ticket or a higher one. Tickets ascend.
     Pending(u64),
 }
 
-/// Wakes the driver that waits for a batch to become safe.
+/// A function that wakes the driver, which waits for a batch to become safe.
 pub type Wake = std::sync::Arc<dyn Fn() + Send + Sync>;
 
-/// Bytes of [`Store::next_place`]: the records of a usual turn.
+/// Maximum length of [`Store::next_place`] in bytes, enough for the records of a typical batch.
 const PLACE_BYTES: usize = 512;
 
-/// Keeps the messages that one session sent and received. Every implementation obeys the same laws.
-/// One test suite (`transfix_testkit::laws`) checks all implementations, including your own stores.
+/// Stores the messages that one session sent and received. All implementations behave alike; a test
+/// suite (`transfix_testkit::laws`) checks them, and can check custom stores too.
 ///
 /// - `outbound` finds a number only if the number is below `next_out`, was put after the last
 ///   [`Record::Reset`], and is within the store's bounds.
@@ -100,8 +102,8 @@ pub trait Store: Send {
     /// Returns the next numbers as of the last commit.
     fn numbers(&self) -> Numbers;
 
-    /// Adds a record to the batch. The record is not visible before [`Store::commit`]. `now_ns` is
-    /// UTC nanoseconds since 1970.
+    /// Adds a record to the batch. The record becomes visible with [`Store::commit`]. `now_ns` is
+    /// in UTC nanoseconds since 1970.
     ///
     /// # Errors
     /// [`StoreError::TooLarge`] leaves the batch unchanged. After any other error the store is
@@ -111,16 +113,17 @@ pub trait Store: Send {
     /// If a sequence number is 0 or `u64::MAX`.
     fn put(&mut self, now_ns: u64, record: Record<'_>) -> Result<(), StoreError>;
 
-    /// Makes every record since the last commit visible, and durable together: at once, or in the
-    /// background. Returns the present result of the last commit if there are no records. A dropped
-    /// store must finish pending commits, or the last numbers of an orderly shutdown are lost.
+    /// Makes every record since the last commit visible, and makes them durable together, at once
+    /// or in the background. Without new records, returns the current result of the last commit. A
+    /// store that is dropped must finish pending commits, because otherwise an orderly shutdown
+    /// would lose the last numbers.
     ///
     /// # Errors
     /// After an error the store is poisoned. Reopening the store shows whether the batch was kept.
     fn commit(&mut self) -> Result<Committed, StoreError>;
 
-    /// Returns the ticket of the last safe batch among the commits that returned
-    /// [`Committed::Pending`]; 0 before the first. Must return at once.
+    /// Returns the ticket of the last batch that is safe, among the commits that returned
+    /// [`Committed::Pending`]; 0 before the first. This method must return at once.
     ///
     /// # Errors
     /// If a batch could not be made durable. The store is then poisoned, as after a failed commit.
@@ -128,40 +131,40 @@ pub trait Store: Send {
         Ok(0)
     }
 
-    /// Returns memory that the next [`Store::put`] and [`Store::commit`] use first, if the store
-    /// knows it cheaply. A driver of many stores prefetches this memory, up to 8 KiB. The content
-    /// has no meaning. Empty by default.
+    /// Returns the memory that the next [`Store::put`] and [`Store::commit`] will use first, if the
+    /// store can determine it cheaply. A driver of many stores prefetches this memory, up to 8 KiB,
+    /// and ignores its content. The default is an empty slice.
     fn next_place(&self) -> &[u8] {
         &[]
     }
 
-    /// Sets the waker, which may be called from any thread. Call it when [`Store::safe`] advances,
-    /// or when an answer that was [`StoreError::NotYet`] has arrived. A store without either may
-    /// ignore it.
+    /// Sets the waker, which the store may call from any thread. The store calls it when
+    /// [`Store::safe`] advances, and when an answer that was [`StoreError::NotYet`] has arrived. A
+    /// store in which neither happens may ignore the waker.
     fn wake_by(&mut self, _wake: Wake) {}
 
-    /// Returns the outbound message with this number, or `None`. A store may read the message into
-    /// its own memory, and keep it until the next call for another number. The bytes are the bytes
-    /// of the put. A store whose medium may change them checks them at each read.
+    /// Returns the outbound message with this number; `None` if the store does not have it. A store
+    /// may read the message into its own memory, and keep it there until the next call for another
+    /// number. The returned bytes equal those that were put; a store whose medium could change them
+    /// verifies them at each read.
     ///
-    /// A remote store does not wait for its medium. The store begins to fetch the message, and
-    /// returns [`StoreError::NotYet`] until the message has arrived. The session continues
-    /// meanwhile.
+    /// A remote store does not wait for its medium: it begins to fetch the message, and returns
+    /// [`StoreError::NotYet`] until the message has arrived. The session continues in the meantime.
     ///
     /// # Errors
     /// [`StoreError::Poisoned`] after a failed write, [`StoreError::Damaged`] if the message was
     /// changed since the put, [`StoreError::NotYet`].
     fn outbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
-    /// Returns the inbound message with this number, or `None`.
+    /// Returns the inbound message with this number; `None` if the store does not have it.
     ///
     /// # Errors
     /// As [`Store::outbound`].
     fn inbound(&mut self, seq: u64) -> Result<Option<Stored<'_>>, StoreError>;
 
-    /// Returns the queued message with this ticket, or else with the next higher ticket. The result
-    /// has the ticket in place of the number. A store that ignores [`Record::Queued`] returns
-    /// `None`; its queued messages are lost with the process.
+    /// Returns the queued message with this ticket, or else the one with the next higher ticket. In
+    /// the result, the ticket takes the place of the number. A store that ignores
+    /// [`Record::Queued`] returns `None`; its queued messages are lost when the process ends.
     ///
     /// # Errors
     /// As [`Store::outbound`].
@@ -169,8 +172,8 @@ pub trait Store: Send {
         Ok(None)
     }
 
-    /// Reopens the store after an error, from the committed state. Later records are lost. The last
-    /// batch is found whole or not at all.
+    /// Reopens the store after an error, with the state that was committed. Records after the last
+    /// commit are lost. The last batch is found completely or not at all.
     ///
     /// # Errors
     /// If the cause remains. The default always fails; a session over such a store stays down until
@@ -179,10 +182,10 @@ pub trait Store: Send {
         Err(StoreError::Poisoned)
     }
 
-    /// Takes over the changes that another process has written. Called before each logon of a
-    /// session with `refresh_on_logon`, and never within a batch. Has no effect for a store that no
-    /// other process can write. A remote store begins to read the changes, and returns
-    /// [`StoreError::NotYet`] until the read is done. Nothing is put meanwhile.
+    /// Reads the changes that another process has written. The session calls this method before
+    /// each logon with `refresh_on_logon`, and never within a batch. In a store that no other
+    /// process can write, it has no effect. A remote store begins to read the changes, and returns
+    /// [`StoreError::NotYet`] until it has read them; no record is put in the meantime.
     ///
     /// # Errors
     /// If the changes cannot be read; [`StoreError::NotYet`].

@@ -1,12 +1,12 @@
-//! Files of lines that one process appends to, such as logs.
+//! Files of lines to which a single process appends, such as logs.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Opens and locks a file to append to. A new file gets `mode`. A line torn by a crash is ended.
-/// Returns the number of bytes in the file.
+/// Opens and locks a file for appending. A new file gets the permissions `mode`. If a crash has
+/// left an incomplete last line, a line break is added. Returns the file and its length in bytes.
 ///
 /// # Errors
 /// If the operating system refuses; [`io::ErrorKind::ResourceBusy`] if another process has the
@@ -16,7 +16,7 @@ pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
     options.read(true).append(true).create(true).mode(mode);
     let mut file = options.open(path)?;
     if file.metadata()?.file_type().is_fifo() {
-        // A write to a full pipe would block forever.
+        // Writing to a full pipe would block forever, so pipes are refused.
         let what = "the file is a pipe; remove it";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
     }
@@ -32,7 +32,7 @@ pub fn open(path: &Path, mode: u32) -> io::Result<(File, u64)> {
         let mut last = [0];
         file.read_exact(&mut last)?;
         if last != *b"\n" {
-            // The last writer was killed within a line.
+            // The last process that wrote the file was killed within a line.
             file.write_all(b"\n")?;
             bytes += 1;
         }

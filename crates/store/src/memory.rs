@@ -1,12 +1,12 @@
-//! A store in memory, bounded by bytes: the oldest messages make room for the newest.
+//! A store in memory with a limit in bytes: the newest messages displace the oldest.
 //!
-//! **Invariant:** a store that has been full does not allocate, except for a batch of over a
-//! thousand records and for a reset. A reset returns the memory of forgotten messages to the
-//! system. A store that is not yet full allocates chunks of its index, and to request memory in
-//! advance. A small store never does.
+//! **Invariant:** a store that has been full allocates only for a batch of over a thousand records
+//! and for a reset. A reset returns the memory of forgotten messages to the operating system. A
+//! store that is not yet full allocates chunks of its index, and when it requests memory in
+//! advance. A small store does neither.
 //!
-//! **Invariant:** the memory present is at most four times the memory used, plus 6 MiB. A session
-//! that keeps few messages needs little memory.
+//! **Invariant:** the physical memory of a store is at most four times the memory that its messages
+//! need, plus 6 MiB. A session with few messages needs little memory.
 
 use std::sync::Arc;
 
@@ -19,7 +19,8 @@ use crate::retention::WhenFull;
 use crate::threads::{self, Helpers};
 use crate::{Committed, PLACE_BYTES, Store};
 
-/// The location of a message: the bytes written before it since the store was made, and its length.
+/// The location of a message: the number of bytes written before it since the store was created,
+/// and its length.
 #[derive(Clone, Copy, Debug)]
 struct Place {
     position: u64,
@@ -28,45 +29,47 @@ struct Place {
     time_ns: u64,
 }
 
-/// Batches of up to this many records never allocate.
+/// Maximum number of records in a batch that never allocates.
 const STAGED_RESERVE: usize = 64;
 
-/// The pages of the ring that are present, or are being made present.
+/// Makes the pages of the ring buffer present in advance.
 #[derive(Debug)]
 struct Ahead {
     helpers: Option<Arc<Helpers>>,
-    /// The position at which the ring was new.
+    /// The position at which the ring buffer was new, without present pages.
     begin: u64,
-    /// The pages up to this position are present.
+    /// The position up to which the pages are present, or are being made present.
     end: u64,
 }
 
 impl Ahead {
-    /// The size of the first part of the ring that is not made present in advance. A session of few
-    /// messages needs no more.
+    /// Length of the first part of the ring buffer, which is not made present in advance. A session
+    /// with few messages needs no more.
     const FIRST: u64 = 16 << 10;
-    /// The maximum number of bytes made present at once.
+    /// Maximum number of bytes that are made present by one request.
     const STEP_MAX: u64 = 4 << 20;
-    /// The helper yields the CPU after each piece of this length.
+    /// Length of the pieces in which the helper works; it yields the CPU after each piece.
     const PIECE: usize = 256 << 10;
 
-    /// Returns the state of a ring that is used up to `head`, and was new at `begin`.
+    /// Creates the state for a ring buffer that is used up to position `head`, and was new at
+    /// position `begin`.
     fn new(helpers: Option<Arc<Helpers>>, begin: u64, head: u64) -> Self {
         Self { helpers, begin, end: head.max(begin + Self::FIRST) }
     }
 
-    /// Returns the next number of bytes to make present: as many as are already present.
+    /// Returns the number of bytes for the next request: as many as are already present.
     fn step(&self) -> u64 {
         (self.end - self.begin).min(Self::STEP_MAX)
     }
 
-    /// Returns true if more pages should be made present now.
+    /// Returns true if more pages should be requested now.
     #[inline]
     fn is_time(&self, head: u64, capacity: usize) -> bool {
         self.end < self.begin + capacity as u64 && head + self.step() / 2 > self.end
     }
 
-    /// Requests more pages from the helpers. A page that is late is made on first use.
+    /// Requests more pages from the helpers. A page that is not present in time is made present on
+    /// first use.
     #[cold]
     fn touch(&mut self, head: u64, ring: &Mapped) {
         let (first, capacity) = (self.end.max(head), ring.len() as u64);
@@ -74,7 +77,7 @@ impl Ahead {
         let len = self.step().min(capacity - start);
         self.end = first + len;
         let Some(helpers) = &self.helpers else { return };
-        // The weak handle lets a discarded ring be unmapped at once.
+        // Because the handle is weak, a discarded ring buffer can be unmapped at once.
         let pages = ring.pages().if_mapped();
         let (start, end) = (start as usize, (start + len) as usize);
         let touch = move || {
@@ -91,35 +94,39 @@ impl Ahead {
     }
 }
 
-/// Keeps no data beyond the process. Keeps the newest messages, up to a bound in bytes.
+/// A store in memory. It keeps the newest messages, up to a limit in bytes, and loses them when the
+/// process ends.
 #[derive(Debug)]
 pub struct MemoryStore {
     ledger: Ledger<Place>,
     ring: Mapped,
     ahead: Ahead,
-    /// Bytes written since the store was made. The offset in the ring is the remainder.
+    /// Number of bytes written since the store was created; modulo the capacity, the offset in the
+    /// ring buffer.
     head: u64,
-    /// Bytes written before this position take no memory of the ring.
+    /// Position before which the memory of the ring buffer has been returned to the operating
+    /// system.
     released: u64,
-    /// The position of the first message after an uncommitted reset.
+    /// The position of the first message after a reset that is not yet committed.
     reset_at: Option<u64>,
     entries_max: usize,
     when_full: WhenFull,
 }
 
 impl MemoryStore {
-    /// The default bound: 64 MiB.
+    /// The default limit, 64 MiB.
     pub const CAPACITY_BYTES: usize = 64 << 20;
 
-    /// If messages are shorter than this on average, the number of messages is bounded instead of
+    /// Average message length in bytes below which the number of messages is limited instead of
     /// their bytes.
     const MESSAGE_BYTES_MIN: usize = 64;
 
-    /// A reset does not release less than this fraction (1/`KEPT`) of the memory.
+    /// A reset returns memory only if it can return at least this fraction (1/`KEPT`) of the
+    /// capacity.
     const KEPT: usize = 64;
 
-    /// Returns a store for up to `capacity_bytes` of messages (at most 4 GiB). Memory is reserved
-    /// here and touched when first used. `now_ns` is UTC nanoseconds since 1970.
+    /// Creates a store for up to `capacity_bytes` of messages (at most 4 GiB). Memory is reserved
+    /// here, but becomes physical only when it is used. `now_ns` is in UTC nanoseconds since 1970.
     ///
     /// # Panics
     /// If `capacity_bytes` is 0 or above 4 GiB - 1, or the system has no memory.
@@ -128,7 +135,7 @@ impl MemoryStore {
         Self::bounded(capacity_bytes, WhenFull::Forget, now_ns)
     }
 
-    /// Returns a store as [`MemoryStore::new`]. `when_full` selects the reaction to an outbound
+    /// Creates a store like [`MemoryStore::new`]. `when_full` is the reaction to an outbound
     /// message that would displace another one sent since the last reset.
     ///
     /// # Panics
@@ -140,8 +147,8 @@ impl MemoryStore {
         let chunk_bits = entries_max.ilog2().min(CHUNK_BITS);
         let mut ledger = Ledger::of_chunks(Numbers::fresh(now_ns), chunk_bits);
         if entries_max <= CHUNK {
-            // One chunk more is needed than for a full store, because the first chunk may be half
-            // forgotten.
+            // The index needs one chunk more than a full store has entries for, because its first
+            // chunk may be half forgotten.
             ledger.outbound.reserve(entries_max + (1 << chunk_bits));
             ledger.inbound.reserve(entries_max + (1 << chunk_bits));
         }
@@ -158,14 +165,14 @@ impl MemoryStore {
         }
     }
 
-    /// Makes pages of memory present by `helpers` before they are used, until the ring is full. A
-    /// put then seldom waits for a page.
+    /// From now on, the threads of `helpers` make pages of memory present before they are used,
+    /// until the ring buffer is full. A put then rarely waits for a page.
     pub fn help_by(&mut self, helpers: &Arc<Helpers>) {
         self.ledger.help_by(helpers);
         self.ahead.helpers = Some(Arc::clone(helpers));
     }
 
-    /// Copies `bytes` into the ring, and returns their position and length.
+    /// Copies `bytes` into the ring buffer, and returns their position and length.
     fn keep(&mut self, bytes: &[u8]) -> Result<(u64, u32), StoreError> {
         let max = self.ring.len();
         let (Ok(len), true) = (u32::try_from(bytes.len()), bytes.len() <= max) else {
@@ -173,7 +180,7 @@ impl MemoryStore {
         };
         let (mut head, mut start) = (self.head, self.offset(self.head));
         if start + bytes.len() > max {
-            // A message must be one slice, so it never wraps around.
+            // A message must be contiguous, so it never wraps around the end of the ring buffer.
             head += (max - start) as u64;
             start = 0;
         }
@@ -188,8 +195,8 @@ impl MemoryStore {
         Ok((position, len))
     }
 
-    /// Returns true if a message that ends at `after` would displace a message sent since the last
-    /// reset.
+    /// Returns true if a message that ends at position `after` would displace a message sent since
+    /// the last reset.
     fn is_full(&self, after: u64) -> bool {
         let put = self.ledger.staged.iter().find_map(|change| match change {
             Change::Outbound(_, place) => Some(*place),
@@ -200,8 +207,8 @@ impl MemoryStore {
             || self.ledger.outbound.len() + self.ledger.staged.len() >= self.entries_max
     }
 
-    /// Releases the memory of everything written before position `first`. A small amount is kept,
-    /// because keeping it costs less than another request to the system.
+    /// Returns the memory of everything written before position `first` to the operating system. A
+    /// small amount is kept, because keeping it costs less than another system call.
     fn release(&mut self, first: u64) {
         let capacity = self.ring.len();
         if first - self.released <= (capacity / Self::KEPT) as u64 {
@@ -238,7 +245,7 @@ const fn is_held(place: &Place, head: u64, capacity: usize) -> bool {
 
 fn forget_lost(index: &mut Index<Place>, head: u64, capacity: usize, entries_max: usize) {
     if head <= capacity as u64 && index.len() <= entries_max {
-        // The usual case must not read the oldest entry, which may not be in the cache.
+        // The usual case must not read the oldest entry, which may not be in the processor's cache.
         return;
     }
     while let Some(first) = index.first()
@@ -270,7 +277,8 @@ impl Store for MemoryStore {
                 self.reset_at = Some(self.head);
                 Change::Reset { now_ns }
             }
-            // A memory store has no journal, and its queued messages are lost with the process.
+            // A memory store has no journal, and its queued messages are lost when the process
+            // ends.
             Record::Note(_) | Record::Queued { .. } | Record::Unqueued(_) => Change::Nothing,
         };
         self.ledger.staged.push(change);
@@ -284,7 +292,7 @@ impl Store for MemoryStore {
 
     fn commit(&mut self) -> Result<Committed, StoreError> {
         let (head, capacity) = (self.head, self.ring.len());
-        // Room is made first, so that the index never grows.
+        // The oldest entries are removed first, so that the index never grows.
         let keep = self.entries_max.saturating_sub(self.ledger.staged.len());
         forget_lost(&mut self.ledger.outbound, head, capacity, keep);
         forget_lost(&mut self.ledger.inbound, head, capacity, keep);
@@ -348,7 +356,7 @@ mod tests {
             let place = store.next_place().as_ptr_range();
             send(&mut store, seq, &[1; 30]);
             let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
-            // At its end the ring wraps around, which `next_place` does not consider.
+            // At the end of the ring buffer a message wraps around, which `next_place` ignores.
             let is_at_end = place.end.addr() - place.start.addr() < 30;
             assert!(place.contains(&kept) || is_at_end, "message {seq}");
         }
@@ -357,7 +365,7 @@ mod tests {
     #[test]
     fn a_reset_keeps_what_is_put_behind_it() {
         let mut store = MemoryStore::new(1024, 0);
-        // The test covers every offset of the ring.
+        // The loop covers every offset in the ring buffer.
         for sent in 0..60_u64 {
             (1..=sent).for_each(|seq| send(&mut store, seq, &[1; 30]));
             store.put(0, Record::Reset).unwrap();
@@ -380,7 +388,8 @@ mod tests {
         store.help_by(&Arc::default());
         let bytes = |seq: u64| vec![seq as u8; 100 + (seq % 700) as usize];
         for round in 1..=3 {
-            // The first rounds go around the ring several times, the last one not even once.
+            // The messages of the first rounds fill the ring buffer several times, those of the
+            // last round do not fill it once.
             for seq in 1..=9_000 / round {
                 send(&mut store, seq, &bytes(seq));
                 let Ahead { begin, end, .. } = store.ahead;

@@ -1,9 +1,9 @@
-//! The note of the newest segment, in the lock file. The note reveals missing or replaced last
-//! segments. With the note, the records of the newest segment can be checked even if its header is
-//! destroyed.
+//! The note of the newest segment, in the lock file. The note shows whether the last segments are
+//! missing or replaced. With the note, the records of the newest segment can be verified even if
+//! its header is destroyed.
 //!
-//! **Invariant:** the note is written only after its segment is in place, and on the device with
-//! power durability. An unreadable note counts as no note.
+//! **Invariant:** the note is written only after its segment is in place and, with power
+//! durability, on the device. An unreadable note counts as no note.
 
 use std::io::Read as _;
 use std::path::Path;
@@ -17,18 +17,18 @@ use crate::segment::{self, io_error};
 
 /// The name of the lock file.
 pub(crate) const LOCK: &str = "lock";
-/// The bytes of number, mark, store, and their checksum.
+/// Length of the note in bytes: number, mark, store, and their checksum.
 const BYTES: usize = 28;
-/// The bytes in formats before 4: the number and its checksum.
+/// Length of the note in bytes in formats before 4: the number and its checksum.
 const BYTES_OLD: usize = 12;
 
-/// The note of the newest segment.
+/// The note of the newest segment: its number and the values that identify it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Newest {
     pub(crate) number: u64,
     /// [`SegmentHeader::mark`]: a second copy of the key that checks the segment's records.
     pub(crate) mark: Option<u64>,
-    /// The random number of the store.
+    /// The random number of the store; `None` in formats before 4.
     pub(crate) store: Option<u64>,
 }
 
@@ -37,7 +37,8 @@ impl Newest {
         Self { number: header.number, mark: Some(header.mark()), store: header.store() }
     }
 
-    /// Returns true if the note and the header are of the same segment, as far as the note says.
+    /// Returns true if the note and the header belong to the same segment, as far as the note can
+    /// tell.
     pub(crate) fn is_of(&self, header: &SegmentHeader) -> bool {
         self.number == header.number && self.mark.is_none_or(|mark| mark == header.mark())
     }
@@ -67,7 +68,7 @@ impl Newest {
     }
 }
 
-/// Notes that this segment is in place.
+/// Writes the note that this segment is in place.
 pub(crate) fn write<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -75,7 +76,7 @@ pub(crate) fn write<D: Disk>(
 ) -> Result<(), StoreError> {
     let path = dir.join(LOCK);
     let is_made = disk.len(&path).is_ok_and(|len| len == BYTES as u64);
-    // An older note does no harm, so this write is not synced.
+    // An older note does no harm, so the note is not synced.
     let map = if is_made { disk.open(&path) } else { disk.make_over(&path, BYTES) };
     let mut map = map.map_err(|source| io_error(&path, source))?;
     map.copy_from_slice(&Newest::of(header).encode());
@@ -83,16 +84,16 @@ pub(crate) fn write<D: Disk>(
     Ok(())
 }
 
-/// Returns the note of the store, if there is one.
+/// Reads the note of the store; returns `None` if there is none.
 pub(crate) fn read<D: Disk>(disk: &D, dir: &Path) -> Option<Newest> {
     let path = dir.join(LOCK);
     disk.len(&path).ok().filter(|len| [BYTES, BYTES_OLD].contains(&(*len as usize)))?;
     Newest::decode(&disk.open(&path).ok()?)
 }
 
-/// Returns true if the note is not one that a store writes. The last segments may then be missing
-/// without a trace. A process killed before its first note leaves zeros or an empty file, which is
-/// not damage.
+/// Returns true if the note has content that no store writes; the last segments may then be missing
+/// without notice. Zeros or an empty file are not damage, because a process killed before its first
+/// note leaves them.
 pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
     let path = dir.join(LOCK);
     let has_bytes = disk.len(&path).is_ok_and(|len| len > 0);
@@ -101,7 +102,7 @@ pub(crate) fn is_damaged<D: Disk>(disk: &D, dir: &Path) -> bool {
         .is_some_and(|noted| noted.iter().any(|byte| *byte > 0) && Newest::decode(&noted).is_none())
 }
 
-/// Reads the note as [`read`], without write permission.
+/// Reads the note like [`read`], but needs no write permission.
 pub(crate) fn peek(dir: &Path) -> Option<Newest> {
     let mut bytes = Vec::new();
     let file = open_regular(&dir.join(LOCK)).ok()?;
@@ -109,7 +110,8 @@ pub(crate) fn peek(dir: &Path) -> Option<Newest> {
     Newest::decode(&bytes)
 }
 
-/// Refuses a store whose last segment is older than the noted newest one, or missing.
+/// Returns an error if the last segment of the store is missing, or older than the newest segment
+/// according to the note.
 pub(crate) fn check(
     dir: &Path,
     newest: Option<Newest>,
@@ -120,12 +122,13 @@ pub(crate) fn check(
     Err(StoreError::Damaged { path, offset: 0, reason })
 }
 
-/// Returns the first missing segment after the last existing one.
+/// Returns the number of the first missing segment after the last existing one; `None` if no
+/// segment is missing.
 pub(crate) fn first_missing(newest: Option<Newest>, last: Option<u64>) -> Option<u64> {
     let newest = newest?.number;
     match last {
         Some(last) => (last < newest).then_some(last + 1),
-        // The number of the first segment is unknown.
+        // No segment exists, so the number of the first one is unknown.
         None => Some(newest),
     }
 }

@@ -1,4 +1,5 @@
-//! Prepares the directory of a store: the lock, the remains of earlier processes, and new segments.
+//! Prepares the directory of a store: locks it, removes the remains of earlier processes, and
+//! installs new segments.
 
 use std::fs::{File, TryLockError};
 use std::io;
@@ -17,7 +18,7 @@ pub(crate) fn lock<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError>
     lock_existing(disk, dir)
 }
 
-/// Locks the store as `lock`, but never creates the directory.
+/// Locks the store like `lock`, but does not create the directory.
 pub(crate) fn lock_existing<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, StoreError> {
     let path = dir.join(LOCK);
     match disk.lock(&path) {
@@ -27,18 +28,21 @@ pub(crate) fn lock_existing<D: Disk>(disk: &D, dir: &Path) -> Result<D::Lock, St
     }
 }
 
-/// A lock that keeps others from opening a store, without writing.
+/// A lock that prevents other processes from opening a store, and is held without writing the
+/// store.
 #[derive(Debug)]
 pub(crate) struct Held(File);
 
 impl Drop for Held {
-    /// Unlocks explicitly: a child process that was just started may still have the file open.
+    /// Unlocks the file explicitly, because a child process that was just started may still have
+    /// the file open.
     fn drop(&mut self) {
         drop(self.0.unlock());
     }
 }
 
-/// Keeps others from opening the store. A store without a lock file is not open anywhere.
+/// Prevents other processes from opening the store. Returns `None` if there is no lock file,
+/// because the store is then not open anywhere.
 pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
     let path = dir.join(LOCK);
     let file = match open_regular(&path) {
@@ -53,8 +57,8 @@ pub(crate) fn hold(dir: &Path) -> Result<Option<Held>, StoreError> {
     }
 }
 
-/// Removes segments that were unfinished when their process ended; they were never part of the
-/// store. Files with other names are left alone.
+/// Removes the files of segments that were unfinished when their process ended; such segments were
+/// never part of the store. Other files are left alone.
 pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), StoreError> {
     for path in disk.list(dir).map_err(|source| io_error(dir, source))? {
         if segment::is_unfinished(&path) {
@@ -64,7 +68,7 @@ pub(crate) fn remove_unfinished(disk: &impl Disk, dir: &Path) -> Result<(), Stor
     Ok(())
 }
 
-/// Writes the header of a segment and gives the file its final name.
+/// Writes the header of a new segment, and renames its file to the final name.
 pub(crate) fn install<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -86,8 +90,8 @@ pub(crate) fn install<D: Disk>(
     Ok(map)
 }
 
-/// Notes the newest segment of a store that is being opened. If the process that made the file was
-/// killed, the file's name may be in memory only.
+/// Writes the note of the newest segment while a store is opened. If the process that created the
+/// segment was killed, the file's name may exist in memory only, so the directory is synced first.
 pub(crate) fn note_newest(
     disk: &impl Disk,
     dir: &Path,

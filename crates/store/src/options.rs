@@ -7,10 +7,10 @@ use crate::header::HEADER;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Durability {
-    /// Any end of the process, but not a power cut.
+    /// Any end of the process, but not a power failure.
     Process,
-    /// A power cut. A commit is safe once the device has it; a thread of the store waits for the
-    /// device.
+    /// A power failure. A commit is safe when the device has stored it; a thread of the store waits
+    /// for the device.
     Power,
 }
 
@@ -19,16 +19,16 @@ pub enum Durability {
 pub struct Options {
     /// The failures that a commit survives.
     pub durability: Durability,
-    /// Length of the first segment in bytes. The next segments are up to 16 times as long, then 256
-    /// times, and so on. A segment is longer than 1 MiB only if as many bytes arrive in half a
-    /// second, or if the store already has as many bytes.
+    /// Length of the first segment in bytes. The following segments are up to 16 times as long,
+    /// then up to 256 times, and so on. A segment is longer than 1 MiB only if as many bytes arrive
+    /// in half a second, or if the store already contains as many bytes.
     pub segment_bytes_first: usize,
     /// Maximum length of a segment in bytes, unless one batch needs more.
     pub segment_bytes_max: usize,
 }
 
 impl Default for Options {
-    /// Returns process durability, and segments from 8 KiB to 64 MiB.
+    /// Returns options with process durability, and with segments from 8 KiB to 64 MiB.
     fn default() -> Self {
         Self {
             durability: Durability::Process,
@@ -39,7 +39,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Returns the length of segment `number`, limited by `allowed`.
+    /// Returns the length of segment `number` in bytes, limited by `allowed`.
     pub(crate) fn segment_bytes_within(&self, number: u64, allowed: usize) -> usize {
         let shift = u32::try_from(number.saturating_mul(4)).unwrap_or(u32::MAX);
         let grown = 1_usize.checked_shl(shift).unwrap_or(usize::MAX);
@@ -57,5 +57,5 @@ impl Options {
 }
 
 const SEGMENT_MIN: usize = HEADER + format::RECORD_HEADER;
-/// The maximum of `segment_bytes_max`. Offsets have 32 bits; 1 GiB leaves room for any batch.
+/// Upper limit of `segment_bytes_max`: 1 GiB leaves room for any batch within offsets of 32 bits.
 const SEGMENT_MAX: usize = 1 << 30;

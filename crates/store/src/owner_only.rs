@@ -1,19 +1,20 @@
-//! Files and directories of a store. Only their owner can read them, because they contain messages.
-//! A pipe or device in place of a file is an error, because reading it could block forever.
+//! Opens and creates the files and directories of a store. Only their owner can read them, because
+//! they contain messages. A pipe or device in place of a file is an error, because reading it could
+//! block forever.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// Returns options that create a file which only its owner can access.
+/// Returns options for creating a file that only its owner can access.
 pub(crate) fn for_owner() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
 }
 
-/// Opens a file for reading.
+/// Opens a regular file for reading; fails for a pipe or a device.
 ///
 /// # Errors
 /// If the operating system refuses, or the path names no regular file.
@@ -22,7 +23,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
     open_regular_with(options.read(true), path)
 }
 
-/// Opens a regular file with `options`. Never waits for the other end of a pipe.
+/// Opens a regular file with `options`; never waits for the other end of a pipe.
 pub(crate) fn open_regular_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
     let no_wait = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
     let file = options.custom_flags(no_wait).open(path)?;

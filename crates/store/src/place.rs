@@ -6,44 +6,44 @@ use crate::format::Seal;
 use crate::ledger::{Change, Ledger};
 use crate::record::{LOGGED_ON, Record};
 
-/// The beginning of a message's record.
+/// The location of a message: the beginning of its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) segment: u32,
     pub(crate) offset: u32,
 }
 
-/// The segments in use; the last one is being written.
+/// The segments in use; the last one is the one being written.
 #[derive(Debug)]
 pub(crate) struct Segments<M> {
-    /// The number of `maps[0]`.
+    /// The number of the segment `maps[0]`.
     pub(crate) first: u64,
     pub(crate) maps: Vec<M>,
-    /// The seal of each segment's records.
+    /// The seal of the records of each segment, by which they are verified.
     seals: Vec<Seal>,
 }
 
 impl<M: DerefMut<Target = [u8]>> Segments<M> {
-    /// Returns the bytes of all segments in use.
+    /// Returns the total bytes of all segments in use.
     pub(crate) fn bytes(&self) -> usize {
         self.maps.iter().map(|map| map.len()).sum()
     }
 }
 
 impl<M> Segments<M> {
-    /// Returns an empty list; the first segment will have number `first`.
+    /// Returns a list without segments; the first segment to be added will have the number `first`.
     pub(crate) const fn none(first: u64) -> Self {
         Self { first, maps: Vec::new(), seals: Vec::new() }
     }
 
-    /// Appends a segment whose records have `seal`.
+    /// Appends a segment whose records are sealed with `seal`.
     pub(crate) fn push(&mut self, map: M, seal: Seal) {
         self.maps.push(map);
         self.seals.push(seal);
     }
 
-    /// Returns the segment with this number and the seal of its records, or `None` if the segment
-    /// was dropped.
+    /// Returns the segment with this number and the seal of its records; `None` if the segment is
+    /// no longer in use.
     pub(crate) fn find(&self, number: u64) -> Option<(&M, Seal)> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         Some((self.maps.get(at)?, *self.seals.get(at)?))
@@ -79,8 +79,8 @@ pub(crate) fn change_of(record: &Record<'_>, place: Place, now_ns: u64) -> Chang
     }
 }
 
-/// Returns the first segment needed by a store whose messages are found from `border` on. Queued
-/// messages may need an earlier segment.
+/// Returns the number of the first segment that a store needs if its messages are found from
+/// segment `border` on. Queued messages may be in an earlier segment.
 pub(crate) fn first_needed(ledger: &Ledger<Place>, border: u64) -> u64 {
     ledger.waiting.first().map_or(border, |place| border.min(place.segment.into()))
 }

@@ -1,6 +1,8 @@
-//! The types of the store: records to put, messages found, the next numbers.
+//! The data types of the store: the records to put, the messages found, and the next sequence
+//! numbers.
 
-/// The layer of a message. A resend repeats application messages and gap fills the others.
+/// The layer of a message. A resend repeats application messages, and covers messages of the
+/// session layer by gap fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A message of the session layer, such as Heartbeat(0).
@@ -9,7 +11,7 @@ pub enum Kind {
     Application,
 }
 
-/// The next numbers of a session.
+/// The next sequence numbers of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Numbers {
     /// The MsgSeqNum(34) expected next from the counterparty.
@@ -21,60 +23,62 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Returns both numbers 1, as after a reset at `created_ns`.
+    /// Returns the numbers after a reset at `created_ns`: both are 1.
     #[must_use]
     pub const fn fresh(created_ns: u64) -> Self {
         Self { next_in: 1, next_out: 1, created_ns }
     }
 }
 
-/// The note that an engine writes at each logon. Its time is the time of the last logon.
+/// The text of the [`Record::Note`] that an engine writes at each logon; its time is the time of
+/// the last logon.
 pub const LOGGED_ON: &str = "logged on";
 
-/// One record to keep.
+/// A record that is put into a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Record<'a> {
-    /// A message sent; `next_out` becomes `seq + 1`.
+    /// A sent message; `next_out` becomes `seq + 1`.
     Outbound {
         /// MsgSeqNum(34).
         seq: u64,
-        /// The message's layer.
+        /// The layer of the message.
         kind: Kind,
-        /// The whole message as sent.
+        /// The whole message, as sent.
         bytes: &'a [u8],
     },
-    /// A message received; does not move `next_in`.
+    /// A received message; `next_in` does not change.
     Inbound {
         /// MsgSeqNum(34).
         seq: u64,
-        /// The message's layer.
+        /// The layer of the message.
         kind: Kind,
-        /// The whole message as received.
+        /// The whole message, as received.
         bytes: &'a [u8],
     },
     /// Sets `next_in`.
     NextIn(u64),
-    /// Sets `next_out`, and hides outbound messages from that number on.
+    /// Sets `next_out`; outbound messages from that number on are no longer found.
     NextOut(u64),
-    /// Both numbers become 1, `created_ns` becomes now; earlier messages are no longer found.
+    /// Resets both numbers to 1 and `created_ns` to the current time; earlier messages are no
+    /// longer found.
     Reset,
-    /// An event of the session, in words; changes nothing.
+    /// An event of the session, as text; changes no state.
     Note(&'a str),
-    /// A message that waits to be sent and has no MsgSeqNum(34) yet. The message waits until
-    /// [`Record::Unqueued`], even if the numbers are reset.
+    /// A message that waits to be sent and has no MsgSeqNum(34) yet. It waits until a
+    /// [`Record::Unqueued`] covers its ticket, even if the numbers are reset.
     Queued {
-        /// The message's ticket in the queue, higher than all waiting tickets.
+        /// The ticket of the message in the queue, higher than the tickets of all waiting messages.
         ticket: u64,
-        /// The message's bytes, without the fields that are set when it is sent.
+        /// The bytes of the message, without the fields that are set when it is sent.
         bytes: &'a [u8],
     },
-    /// Queued messages with this ticket or a lower one no longer wait. These messages are sent in
-    /// the same batch, or discarded.
+    /// Removes the queued messages up to and including this ticket from the queue. They were sent
+    /// in the same batch, or discarded.
     Unqueued(u64),
 }
 
 impl Record<'_> {
-    /// Panics on numbers that no session uses and no store can follow.
+    /// Panics if a sequence number or ticket is one that no session uses, or that has no successor.
     pub(crate) fn assert_valid(&self) {
         let seq = match *self {
             Self::Outbound { seq, .. } | Self::Inbound { seq, .. } => seq,
@@ -86,14 +90,14 @@ impl Record<'_> {
     }
 }
 
-/// A message found in a store.
+/// A message as found in a store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stored<'a> {
     /// MsgSeqNum(34), or the ticket of a queued message.
     pub seq: u64,
-    /// The message's layer.
+    /// The layer of the message.
     pub kind: Kind,
-    /// The time of the put, in UTC nanoseconds since 1970.
+    /// The time at which the message was put, in UTC nanoseconds since 1970.
     pub time_ns: u64,
     /// The whole message.
     pub bytes: &'a [u8],

@@ -17,24 +17,26 @@ use crate::place::{Place, Segments, change_of, first_needed};
 use crate::search::{Tail, tail};
 use crate::segment::{self, io_error};
 
-/// The findings of an opening.
+/// The findings when an existing store was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Recovered {
-    /// Records read, from the segment of the last reset on.
+    /// Number of records read, from the segment of the last reset on.
     pub records: u64,
-    /// Removed bytes of an unfinished batch at the end. Not 0 after a crash within a commit.
+    /// Length of an unfinished batch that was removed at the end, in bytes. Not 0 after a crash
+    /// within a commit.
     pub cut_bytes: u64,
-    /// True if the note of the newest segment, in the file `lock`, was damaged. The note is written
-    /// again. Segments lost after the last one can no longer be detected.
+    /// True if the note of the newest segment, in the file `lock`, was damaged. The store writes
+    /// the note again. If the segments after the last existing one were lost, this can no longer be
+    /// detected.
     pub note_damaged: bool,
 }
 
-/// A store as it was found.
+/// The state of a store as read from its files.
 pub(crate) struct State<M> {
     pub(crate) ledger: Ledger<Place>,
     pub(crate) segments: Segments<M>,
-    /// The first segment whose messages can be found.
+    /// The number of the first segment whose messages can be found.
     pub(crate) border: u64,
     /// The header of the last segment.
     pub(crate) header: SegmentHeader,
@@ -44,19 +46,20 @@ pub(crate) struct State<M> {
     pub(crate) last_batch: Option<LastBatch>,
 }
 
-/// The store that is expected.
+/// The properties of the store that is expected.
 #[derive(Clone, Copy)]
 pub(crate) struct Wanted<'a> {
-    /// The expected owner; a nobody accepts any owner.
+    /// The expected owner; an empty owner accepts any.
     pub(crate) owner: &'a Owner,
-    /// The expected random number of the store; `None` accepts any.
+    /// The expected random number of the store; `None` accepts any number.
     pub(crate) store: Option<u64>,
 }
 
-/// The recovered store and the findings; `None` if there is no store.
+/// The recovered store and the findings; `None` if the directory contains no store.
 type Recovery<D> = Option<(State<<D as Disk>::Map>, Recovered)>;
 
-/// Reads the store in `dir` and refuses a different one. Returns `None` if there is no store.
+/// Reads the store in `dir`; fails if it is not the expected one. Returns `None` if the directory
+/// contains no store.
 pub(crate) fn recover<D: Disk>(
     disk: &D,
     dir: &Path,
@@ -118,8 +121,8 @@ pub(crate) fn recover<D: Disk>(
     }
     let path = segment::path(dir, last);
     if let Some(map) = state.segments.maps.last_mut() {
-        // Removes the remains of a torn batch, and allocates the blocks of the segment's rest. A
-        // copy of the store may lack these blocks.
+        // Removes the remains of an incomplete batch, and allocates the blocks of the rest of the
+        // segment. A copy of the store may lack these blocks.
         let cleared = disk.clear(&path, map, state.tail, durability);
         cleared.map_err(|source| io_error(&path, source))?;
         map.settle();
@@ -127,7 +130,7 @@ pub(crate) fn recover<D: Disk>(
     Ok(Some((state, found)))
 }
 
-/// Refuses a store of another session. A store without an owner is accepted.
+/// Returns an error if the store belongs to another session. A store without an owner is accepted.
 fn check_owner(dir: &Path, found: &Owner, wanted: &Owner) -> Result<(), StoreError> {
     if found.is_nobody() || wanted.is_nobody() || found == wanted {
         return Ok(());
@@ -164,7 +167,7 @@ fn damaged(path: &Path, offset: usize, reason: Damage) -> StoreError {
     StoreError::Damaged { path: path.to_path_buf(), offset: offset as u64, reason }
 }
 
-/// Applies the segment's batches and returns the end of the last one.
+/// Applies all batches of a segment to the state, and returns the end of the last batch.
 fn replay<M>(
     state: &mut State<M>,
     found: &mut Recovered,

@@ -1,6 +1,7 @@
-//! Builds a valid store from a damaged one, on request only.
+//! Creates a valid store from a damaged one, only on request.
 //!
-//! **Invariant:** every valid batch is kept, in order, and the damaged store is only read.
+//! **Invariant:** the new store contains every valid batch, in order. The damaged store is only
+//! read.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,29 +25,29 @@ use crate::survey::{Found, find};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Repaired {
-    /// Segments that had to be changed; all others are copies.
+    /// Number of segments that had to be changed; all other segments are copies.
     pub segments: u64,
-    /// Records kept, in all segments.
+    /// Number of records in the new store, in all segments.
     pub records: u64,
-    /// Bytes left out, because they belong to no valid batch.
+    /// Number of bytes that were omitted, because they belong to no valid batch.
     pub lost_bytes: u64,
 }
 
-/// The values that a segment takes over from the segments before it.
+/// The values that a segment inherits from the preceding segments.
 #[derive(Clone, Copy, Debug)]
 struct Carried {
-    /// The first segment whose messages can be found.
+    /// The number of the first segment whose messages can be found.
     border: u64,
     numbers: Numbers,
-    /// The mark of the last segment, for the header of the next segment.
+    /// The mark of the last written segment, for the header of the next segment.
     mark: u64,
 }
 
-/// The maximum number of consecutive missing segments. A larger gap means that a file is of another
-/// store.
+/// Maximum number of consecutive missing segments. A larger gap means that a file belongs to
+/// another store.
 const MISSING_MAX: u64 = 10_000;
 
-/// Repairs every segment, and carries the numbers from each to the next.
+/// Repairs all segments in order; each begins with the numbers at the end of the preceding one.
 pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Repaired, StoreError> {
     let mut done = Repaired::default();
     let segment_files = SegmentFiles::of(from)?;
@@ -63,8 +64,8 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
         };
         let before = carried.unwrap_or_else(|| begin(&found, number, segment_files.header(last)));
         let own = found.header.ok();
-        // A segment may need fewer earlier segments than the one before it, because the store
-        // forgot some when the segment was made.
+        // A segment may need fewer earlier segments than the preceding segment, because the store
+        // forgot some when it made the segment.
         let border = before.border.max(own.map_or(0, |own| own.reset_segment));
         let first_waiting = waiting.first_key_value().map_or(u64::MAX, |(_, &segment)| segment);
         let mut header = SegmentHeader {
@@ -89,8 +90,8 @@ pub(crate) fn repair(from: &Path, to: &Path, owner: Option<Owner>) -> Result<Rep
         let border = Carried { border, mark: header.mark(), ..before };
         carried = Some(replay(&border, number, bridge, &found, &mut done.records));
     }
-    // The last segment is renamed first. A store with a missing segment is refused, so a crash here
-    // never leaves a store that seems complete.
+    // The last segment is renamed first. Because a store with a missing segment is refused, a crash
+    // here never leaves a store that seems complete.
     for number in (first..=last).rev() {
         let path = segment::path(to, number);
         fs::rename(segment::path_new(to, number), &path).map_err(|e| io_error(&path, e))?;
@@ -110,7 +111,7 @@ fn check_gaps(from: &Path, segment_files: &SegmentFiles) -> Result<(), StoreErro
     Ok(())
 }
 
-/// Writes the segment. Returns true if the segment differs from the one found.
+/// Writes the repaired segment. Returns true if it differs from the original.
 fn write_segment(
     to: &Path,
     header: &mut SegmentHeader,
@@ -131,8 +132,8 @@ fn write_segment(
     Ok(own != *header)
 }
 
-/// Returns the starting values of the first existing segment. The segment may refer to earlier
-/// segments only if the last segment does not need them.
+/// Returns the inherited values for the first existing segment. It may refer to earlier segments
+/// only if the last segment does not need them.
 fn begin(found: &Found, number: u64, last: Option<&SegmentHeader>) -> Carried {
     if let Ok(header) = found.header {
         let needs_earlier = last.is_none_or(|last| last.reset_segment < number);
@@ -146,8 +147,8 @@ fn begin(found: &Found, number: u64, last: Option<&SegmentHeader>) -> Carried {
     Carried { border: number, numbers, mark: 0 }
 }
 
-/// Returns the numbers of a valid header if they differ from the carried ones. A record with these
-/// numbers bridges the loss.
+/// Returns the numbers in a valid header if they differ from the inherited ones, because records
+/// were lost. A record with these numbers is then added.
 fn bridge(found: &Found, header: &SegmentHeader) -> Option<Numbers> {
     let numbers = found.header.ok()?.numbers;
     (numbers != header.numbers).then_some(numbers)
@@ -159,8 +160,8 @@ fn bridge_records(from: Numbers, to: Numbers) -> impl Iterator<Item = Record<'st
     reset.into_iter().chain(numbers)
 }
 
-/// Returns the bytes of a segment with these contents, which the caller fills up to `len_min` with
-/// zeros.
+/// Returns the bytes of a segment with this content. The caller appends zeros up to the length
+/// `len_min`.
 fn write_anew(
     header: &mut SegmentHeader,
     bridge: Option<Numbers>,
@@ -208,7 +209,8 @@ fn write(dir: &Path, number: u64, bytes: &[u8], len_min: usize) -> Result<(), St
     written.map_err(|source| io_error(&path, source))
 }
 
-/// Updates the tickets that wait after this segment, and the segment of each.
+/// Updates `waiting`, which contains the tickets of messages that wait after this segment, and the
+/// segment of each.
 fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
     for batch in found.in_order() {
         for (_, framed) in format::records(&found.file, batch.start, batch.end) {
@@ -225,7 +227,7 @@ fn wait(waiting: &mut BTreeMap<u64, u64>, number: u64, found: &Found) {
     }
 }
 
-/// Returns the starting values of the segment after this one.
+/// Returns the inherited values for the segment after this one.
 fn replay(
     before: &Carried,
     number: u64,

@@ -1,7 +1,8 @@
-//! The segments that a store keeps, and the treatment of the others.
+//! The retention of a store: which segments it keeps, and what happens to the others.
 //!
-//! **Invariant:** a segment leaves the store's directory only after the newest segment is in place
-//! and no longer refers to it. Neither opening the store nor a resend needs the segment then.
+//! **Invariant:** a segment leaves the store's directory only when the newest segment is in place
+//! and no longer refers to it. From then on, neither opening the store nor a resend needs the
+//! segment.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,38 +19,38 @@ use crate::index::Index;
 use crate::place::{Place, first_needed};
 use crate::segment::{self, io_error};
 
-/// The messages that a [`FileStore`] keeps, and for how long. The default keeps everything in its
-/// directory.
+/// The settings for which messages a [`FileStore`] keeps, and for how long. By default, everything
+/// stays in its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Retention {
-    /// The directory to which unneeded segments are moved, under their names. Unneeded segments are
-    /// from before the last reset, or exceed `bytes_max`. The directory must serve only this store.
-    /// Segments are copied to a directory on another file system. `None` leaves segments in the
-    /// store's directory.
+    /// The directory to which unneeded segments are moved, under their names. A segment is unneeded
+    /// if it precedes the last reset, or if `bytes_max` is exceeded. The directory must serve only
+    /// this store. If it is on another file system, segments are copied. With `None`, segments stay
+    /// in the store's directory.
     pub archive_dir: Option<PathBuf>,
-    /// The compression of unneeded segments, in the archive or the store's directory. Compression
-    /// needs the cargo feature `zstd`; so does reading.
+    /// The compression of unneeded segments, in the archive or in the store's directory.
+    /// Compressing and reading compressed segments needs the Cargo feature `zstd`.
     pub compress: Compress,
-    /// An unneeded segment is deleted when its newest record is older than this; never if 0.
+    /// An unneeded segment is deleted when its newest record is older than this. 0 means never.
     pub delete_after: Duration,
-    /// Time is divided into periods of this length, counted from 1970. The first record of a period
-    /// begins a new segment. 0 disables this.
+    /// Length of the periods into which time is divided, counted from 1970. The first record of a
+    /// period begins a new segment. 0 disables this rotation.
     pub rotate_every: Duration,
-    /// Maximum bytes of the segments since the last reset; 0 for no limit. At least the current
-    /// segment and the one before it are kept.
+    /// Maximum total bytes of the segments since the last reset; 0 means no limit. The current
+    /// segment and the preceding one are always kept.
     pub bytes_max: u64,
     /// The reaction when the segments would exceed `bytes_max`.
     pub when_full: WhenFull,
 }
 
-/// The compression of segments that are no longer needed.
+/// The compression of unneeded segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Compress {
-    /// Segments remain uncompressed.
+    /// Segments stay uncompressed.
     #[default]
     Never,
-    /// Segments are compressed with zstd, as `NUMBER.seg.zst`.
+    /// Segments are compressed with zstd, into files `NUMBER.seg.zst`.
     Zstd,
 }
 
@@ -57,10 +58,10 @@ pub enum Compress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WhenFull {
-    /// The oldest messages are no longer found. A resend gap fills their numbers.
+    /// The oldest messages are no longer found. A resend covers their numbers by gap fills.
     #[default]
     Forget,
-    /// The next message is refused by [`StoreError::Full`].
+    /// The store refuses the next message with [`StoreError::Full`].
     Refuse,
 }
 
@@ -69,7 +70,7 @@ pub enum WhenFull {
 pub(crate) struct Keeper {
     retention: Retention,
     report: fn(&StoreError),
-    /// The time of the current segment's first record, if it has one.
+    /// The time of the first record in the current segment; `None` if the segment has none.
     begun_ns: Option<u64>,
     /// The time of the last record.
     now_ns: u64,
@@ -77,26 +78,27 @@ pub(crate) struct Keeper {
     wanted: Arc<Mutex<Wanted>>,
 }
 
-/// The work that waits for the thread that moves and deletes segments.
+/// The requests to the thread that moves and deletes segments.
 #[derive(Debug, Default)]
 struct Wanted {
-    /// The newest request, which covers the segments of all earlier requests.
+    /// The newest request, which includes the segments of all earlier requests.
     next: Option<Unneeded>,
-    /// True if a thread is running that reads `next` once more before it ends.
+    /// True if a running thread will read `next` once more before it ends.
     is_awaited: bool,
 }
 
-/// Segments that a store does not need.
+/// The segments that a store no longer needs.
 #[derive(Clone, Copy, Debug)]
 struct Unneeded {
-    /// The first segment that the store needs.
+    /// The number of the first segment that the store still needs.
     end: u64,
-    /// Segments whose newest record is older are deleted; none if 0.
+    /// A segment is deleted if its newest record is older than this time; 0 means that no segment
+    /// is deleted.
     delete_before_ns: u64,
 }
 
 impl Wanted {
-    /// Takes the next request. If there is none, the thread ends.
+    /// Removes and returns the next request. If there is none, the thread must end.
     fn take(wanted: &Mutex<Self>) -> Option<Unneeded> {
         let mut wanted = wanted.lock().unwrap_or_else(PoisonError::into_inner);
         wanted.is_awaited = wanted.next.is_some();
@@ -105,16 +107,16 @@ impl Wanted {
 }
 
 impl Keeper {
-    /// Returns true if a record at `at_ns` is in another period than the current segment's first
-    /// record.
+    /// Returns true if a record at time `at_ns` is in another period than the first record of the
+    /// current segment.
     #[inline(never)]
     fn is_due(&self, at_ns: u64) -> bool {
         let every_ns = nanos(self.retention.rotate_every);
         every_ns > 0 && self.begun_ns.is_some_and(|begun| begun / every_ns != at_ns / every_ns)
     }
 
-    /// Waits for the thread that moves and deletes segments. After the lock is released, the thread
-    /// could move another store's file.
+    /// Waits until the thread that moves and deletes segments has ended. After the lock is
+    /// released, the thread could move files of another store.
     fn settle(&mut self) {
         if let Some(thread) = self.sweep.take() {
             drop(thread.join());
@@ -132,13 +134,13 @@ fn nanos(time: Duration) -> u64 {
     u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// The next segment is made this long before its period begins, in nanoseconds.
+/// Time in nanoseconds before the beginning of a period at which its segment is made in advance.
 const AHEAD_NS: u64 = 60_000_000_000;
 
 impl<D: Disk> FileStore<D> {
-    /// Applies `retention` from now on, and at once. `now_ns` is UTC nanoseconds since 1970. A
-    /// separate thread moves and deletes segments, now and whenever a segment is sealed. Failures
-    /// are passed to `report`, and tried again the next time.
+    /// Applies `retention` at once and from now on. `now_ns` is in UTC nanoseconds since 1970. A
+    /// separate thread moves and deletes segments, now and whenever a segment is completed. Errors
+    /// are passed to `report`, and the work is tried again the next time.
     pub fn retain(&mut self, retention: Retention, now_ns: u64, report: fn(&StoreError)) {
         let first = self.segments.last().get(HEADER..).and_then(format::read_record);
         let begun_ns = first.map(|framed| framed.time_ns);
@@ -147,12 +149,13 @@ impl<D: Disk> FileStore<D> {
         self.sweep(now_ns);
     }
 
-    /// Returns true if a batch that begins at `now_ns` must begin a new segment.
+    /// Returns true if a batch at time `now_ns` must begin a new segment, because it is the first
+    /// of a period.
     pub(crate) fn is_rotation_due(&self, now_ns: u64) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(now_ns))
     }
 
-    /// Returns true if a rotation is due soon.
+    /// Returns true if a new period begins soon.
     pub(crate) fn is_rotation_near(&self) -> bool {
         self.keeper.as_ref().is_some_and(|keeper| keeper.is_due(keeper.now_ns + AHEAD_NS))
     }
@@ -165,7 +168,8 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Returns the first segment to keep when a new segment of `bytes` bytes is added.
+    /// Returns the number of the first segment that can be kept when a new segment of `bytes` bytes
+    /// is added.
     pub(crate) fn first_kept(&self, bytes: usize) -> Result<u64, StoreError> {
         let all = &self.segments;
         let Some(Keeper { retention, .. }) = &self.keeper else { return Ok(self.border) };
@@ -189,8 +193,8 @@ impl<D: Disk> FileStore<D> {
         Ok(first)
     }
 
-    /// Drops the segments before `border`, except those with queued messages. A new segment is in
-    /// place that needs no other earlier segment.
+    /// Drops the segments before `border`, except those with queued messages. A new segment must be
+    /// in place that needs no other earlier segments.
     pub(crate) fn forget_before(&mut self, border: u64) {
         if let Some(keeper) = &mut self.keeper {
             keeper.begun_ns = None;
@@ -214,7 +218,7 @@ impl<D: Disk> FileStore<D> {
         }
     }
 
-    /// Moves and deletes unneeded segments.
+    /// Requests that unneeded segments are moved and deleted.
     pub(crate) fn sweep(&mut self, now_ns: u64) {
         let Some(keeper) = &mut self.keeper else { return };
         let Retention { archive_dir, delete_after, compress, .. } = &keeper.retention;
@@ -247,7 +251,7 @@ impl<D: Disk> FileStore<D> {
             return;
         }
         drop(wanted);
-        // The thread, if any, is about to end.
+        // If there still is a thread, it is about to end.
         keeper.settle();
         let wanted = Arc::clone(&keeper.wanted);
         let work = move || {
@@ -255,12 +259,12 @@ impl<D: Disk> FileStore<D> {
                 run(unneeded);
             }
         };
-        // If no thread can be started, the request waits for the next segment.
+        // If no thread can be started, the request is repeated with the next segment.
         keeper.sweep = self.ahead.helpers().spawn("store-archive", work).ok();
     }
 }
 
-/// The move and deletion of segments.
+/// A run of moving and deleting segments.
 struct Sweep<D> {
     disk: D,
     dir: PathBuf,
@@ -299,7 +303,7 @@ impl<D: Disk> Sweep<D> {
                         self.disk.remove(&path).map_err(|source| io_error(&path, source))?;
                     }
                 }
-                // Later segments are younger. The age of an invalid segment is unknown.
+                // Later segments are newer. If a segment has no valid record, its age is unknown.
                 _ => break,
             }
         }
@@ -314,12 +318,13 @@ impl<D: Disk> Sweep<D> {
             for from in self.files(&segment::path(&self.dir, number)) {
                 let to = archive.join(from.file_name().unwrap_or_default());
                 if taken == [to.clone()] && self.is_copy(&from, &to)? {
-                    // A process that ended between copy and removal left both files.
+                    // Both files exist if a process ended after copying and before removing the
+                    // segment.
                     self.disk.remove(&from).map_err(|source| io_error(&from, source))?;
                     continue;
                 }
                 if let Some(found) = taken.first() {
-                    // The file may be of an earlier store, so it is not overwritten.
+                    // The existing file may belong to an earlier store, so it is not overwritten.
                     return Err(io_error(found, std::io::ErrorKind::AlreadyExists.into()));
                 }
                 self.disk.move_to(&from, &to).map_err(|source| io_error(&to, source))?;
@@ -333,7 +338,7 @@ impl<D: Disk> Sweep<D> {
         Ok(map(one)?[..] == map(other)?[..])
     }
 
-    /// Returns the existing files of a segment: plain, compressed, or both.
+    /// Returns the existing files of a segment: the uncompressed one, the compressed one, or both.
     fn files(&self, path: &Path) -> impl Iterator<Item = PathBuf> {
         let all = [path.to_path_buf(), segment::compressed(path)];
         all.into_iter().filter(|path| self.disk.len(path).is_ok())
@@ -346,7 +351,7 @@ impl<D: Disk> Sweep<D> {
         Ok(numbers)
     }
 
-    /// Returns the time of the last valid record, or `None` if the segment has no valid record.
+    /// Returns the time of the last valid record; `None` if the segment has no valid record.
     fn newest_ns(&self, path: &Path) -> Result<Option<u64>, StoreError> {
         let newest_ns = |file: &[u8]| {
             let header = SegmentHeader::decode(file).ok()?;

@@ -1,24 +1,23 @@
 //! Finds valid batches after invalid bytes, and classifies the invalid bytes.
 //!
 //! **Invariant:** the work per byte is bounded by a constant, even if a counterparty chose the
-//! bytes. No byte passes through a checksum twice. One pass stores the checksum's state at each
-//! offset where a record can begin. Two of these states give the checksum of the bytes between
-//! them.
+//! bytes. No byte is checksummed twice: one pass stores the state of the checksum at each offset
+//! where a record can begin. Two such states give the checksum of the bytes between them.
 
 use crate::format::{self, ALIGN, BEGIN, END, Seal};
 
-/// The bytes after the last valid batch of a segment.
+/// The kinds of bytes that can follow the last valid batch of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Tail {
     /// Zeros only.
     Clean,
-    /// The remains of one batch, `bytes` long.
+    /// The remains of one unfinished batch, with a length of `bytes`.
     Torn { bytes: usize },
-    /// Valid batches, which means that bytes before them were destroyed.
+    /// Valid batches follow, which means that the bytes before them were destroyed.
     Damaged,
 }
 
-/// Classifies the bytes from `start` on, where no valid batch begins.
+/// Classifies the bytes from offset `start` on, where no valid batch begins.
 pub(crate) fn tail(file: &[u8], start: usize, seal: Seal) -> Tail {
     let bytes = written(file.get(start..).unwrap_or_default());
     match bytes {
@@ -28,17 +27,17 @@ pub(crate) fn tail(file: &[u8], start: usize, seal: Seal) -> Tail {
     }
 }
 
-/// Returns the number of bytes up to the last nonzero byte.
+/// Returns the number of bytes up to and including the last nonzero byte.
 pub(crate) fn written(bytes: &[u8]) -> usize {
     bytes.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1)
 }
 
-/// A valid batch that was found.
+/// A valid batch that the search has found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub(crate) start: usize,
     pub(crate) end: usize,
-    /// The offset where the batch was written. If it differs from `start`, the batch was moved.
+    /// The offset at which the batch was written. If it differs from `start`, the bytes were moved.
     pub(crate) home: usize,
 }
 
@@ -47,16 +46,16 @@ pub(crate) struct Search<'f> {
     file: &'f [u8],
     seal: Seal,
     sums: Sums,
-    /// The end of the chain, for each record offset, of valid records that begins at that offset
-    /// and closes a batch; 0 for none.
+    /// For each offset where a record can begin: the end of the sequence of valid records that
+    /// begins there and completes a batch; 0 if there is none.
     chains: Vec<u32>,
-    /// Offsets of records that have a correct checksum but no segment's key: message bodies that
-    /// imitate batches.
+    /// Offsets of records with a correct checksum but without the key of a segment: message bodies
+    /// that imitate batches.
     imitations: Vec<usize>,
 }
 
 impl<'f> Search<'f> {
-    /// Searches the bytes from `start` on.
+    /// Searches the bytes from offset `start` on.
     pub(crate) fn new(file: &'f [u8], start: usize, seal: Seal) -> Self {
         let start = start.next_multiple_of(ALIGN);
         let bytes = written(file.get(start..).unwrap_or_default());
@@ -70,7 +69,7 @@ impl<'f> Search<'f> {
         search
     }
 
-    /// Returns the first valid batch at or after `start`.
+    /// Returns the first valid batch at or after offset `start`.
     pub(crate) fn next(&self, start: usize) -> Option<Batch> {
         let first = self.slot(start.next_multiple_of(ALIGN))?;
         let slot = (first..self.chains.len()).find(|&slot| {
@@ -96,7 +95,7 @@ impl<'f> Search<'f> {
         Some(place.checked_sub(self.sums.start)? / ALIGN)
     }
 
-    /// Examines one offset; all later offsets are already known.
+    /// Examines one offset. The search runs backwards, so all later offsets are already examined.
     fn look_at(&mut self, slot: usize) {
         let at = self.place(slot);
         let record = &self.file[at..];
@@ -113,8 +112,8 @@ impl<'f> Search<'f> {
             return;
         }
         let home = self.seal.home(record, at);
-        // A moved batch must come from within the invalid part. Fewer allowed offsets make a
-        // guessed key less likely.
+        // A moved batch must come from within the invalid part. With fewer permitted offsets, a
+        // guessed key is less likely to be accepted.
         if home != at && !(self.sums.start..self.place(self.chains.len())).contains(&home) {
             return;
         }
@@ -126,8 +125,8 @@ impl<'f> Search<'f> {
         self.chains[slot] = end.unwrap_or(0);
     }
 
-    /// Returns the end of the chain that continues at `at`, if it was moved as far as the record
-    /// before it.
+    /// Returns the end of the sequence of records that continues at offset `at`, if these records
+    /// were moved by the same distance as the record before them.
     fn chain_behind(&self, at: usize, moved: usize) -> Option<u32> {
         let end = *self.chains.get(self.slot(at)?)?;
         let record = &self.file[at..];
@@ -138,20 +137,21 @@ impl<'f> Search<'f> {
     }
 }
 
-/// The checksums of all parts of a file between two record offsets.
+/// Gives the checksum of any part of a file between two record offsets.
 struct Sums {
     start: usize,
-    /// The checksum's state at each record offset, beginning with zero.
+    /// The state of the checksum at each record offset; the first state is zero.
     states: Vec<u32>,
-    /// x to the power of 64 · 256^k · n, for n below 256.
+    /// The polynomials x to the power of 64 · 256^k · n, for n below 256.
     powers: [[u32; 256]; 3],
-    /// Bytes that passed through a checksum.
+    /// Number of bytes that were checksummed, for the tests.
     #[cfg(test)]
     work: usize,
 }
 
 impl Sums {
-    /// Returns the sums of `bytes` bytes from `start` on, followed only by zeros.
+    /// Computes the states for `bytes` bytes from offset `start` on; only zeros may follow these
+    /// bytes.
     fn of(file: &[u8], start: usize, bytes: usize) -> Self {
         let mut states = Vec::with_capacity(bytes.div_ceil(ALIGN) + 1);
         states.push(0);
@@ -177,7 +177,7 @@ impl Sums {
         !(self.state(to) ^ moved)
     }
 
-    /// Returns the state at `at`, which may be within the zeros after the bytes.
+    /// Returns the state at offset `at`, which may lie in the zeros after the bytes.
     fn state(&self, at: usize) -> u32 {
         let slot = (at - self.start) / ALIGN;
         let last = self.states.len() - 1;
@@ -187,7 +187,7 @@ impl Sums {
         }
     }
 
-    /// Returns the state after `zeros` more zeros, a multiple of 8.
+    /// Returns the state after `zeros` additional zero bytes, a multiple of 8.
     fn shifted(&self, state: u32, zeros: usize) -> u32 {
         let mut places = zeros / ALIGN;
         let mut state = state;
@@ -200,16 +200,16 @@ impl Sums {
     }
 }
 
-/// Returns the state of CRC-32C after these bytes.
+/// Returns the state of CRC-32C after appending these bytes.
 fn append(state: u32, bytes: &[u8]) -> u32 {
     !crc32c::crc32c_append(!state, bytes)
 }
 
-/// The polynomial of CRC-32C. All polynomials here have their highest power in the lowest bit.
+/// The polynomial of CRC-32C. In all polynomials here, the lowest bit is the highest power.
 const POLYNOMIAL: u32 = 0x82f6_3b78;
 const ONE: u32 = 1 << 31;
 
-/// Returns the product of two polynomials, modulo the checksum's polynomial.
+/// Returns the product of two polynomials, modulo the polynomial of CRC-32C.
 const fn times(a: u32, b: u32) -> u32 {
     let (mut a, mut product, mut bit) = (a, 0, ONE);
     while bit != 0 {
@@ -223,7 +223,7 @@ const fn times(a: u32, b: u32) -> u32 {
 }
 
 fn powers() -> [[u32; 256]; 3] {
-    // x^64, the shift by eight bytes.
+    // `step` is x^64, which shifts the checksum by eight bytes.
     let mut step = append(ONE, &[0; ALIGN]);
     let mut powers = [[ONE; 256]; 3];
     for row in &mut powers {
@@ -245,10 +245,10 @@ mod tests {
 
     const SEAL: Seal = Seal::Keyed(0xfeed_face_cafe_beef);
 
-    /// Puts a record at `at` with these flags.
+    /// Writes a record with these flags at offset `at`, and returns the offset after the record.
     fn put(file: &mut [u8], at: usize, bytes: &[u8], flags: u8, seal: Seal) -> usize {
         let len = (RECORD_HEADER + bytes.len()) as u32;
-        // Some records have the next inbound number after them.
+        // In some records, the next inbound number follows the message.
         let is_numbered = bytes.len() % ALIGN == 4;
         let size = record_size(bytes.len()) + if is_numbered { NEXT_IN_SIZE } else { 0 };
         let place = &mut file[at..at + size];
@@ -260,7 +260,7 @@ mod tests {
         at + size
     }
 
-    /// Finds the first batch by the simplest search.
+    /// Finds the first batch in the simplest way, by trying every offset.
     fn first_batch(file: &[u8], start: usize, seal: Seal) -> Option<Batch> {
         let places = (start.next_multiple_of(ALIGN)..file.len()).step_by(ALIGN);
         let mut found = places.filter_map(|at| Some((at, format::batch_end(file, at, seal)?)));
@@ -276,7 +276,7 @@ mod tests {
             at = put(&mut file, at, &[9; 300], 0, seal);
             at = put(&mut file, at, b"last", END, seal);
             at = put(&mut file, at + 16, &[3; 700], BEGIN | END, seal);
-            // This message ends with zeros, which look like the zeros after it.
+            // The message ends with zeros, which are hard to tell from the zeros after the record.
             at = put(&mut file, at, &[0; 90], BEGIN | END, seal);
             file[at..].fill(0);
             for broken in (100..at).step_by(13) {
@@ -310,8 +310,8 @@ mod tests {
         assert_eq!(search.next(batch.end), None);
     }
 
-    /// Returns a tail of `bytes` bytes, full of record headers that each claim all bytes after
-    /// them. Either none of their checksums is correct or all are.
+    /// Returns a tail of `bytes` bytes, full of record headers that each claim all following bytes.
+    /// The checksums are all correct (`is_right`), or none is.
     fn crafted(bytes: usize, is_right: bool) -> Vec<u8> {
         let mut file = vec![0; 64 + bytes];
         for at in (64..file.len() - RECORD_HEADER).step_by(RECORD_HEADER).rev() {

@@ -1,4 +1,4 @@
-//! Segment files: their names, and making them outside the path of messages.
+//! Segment files: their names, and making them in advance.
 
 use std::fmt::Write as _;
 use std::io;
@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::options::Durability;
 use crate::threads::Helpers;
 
-/// The suffix of a compressed segment's name.
+/// The extension of a compressed segment's file name.
 const COMPRESSED: &str = ".zst";
 
 /// Returns the file name of segment `number`.
@@ -32,8 +32,8 @@ pub(crate) fn path(dir: &Path, number: u64) -> PathBuf {
     dir.join(name(number))
 }
 
-/// Returns the path of a segment while it is being made. The segment counts only under its final
-/// name.
+/// Returns the path of a segment while it is being made. A segment is part of the store only under
+/// its final name.
 pub(crate) fn path_new(dir: &Path, number: u64) -> PathBuf {
     dir.join(format!("{number:08}.new"))
 }
@@ -46,24 +46,25 @@ pub(crate) fn list(disk: &impl Disk, dir: &Path) -> Result<Vec<u64>, StoreError>
         let Some(name) = name.to_str() else { continue };
         let name = name.strip_suffix(COMPRESSED).unwrap_or(name);
         let number = name.strip_suffix(".seg").and_then(|number| number.parse::<u32>().ok());
-        // Only the exact name that `path` gives counts; "1.seg" is another program's file.
+        // Only a file with exactly the name that `name` gives is a segment; "1.seg" belongs to
+        // another program.
         if let Some(number) = number.filter(|number| *name == *self::name((*number).into())) {
             numbers.push(number.into());
         }
     }
     numbers.sort_unstable();
-    // A process killed during a compression left both files.
+    // A process that was killed during compression has left both files of a segment.
     numbers.dedup();
     Ok(numbers)
 }
 
-/// Returns true if `path` names a segment that is being made or compressed.
+/// Returns true if `path` is the name of a segment that is being made or compressed.
 pub(crate) fn is_unfinished(path: &Path) -> bool {
     let name = path.file_name().and_then(|name| name.to_str());
     let Some(name) = name.and_then(|name| name.strip_suffix(".new")) else { return false };
     let digits = name.strip_suffix(".seg").unwrap_or(name);
-    // Only the exact names that `path_new` and `compress` give count; "notes.new" is another
-    // program's file.
+    // Only the exact names from `path_new` and `compress` are accepted; "notes.new" belongs to
+    // another program.
     digits.parse::<u32>().is_ok_and(|number| *digits == format!("{number:08}"))
 }
 
@@ -81,15 +82,15 @@ pub(crate) fn io_error(path: &Path, source: io::Error) -> StoreError {
     StoreError::Io { path: path.to_path_buf(), source }
 }
 
-/// The state of a requested segment.
+/// The progress of a segment that was requested in advance.
 pub(crate) enum Asked<M> {
     Made(M),
     UnderWay,
-    /// The segment was not begun, or could not be made.
+    /// The segment was not requested, or could not be made.
     Nothing,
 }
 
-/// A segment that another thread makes, or is going to make.
+/// A segment that another thread is making, or will make.
 #[derive(Debug)]
 pub(crate) struct Preparation<D: Disk> {
     disk: D,
@@ -106,12 +107,12 @@ struct Making<M> {
 
 #[derive(Debug)]
 enum Stage<M> {
-    /// No thread has begun.
+    /// The segment is requested, but no thread has begun to make it.
     Asked,
     Begun,
-    /// The segment, or `None` if it could not be made.
+    /// The thread has ended: the segment, or `None` if it could not be made.
     Done(Option<M>),
-    /// The segment was taken, or is no longer wanted.
+    /// The segment was taken, or the request was cancelled.
     Over,
 }
 
@@ -123,7 +124,7 @@ impl<M> Making<M> {
 
 impl<D: Disk> Preparation<D> {
     /// Requests the segment from a helper thread. An error is passed to `report` at once. If the
-    /// segment fails or is not begun in time, the store makes it when needed.
+    /// segment cannot be made or is not begun in time, the store makes one when it needs it.
     pub(crate) fn start(
         disk: &D,
         path: PathBuf,
@@ -148,8 +149,8 @@ impl<D: Disk> Preparation<D> {
         Self { disk: disk.clone(), path, bytes, making }
     }
 
-    /// Returns the state without waiting. Unless the segment is under way, the request is
-    /// cancelled.
+    /// Returns the progress without waiting. If no thread has begun to make the segment, the
+    /// request is cancelled.
     pub(crate) fn look(&mut self) -> Asked<D::Map> {
         let mut stage = self.making.lock();
         if matches!(*stage, Stage::Begun) {
@@ -161,25 +162,26 @@ impl<D: Disk> Preparation<D> {
         }
     }
 
-    /// Returns the path of the segment, which the caller has taken.
+    /// Returns the path of the segment, after the caller has taken the segment.
     pub(crate) fn forget(mut self) -> PathBuf {
         std::mem::take(&mut self.path)
     }
 }
 
 impl<D: Disk> Drop for Preparation<D> {
-    /// Waits for the thread. A thread that outlived the lock could destroy another store's file.
+    /// Waits until the thread has ended. A thread that outlived the lock could destroy a file of
+    /// another store.
     fn drop(&mut self) {
         let (stage, changed) = (self.making.lock(), &self.making.changed);
         drop(changed.wait_while(stage, |stage| matches!(stage, Stage::Begun)));
         if let Asked::Made(_) = self.look() {
-            // A file that could not be removed is removed when the store opens.
+            // If the file cannot be removed now, it is removed when the store is next opened.
             drop(self.disk.remove(&self.path));
         }
     }
 }
 
-/// Wakes the thread that waits for a segment, even if making the segment panics.
+/// Wakes the thread that waits for a segment, even if the thread that makes the segment panics.
 struct Told<M> {
     making: Arc<Making<M>>,
 }

@@ -14,25 +14,25 @@ use crate::header::{HEADER, Owner, SegmentHeader};
 use crate::newest::{self, LOCK, Newest};
 use crate::segment::{self, io_error};
 
-/// The files of a store in the order of their segments.
+/// The files of a store, in the order of their segments.
 #[derive(Debug)]
 pub(crate) struct SegmentFiles {
-    /// The number in the file name of each segment.
+    /// For each segment, the number in the name of its file.
     pub(crate) files: BTreeMap<u64, u64>,
-    /// Files without a segment of this store.
+    /// Files that contain no segment of this store.
     pub(crate) strays: BTreeMap<u64, Stray>,
     heads: BTreeMap<u64, Result<SegmentHeader, Damage>>,
-    /// The note in the lock file, unless it is of another store.
+    /// The note in the lock file; `None` if it is missing or belongs to another store.
     pub(crate) noted: Option<Newest>,
-    /// True if the lock file is of another store.
+    /// True if the note in the lock file belongs to another store.
     pub(crate) has_stray_note: bool,
-    /// The random number of the store, if any file has it.
+    /// The random number of the store; `None` if no file contains it.
     pub(crate) store: Option<u64>,
-    /// The session that the store belongs to.
+    /// The session to which the store belongs.
     pub(crate) owner: Owner,
 }
 
-/// A file that does not belong to the store: the reason, and a description of its content.
+/// A file that does not belong to the store: the reason, and the description of its content.
 #[derive(Debug)]
 pub(crate) struct Stray {
     pub(crate) reason: Damage,
@@ -67,8 +67,8 @@ impl SegmentFiles {
         Ok(segment_files)
     }
 
-    /// Assigns each file to a segment. Files with the correct name come first, then files whose
-    /// header names their segment, then files without a valid header.
+    /// Assigns each file to a segment. Files whose name and header agree come first, then files
+    /// whose header names another segment, then files without a valid header.
     fn sort_out(&mut self) {
         let heads = std::mem::take(&mut self.heads);
         let mut later = Vec::new();
@@ -94,7 +94,8 @@ impl SegmentFiles {
             }
         }
         for file in mute {
-            // Prefer the file's own number, then the number of a file that took its place.
+            // A file without a valid header gets the number in its own name, or else the number of
+            // a file that has taken its place.
             let place = std::iter::once(file).chain(free.iter().copied());
             let place = place.into_iter().find(|number| !self.files.contains_key(number));
             self.files.insert(place.unwrap_or(file), file);
@@ -107,7 +108,7 @@ impl SegmentFiles {
         head.store().is_some_and(|store| Some(store) != self.store)
     }
 
-    /// Removes segments that do not match the mark in the next segment or in the note.
+    /// Removes segments that differ from the mark in the next segment or in the note.
     fn drop_replaced(&mut self) {
         let numbers: Vec<u64> = self.files.keys().copied().collect();
         for number in numbers {
@@ -134,7 +135,7 @@ impl SegmentFiles {
         self.heads[self.files.get(&number)?].as_ref().ok()
     }
 
-    /// Returns the mark of a segment from the note or the next segment.
+    /// Returns the mark that identifies a segment, from the next segment or from the note.
     pub(crate) fn mark(&self, number: u64) -> Option<u64> {
         let noted = self.noted.filter(|noted| noted.number == number);
         let behind = || self.header(number + 1)?.identity.ok().map(|identity| identity.before);
@@ -147,7 +148,7 @@ impl SegmentFiles {
     }
 }
 
-/// Returns the header of the file, or its damage.
+/// Returns the header of the file, or the damage if the header is invalid.
 fn head(path: &Path) -> Result<Result<SegmentHeader, Damage>, StoreError> {
     let head = compress::read_head(path, HEADER).map_err(|source| io_error(path, source))?;
     match SegmentHeader::decode(&head) {
@@ -168,7 +169,7 @@ fn stray_store(head: &SegmentHeader, store: Option<u64>) -> Stray {
     Stray { reason: Damage::Store, seen }
 }
 
-/// Returns the most frequent store; of several, the last.
+/// Returns the random number that occurs most often; if several do, the last of them.
 fn most_frequent(stores: impl Iterator<Item = u64>) -> Option<u64> {
     let mut counts: BTreeMap<u64, (usize, usize)> = BTreeMap::new();
     for (place, store) in stores.enumerate() {

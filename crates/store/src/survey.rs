@@ -1,6 +1,7 @@
-//! Examines a store that may be impossible to open: valid and lost contents, and their location.
+//! Examines a store, even one that cannot be opened: its valid and lost content, and where they
+//! are.
 //!
-//! **Invariant:** nothing is written, locked or mapped. Uses memory for one segment.
+//! **Invariant:** the examination writes, locks and maps no file. It holds one segment in memory.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,43 +17,44 @@ use crate::search::{Batch, Search, written};
 use crate::segment::{self, io_error};
 use crate::segment_files::{SegmentFiles, Stray};
 
-/// The valid contents of a store.
+/// The valid content of a store, and its faults.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Survey {
-    /// Every existing segment file.
+    /// The result for each existing segment file.
     pub segments: Vec<SegmentSurvey>,
-    /// The numbers after the last valid batch; `None` without segments.
+    /// The sequence numbers after the last valid batch; `None` if there are no segments.
     pub numbers: Option<Numbers>,
-    /// Messages sent, including those before a reset.
+    /// Number of sent messages, including those before a reset.
     pub outbound: u64,
-    /// Messages received and kept.
+    /// Number of received messages in the store.
     pub inbound: u64,
-    /// Messages that wait to be sent.
+    /// Number of messages that wait to be sent.
     pub waiting: u64,
-    /// Records that are not messages.
+    /// Number of records that are not messages.
     pub marks: u64,
     /// The times of the first and last message, in UTC nanoseconds since 1970.
     pub times_ns: Option<(u64, u64)>,
-    /// The time of the last logon, in UTC nanoseconds since 1970, if a note records it.
+    /// The time of the last logon, in UTC nanoseconds since 1970; `None` if no note records it.
     pub last_logon_ns: Option<u64>,
-    /// The last note and its time.
+    /// The last note in the journal, with its time.
     pub last_note: Option<(u64, String)>,
-    /// Bytes of an unfinished batch at the very end. A crash leaves them, and the next opening
-    /// removes them.
+    /// Length of an unfinished batch at the end of the store, in bytes. A crash leaves such a
+    /// batch, and the next opening removes it.
     pub unfinished_bytes: u64,
-    /// Batches in invalid parts that this store did not write: message bodies that imitate batches.
-    /// These batches are ignored.
+    /// Number of batches in invalid parts that this store did not write: message bodies that
+    /// imitate batches. They are ignored.
     pub imitations: u64,
-    /// The session that the store belongs to; empty for none.
+    /// The session to which the store belongs; empty if there is none.
     pub session: String,
-    /// Segments of formats before 4. Their checks cover neither offset nor session.
+    /// Number of segments in formats before 4, whose checks cover neither the offset of a record
+    /// nor the session.
     pub old_segments: u64,
     /// The damaged parts, in the order of the files.
     pub faults: Vec<Fault>,
 }
 
-/// One segment file.
+/// The result for one segment file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SegmentSurvey {
@@ -60,35 +62,36 @@ pub struct SegmentSurvey {
     pub path: PathBuf,
     /// The file's length in bytes.
     pub bytes: u64,
-    /// Bytes up to the end of the last valid batch.
+    /// Number of bytes up to the end of the last valid batch.
     pub used_bytes: u64,
-    /// Valid records in the file.
+    /// Number of valid records in the file.
     pub records: u64,
 }
 
-/// A part with contents that no crash leaves behind.
+/// A part of a file that is damaged in a way that no crash can cause.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Fault {
     /// The file.
     pub path: PathBuf,
-    /// Bytes from the beginning of the file.
+    /// Offset of the part from the beginning of the file, in bytes.
     pub offset: u64,
-    /// The fault there.
+    /// The kind of the damage.
     pub reason: Damage,
-    /// A few words on what was found instead; empty if unknown.
+    /// A short description of what was found instead; empty if unknown.
     pub seen: String,
-    /// Bytes that belong to no valid batch.
+    /// Number of bytes in this part that belong to no valid batch.
     pub lost_bytes: u64,
-    /// The first and last MsgSeqNum(34) of the lost outbound messages, if the surrounding messages
-    /// show them.
+    /// The first and last MsgSeqNum(34) of the lost outbound messages; `None` if the surrounding
+    /// messages do not show them.
     pub lost_outbound: Option<(u64, u64)>,
-    /// True if nothing else was lost. False if a file, its end or its header is missing, where only
-    /// `lost_outbound` indicates the lost content.
+    /// True if `lost_bytes` and `lost_outbound` describe the whole loss. False if a file, its end
+    /// or its header is missing: then only `lost_outbound` indicates what was lost.
     pub is_all_known: bool,
 }
 
-/// Examines the store in `dir`. If an engine is writing, its last batch may look unfinished.
+/// Examines the store in `dir`. If an engine is writing the store at the same time, the last batch
+/// may appear unfinished.
 ///
 /// # Errors
 /// [`StoreError::Io`] if a file can't be read, [`StoreError::Damaged`] only if a newer version of
@@ -162,7 +165,7 @@ impl Surveyor<'_> {
         self.survey.faults.last_mut().expect("it was just put there")
     }
 
-    /// Reports files of the store's names that do not belong to the store.
+    /// Reports files that have the name of a segment but do not belong to the store.
     fn strays<'a>(&mut self, dir: &Path, strays: impl Iterator<Item = (&'a u64, &'a Stray)>) {
         for (&file, stray) in strays {
             self.path = segment::path(dir, file);
@@ -172,8 +175,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Takes the numbers of the segment's header, and reports a difference from the carried
-    /// numbers.
+    /// Returns the numbers in the segment's header, and reports a fault if they differ from those
+    /// at the end of the preceding segment.
     fn header(&mut self, found: &Found) -> Numbers {
         let before = self.survey.numbers;
         match found.header {
@@ -181,8 +184,8 @@ impl Surveyor<'_> {
                 self.fault(0, reason, 0).is_all_known = !found.batches.is_empty();
             }
             Ok(header) if before.is_some_and(|before| before != header.numbers) => {
-                // A missing or damaged segment before this one is the cause, and is already
-                // reported.
+                // If a preceding segment is missing or damaged, this difference is a consequence,
+                // and the cause is already reported.
                 if self.survey.faults.is_empty() {
                     self.fault(found.first, Damage::Numbers, 0);
                 }
@@ -191,7 +194,7 @@ impl Surveyor<'_> {
         }
         let before = before.unwrap_or(Numbers::fresh(0));
         let Ok(header) = found.header else { return before };
-        // After a reset the numbers show no loss.
+        // After a reset, a difference of the numbers does not show a loss.
         if before.created_ns == 0 || before.created_ns == header.numbers.created_ns {
             self.note_lost(before, header.numbers.next_out);
         }
@@ -289,7 +292,8 @@ impl Surveyor<'_> {
         self.survey.times_ns = Some((first, time_ns));
     }
 
-    /// Takes the first jump of outbound numbers after a fault as that fault's loss.
+    /// Attributes the first jump of the outbound numbers after a fault to that fault, as its lost
+    /// messages.
     fn note_lost(&mut self, before: Numbers, next: u64) {
         if let Some(fault) = self.survey.faults.last_mut()
             && fault.lost_outbound.is_none()
@@ -300,17 +304,17 @@ impl Surveyor<'_> {
     }
 }
 
-/// A segment file that was found.
+/// The content of a segment file, as far as it was found.
 pub(crate) struct Found {
     pub(crate) file: Vec<u8>,
     pub(crate) header: Result<SegmentHeader, Damage>,
     /// The offset of the first batch.
     pub(crate) first: usize,
-    /// Valid batches, by their offset in the file.
+    /// The valid batches, in the order of their offsets in the file.
     pub(crate) batches: Vec<Batch>,
-    /// True if a batch is not at the offset where it was written.
+    /// True if a batch is at another offset than where it was written.
     pub(crate) has_moved: bool,
-    /// Bytes that belong to no valid batch.
+    /// Number of bytes that belong to no valid batch.
     pub(crate) lost_bytes: u64,
     imitations: u64,
 }
@@ -321,17 +325,17 @@ impl Found {
         self.header.is_ok_and(|header| header.is_short(self.file.len()))
     }
 
-    /// Returns the batches in the order in which they were written, each once.
+    /// Returns the batches in the order in which they were written, without duplicates.
     pub(crate) fn in_order(&self) -> Vec<Batch> {
         let mut batches = self.batches.clone();
-        // If two batches claim an offset, the sort puts the one that is there first, and `dedup`
-        // keeps it.
+        // If two batches claim an offset, the batch that is really there is sorted first, and
+        // `dedup` keeps it.
         batches.sort_by_key(|batch| (batch.home, batch.home != batch.start));
         batches.dedup_by_key(|batch| batch.home);
         batches
     }
 
-    /// Returns the contents of a missing segment.
+    /// Returns the result for a missing segment, which has no content.
     pub(crate) const fn nothing() -> Self {
         Self {
             file: Vec::new(),
@@ -345,8 +349,9 @@ impl Found {
     }
 }
 
-/// Reads the segment file named `file`. `mark` is the segment's mark from the note or the next
-/// segment. With the mark, the records can be checked even if the header is invalid.
+/// Reads the segment file with the number `file` in its name. `mark` identifies the segment, as
+/// found in the note or the next segment. With `mark`, the records can be verified even if the
+/// header is invalid.
 pub(crate) fn find(dir: &Path, file: u64, mark: Option<u64>) -> Result<Found, StoreError> {
     let path = segment::path(dir, file);
     let file = compress::read(&path).map_err(|source| io_error(&path, source))?;
@@ -377,7 +382,7 @@ fn look_through(
                 found.batches.push(Batch { start, end, home: start });
                 start = end;
             }
-            // No byte is checked twice from here on.
+            // The search checksums each remaining byte only once.
             None => search = Some(Search::new(file, start, seal)),
         }
     }

@@ -1,8 +1,8 @@
-//! Threads for work of stores that must not delay messages. The threads make segments, memory pages
-//! and index chunks in advance. Threads that sync and archive are started by the same means.
+//! Threads for work of stores that must not delay messages: they make segments, memory pages and
+//! index chunks in advance. The threads that sync and archive are started in the same way.
 //!
-//! Invariant: the shortest request comes first, because a store that asks for a short segment has
-//! little room left.
+//! Invariant: the request for the fewest bytes comes first, because a store that requests a short
+//! segment has little space left.
 
 use std::cell::Cell;
 use std::cmp::Reverse;
@@ -13,17 +13,17 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 
-/// The lower priority of a thread that makes segments, in units of `nice`.
+/// The amount by which the priority of a helper thread is lowered, in units of `nice`.
 #[cfg(target_os = "linux")]
 const NICE: i32 = 10;
 
 thread_local! {
-    /// True if this thread makes segments for others.
+    /// True if the current thread is a helper that makes segments for stores.
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Yields the CPU between parts of a segment, if this thread is a helper. Otherwise the system
-/// would switch at its next tick, up to 4 ms later.
+/// If this thread is a helper, yields the CPU between two parts of a segment. Otherwise the
+/// operating system would switch to a waiting thread only at its next tick, up to 4 ms later.
 pub(crate) fn give_way() {
     if HELPS.get() {
         thread::yield_now();
@@ -33,7 +33,7 @@ pub(crate) fn give_way() {
 /// The function that each helper thread calls first.
 type Begin = Arc<dyn Fn() + Send + Sync>;
 
-/// The helpers of one store, or of all stores of an engine.
+/// The helper threads of one store, or of all stores of an engine.
 pub struct Helpers {
     queue: Arc<Queue>,
     threads: Mutex<Vec<JoinHandle<()>>>,
@@ -58,7 +58,7 @@ struct State {
 
 struct Job {
     bytes: usize,
-    /// The number of the request, in order of time.
+    /// The number of this request in the order of arrival.
     at: u64,
     run: Box<dyn FnOnce() + Send>,
 }
@@ -102,7 +102,7 @@ impl Queue {
             }
             if let Some(Reverse(job)) = state.jobs.pop() {
                 drop(state);
-                // A custom disk may panic. The panic has been printed, and the store makes the
+                // A custom disk may panic. The panic has been printed, and the store will make the
                 // segment itself.
                 drop(catch_unwind(AssertUnwindSafe(job.run)));
                 state = self.lock();
@@ -116,21 +116,23 @@ impl Queue {
 }
 
 impl Helpers {
-    /// Returns helpers with at most `threads_max` threads that make segments. Each thread calls
-    /// `begin` first, which may choose its CPUs. A thread inherits the CPUs of the thread that
-    /// starts it, which may be pinned to one CPU.
+    /// Creates helpers with at most `threads_max` threads. Each thread first calls `begin`, which
+    /// may choose its CPUs; otherwise a thread inherits the CPUs of the thread that starts it,
+    /// which may be pinned to one CPU.
     #[must_use]
     pub fn new(threads_max: usize, begin: impl Fn() + Send + Sync + 'static) -> Self {
         let (queue, threads) = (Arc::default(), Mutex::default());
         Self { queue, threads, threads_max: threads_max.max(1), begin: Arc::new(begin) }
     }
 
-    /// Runs the first step of a helper. A helping thread started elsewhere calls this too.
+    /// Calls the function `begin` of [`Helpers::new`]. A helper thread that is started elsewhere
+    /// calls this method first.
     pub fn begin(&self) {
         (self.begin)();
     }
 
-    /// Starts a separate thread.
+    /// Starts a thread of its own for `run`, which first calls the function `begin` of
+    /// [`Helpers::new`].
     ///
     /// # Errors
     /// If the system has no further thread.
@@ -146,7 +148,8 @@ impl Helpers {
         })
     }
 
-    /// Queues `run`, which makes `bytes` bytes. If no thread can be started, `run` is never called.
+    /// Queues the request `run`, which makes `bytes` bytes. If no thread can be started, `run` is
+    /// never called.
     pub(crate) fn ask(&self, bytes: usize, run: Box<dyn FnOnce() + Send>) {
         let mut state = self.queue.lock();
         let at = state.asked;
@@ -160,8 +163,8 @@ impl Helpers {
         self.queue.changed.notify_one();
     }
 
-    /// Starts all threads that make segments. Otherwise a thread starts when it is needed. Starting
-    /// it then costs the session's thread some 50 µs, and it begins on that thread's CPUs.
+    /// Starts all helper threads at once. Otherwise each is started when it is needed, which costs
+    /// the session's thread some 50 µs, and it first runs on the CPUs of that thread.
     pub fn start(&self) {
         while self.start_one_more() {}
     }
@@ -173,7 +176,7 @@ impl Helpers {
             return false;
         }
         let queue = Arc::clone(&self.queue);
-        // Without a thread, the store makes the segment itself.
+        // If no thread can be started, the store makes the segment itself.
         let started = self.spawn("store-segment", move || {
             HELPS.set(true);
             give_precedence();
@@ -185,16 +188,17 @@ impl Helpers {
     }
 }
 
-/// Lowers the priority of this thread. A session's thread on the same CPU gets ten times as much
-/// time. Segments are made in advance, and a session that needs one earlier makes a short segment.
+/// Lowers the priority of this thread, so that a session's thread on the same CPU gets ten times as
+/// much time. The delay does no harm: segments are made in advance, and a session that needs one
+/// earlier makes a short one.
 fn give_precedence() {
-    // On other systems `nice` affects the whole process.
+    // On systems other than Linux, `nice` would affect the whole process.
     #[cfg(target_os = "linux")]
     let _ = rustix::process::nice(NICE);
 }
 
 impl Default for Helpers {
-    /// Returns helpers with one thread that makes segments.
+    /// Returns helpers with at most one thread.
     fn default() -> Self {
         Self::new(1, || ())
     }
@@ -244,7 +248,7 @@ mod tests {
             let told = told.clone();
             helpers.ask(bytes, Box::new(move || told.send(name).unwrap()));
         };
-        // This job blocks the only thread until all have asked.
+        // This job blocks the only thread until all other jobs are queued.
         let begun = told.clone();
         let hold = move || {
             begun.send("begun").unwrap();

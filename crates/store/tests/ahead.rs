@@ -1,4 +1,4 @@
-//! The next segment is created ahead of time; the store does not wait for a late one.
+//! The next segment is made in advance, and a store does not wait for a segment that is late.
 #![allow(clippy::unwrap_used, reason = "a failed test may panic")]
 
 use std::fs::{self, TryLockError};
@@ -11,8 +11,8 @@ use transfix_store::{
 };
 use transfix_testkit::temp::TempDir;
 
-/// A file system on which segment-creating threads wait for the gate. The test's own thread never
-/// waits.
+/// A file system on which helper threads wait at a gate before they make a segment. The test's own
+/// thread never waits.
 #[derive(Clone, Debug)]
 struct Slow {
     gate: Arc<Gate>,
@@ -28,9 +28,9 @@ struct Gate {
 #[derive(Debug, Default)]
 struct State {
     is_open: bool,
-    /// The number of waiting threads.
+    /// The number of threads that wait at the gate.
     waiting: usize,
-    /// The segments that the test's own thread created.
+    /// The lengths of the segments that the test's own thread has made.
     by_the_way: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ impl Slow {
         self.gate.changed.notify_all();
     }
 
-    /// Waits until a thread has begun to create a segment.
+    /// Waits until a helper thread has begun to make a segment.
     fn wait_for_maker(&self) {
         let state = self.gate.state.lock().unwrap();
         drop(self.gate.changed.wait_while(state, |state| state.waiting == 0).unwrap());
@@ -138,7 +138,7 @@ impl Disk for Slow {
 
 const SECOND: u64 = 1_000_000_000;
 
-/// Writes one message of 1,000 bytes.
+/// Puts and commits one message of 1,000 bytes.
 fn put(store: &mut FileStore<Slow>, now_ns: u64) {
     let seq = store.numbers().next_out;
     let bytes = &[b'x'; 1_000];
@@ -158,7 +158,7 @@ fn a_segment_that_is_not_there_in_time_is_not_waited_for() {
     let (dir, disk) = (TempDir::new(), Slow::new(true));
     let options = Options { segment_bytes_first: 1 << 20, ..Options::default() };
     let (mut store, _) = FileStore::open_on(disk.clone(), dir.path(), options, 0).unwrap();
-    // 1 MiB per second: the store asks for the next segment after half of the first.
+    // At 1 MB per second, the store requests the next segment when half of the first is filled.
     let mut now_ns = 0;
     let mut fill = |store: &mut FileStore<Slow>, messages| {
         for _ in 0..messages {
@@ -171,7 +171,7 @@ fn a_segment_that_is_not_there_in_time_is_not_waited_for() {
     fill(&mut store, 1_000);
     assert_eq!(disk.by_the_way(), [1 << 20, 256 << 10, 256 << 10, 256 << 10], "short ones");
     disk.open_gate();
-    // All messages are found in both kinds of segments, also by the next process.
+    // All messages are found, in short segments and in long ones, and also by the next process.
     fill(&mut store, 1_000);
     drop(store);
     let (mut store, found) = FileStore::open(dir.path(), options, 0).unwrap();
@@ -194,9 +194,9 @@ fn segments_are_as_long_as_what_comes_asks_for() {
     let [kib, mib] = [1 << 10, 1 << 20];
     // Little traffic.
     let idle = lengths(3_000, SECOND);
-    // From then on, a segment is as long as the stored data.
+    // After the third segment, a segment is as long as the data in the store.
     assert_eq!(idle[..4], [8 * kib, 128 * kib, mib, mib + 136 * kib], "{idle:?}");
-    // 100 MB per second.
+    // Traffic of 100 MB per second.
     let busy = lengths(20_000, SECOND / 100_000);
     assert!(busy[2] > mib && busy[3] > 8 * mib, "{busy:?}");
 }
@@ -205,7 +205,7 @@ fn segments_are_as_long_as_what_comes_asks_for() {
 #[cfg(target_os = "linux")]
 fn nice_of(thread: &Path) -> i32 {
     let stat = fs::read_to_string(thread.join("stat")).unwrap();
-    // The name may contain any bytes; the state follows as the third field.
+    // The name of the thread may contain any characters; its state follows as the third field.
     let (_, rest) = stat.rsplit_once(") ").unwrap();
     rest.split(' ').nth(19 - 3).unwrap().parse().unwrap()
 }
@@ -219,7 +219,7 @@ fn threads_that_make_segments_give_way_to_those_of_sessions() {
     helpers.start();
     let own = nice_of(&this());
     for thread in [started.recv().unwrap(), started.recv().unwrap()] {
-        // The thread reports itself before any other work.
+        // Each thread reports its start before it lowers its priority.
         while nice_of(&thread) != (own + 10).min(19) {
             std::thread::yield_now();
         }

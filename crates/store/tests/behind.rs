@@ -1,5 +1,6 @@
-//! Commits that are synced behind their session: slow and failing syncs, and ends at every disk
-//! operation. Recovery finds all safe batches, and a prefix of the others.
+//! Commits that a separate thread syncs: with slow and failing syncs, and with a crash at every
+//! disk operation. Recovery finds all batches that were reported as safe, and the other batches in
+//! order without a gap.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::Path;
@@ -17,14 +18,14 @@ use transfix_testkit::random::Random;
 const DIR: &str = "/store";
 const TURNS: u64 = 14;
 
-/// Segments so small that the workload fills several.
+/// Options with segments so small that the workload fills several.
 const SMALL: Options =
     Options { durability: Durability::Power, segment_bytes_first: 300, segment_bytes_max: 900 };
-/// A segment that holds the whole workload.
+/// Options with a segment in which the whole workload fits.
 const LARGE: Options =
     Options { durability: Durability::Power, segment_bytes_first: 8192, segment_bytes_max: 8192 };
 
-/// Returns a disk whose stores sync in their own threads; `syncs` syncs complete.
+/// Returns a disk whose stores sync in threads of their own; only the first `syncs` syncs complete.
 fn disk(seed: u64, syncs: u64) -> SimDisk {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.allow_syncs(syncs);
@@ -35,15 +36,15 @@ fn open(disk: &SimDisk, options: Options) -> Result<FileStore<SimDisk>, StoreErr
     FileStore::open_on(disk.clone(), Path::new(DIR), options, 1).map(|(store, _)| store)
 }
 
-/// Runs one turn of a session. Returns the ticket of the commit, or 0 if the commit is safe
-/// already.
+/// Puts and commits the records of one turn of a session. Returns the ticket of the commit, or 0 if
+/// the batch is safe already.
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<u64, StoreError> {
     let reset = turn == 9;
     if reset {
         store.put(turn, Record::Reset)?;
     }
     let seq = if reset { 1 } else { store.numbers().next_out };
-    // Some batches have only one record.
+    // Some of the batches have only one record.
     let bytes = vec![turn as u8; 20 + 30 * (turn as usize % 4)];
     store.put(turn, Record::Outbound { seq, kind: Kind::Application, bytes: &bytes })?;
     if !turn.is_multiple_of(3) {
@@ -56,7 +57,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<u64, StoreError> {
     }
 }
 
-/// The complete contents of a store.
+/// The complete content of a store.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     numbers: Numbers,
@@ -76,7 +77,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// Returns the contents after each turn, without a sync before the end.
+/// Returns the content of the store after each turn, if no sync completes before the end.
 fn undisturbed() -> Vec<Found> {
     let disk = disk(1, 0);
     let mut store = open(&disk, LARGE).unwrap();
@@ -96,16 +97,17 @@ fn wait_for(store: &mut FileStore<SimDisk>, ticket: u64) -> Result<(), StoreErro
     Ok(())
 }
 
-/// The timing of the syncs.
+/// The times at which syncs complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
-    /// One sync at a time, after turns that the seed chooses.
+    /// A single sync at a time completes, after turns that the seed determines.
     Chosen,
-    /// As the threads are scheduled.
+    /// Syncs complete as the operating system schedules their threads.
     Free,
 }
 
-/// Works until the disk ends the process. Returns the numbers of completed turns and safe turns.
+/// Runs the workload until the disk ends the process. Returns the numbers of turns that were
+/// completed and that were reported as safe.
 fn work(disk: &SimDisk, options: Options, pace: Pace, seed: u64) -> (usize, usize) {
     let (mut random, mut done, mut safe) = (Random::new(seed), 0, 0);
     let Ok(mut store) = open(disk, options) else { return (0, 0) };
@@ -187,17 +189,17 @@ fn the_laws_of_stores_hold_while_every_sync_hangs() {
     store_laws(1, || {
         let disk = disk(1, 0);
         disks.push(disk.clone());
-        // One segment is enough for the workload: at the end of a segment, the store would wait for
-        // the previous sync.
+        // The workload fits in one segment: at the end of a segment, the store would wait for the
+        // previous sync, which hangs.
         let (durability, segment_bytes_first) = (Durability::Power, 1 << 20);
         let options = Options { durability, segment_bytes_first, ..Options::default() };
         let store = open(&disk, options).unwrap();
-        // Otherwise dropping the store would wait forever.
+        // While syncs hang, dropping the store would wait forever.
         Box::new(Hanging { store, disk })
     });
 }
 
-/// A store whose disk recovers when the store is dropped.
+/// A store whose disk completes the hanging syncs when the store is dropped.
 struct Hanging {
     store: FileStore<SimDisk>,
     disk: SimDisk,
@@ -274,7 +276,8 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     disk.allow_syncs(u64::MAX);
     let error = wait_for(&mut store, tickets[0]).unwrap_err();
     assert!(matches!(error, StoreError::Io { .. }), "{error}");
-    // A second sync would succeed, although the data of the first one is lost.
+    // The disk is repaired, so a second sync would succeed, although the data of the first one is
+    // lost.
     disk.set_fault(None);
     for _ in 0..3 {
         assert!(matches!(store.safe(), Err(StoreError::Poisoned)));
@@ -293,7 +296,8 @@ fn after_a_failed_sync_nothing_is_safe_any_more() {
     assert_eq!(found(&mut store), expected[after as usize + 1]);
 }
 
-/// The lock outlasts a hanging sync, and a dropped store completes its commits.
+/// A store that is dropped holds its lock until a hanging sync has ended, and completes its
+/// commits.
 #[test]
 fn the_end_of_a_store_waits_for_its_syncs() {
     let expected = undisturbed();

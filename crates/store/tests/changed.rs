@@ -1,5 +1,5 @@
-//! A store whose files change while it is open: changed data is reported with its place, and never
-//! returned.
+//! A store whose files are changed while it is open: changed data is reported with its location,
+//! and never returned.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::fs::{File, OpenOptions};
@@ -12,11 +12,11 @@ use transfix_store::{
 };
 use transfix_testkit::temp::TempDir;
 
-/// Bytes of a record before its message.
+/// Length of a record's header, which precedes the message, in bytes.
 const RECORD_HEADER: usize = 32;
 const RECORDS: u64 = 12;
 
-/// The kind of a request for a message.
+/// The kinds of requests for a message.
 #[derive(Clone, Copy, Debug)]
 enum Ask {
     Outbound(u64),
@@ -34,7 +34,7 @@ impl Ask {
     }
 }
 
-/// A message, and the bytes of its record.
+/// A message, with the location of its record.
 struct Kept {
     ask: Ask,
     bytes: Vec<u8>,
@@ -64,7 +64,7 @@ fn kept(dir: &Path) -> Vec<Kept> {
     for entry in journal::read(dir).unwrap().map(Result::unwrap) {
         let (ask, bytes, behind) = match entry.event {
             Event::Outbound(message) => (Ask::Outbound(message.seq), message.bytes, 0),
-            // The record includes the next inbound number.
+            // In this store, the next inbound number of 8 bytes follows each inbound record.
             Event::Inbound(message) => (Ask::Inbound(message.seq), message.bytes, 8),
             Event::Queued { ticket, bytes } => (Ask::Queued(ticket), bytes, 0),
             _ => continue,
@@ -82,7 +82,7 @@ fn flip(file: &File, at: u64) {
     file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
 }
 
-/// Changes each byte of each record, one at a time.
+/// Changes each byte of each record, one at a time, and checks that the read of that message fails.
 fn check(store: &mut FileStore, all: &[Kept]) {
     for one in all {
         let file = OpenOptions::new().read(true).write(true).open(&one.segment).unwrap();
@@ -116,7 +116,8 @@ fn each_changed_byte_is_found_by_the_read_that_meets_it() {
         assert_eq!(all.len() as u64, 3 * RECORDS);
         assert_ne!(all[0].segment, all.last().unwrap().segment, "several segments");
         check(&mut store, &all);
-        // Reopened by the same store, and then by another process.
+        // The check is repeated after the same store is reopened, and after another process opens
+        // it.
         store.reopen().unwrap();
         check(&mut store, &all);
         drop(store);

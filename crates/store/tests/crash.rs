@@ -1,5 +1,5 @@
-//! A workload that ends at every disk operation, in every way. Recovery finds everything that the
-//! durability promises.
+//! A workload that crashes at every disk operation, in every way. Recovery finds everything that
+//! the durability promises.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::path::Path;
@@ -23,8 +23,8 @@ fn open(disk: &SimDisk, durability: Durability) -> Result<FileStore<SimDisk>, St
     opened.map(|(store, _)| store)
 }
 
-/// Returns bytes from a counterparty that look like a batch: next numbers, with all checksums that
-/// a stranger can compute.
+/// Returns bytes, as sent by a counterparty, that imitate a batch: it sets the next numbers, and
+/// has all checksums that an outsider can compute.
 fn planted(turn: u64) -> Vec<u8> {
     let mut record = vec![0; 32];
     record[0] = 32;
@@ -36,7 +36,7 @@ fn planted(turn: u64) -> Vec<u8> {
     record
 }
 
-/// Runs one turn of a session: several records and their commit.
+/// Puts the records of one turn of a session, and commits them.
 fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = store.numbers().next_out;
     if turn == 9 {
@@ -48,10 +48,11 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     let seq = if turn == 9 { 1 } else { seq };
     store.put(turn, Record::Outbound { seq, kind, bytes: &bytes })?;
     store.put(turn, Record::Inbound { seq: turn + 1, kind, bytes: &bytes })?;
-    // The number follows the message, or has another time, which needs a separate record.
+    // In some turns this number is stored with the message; in others its time differs, so it needs
+    // a record of its own.
     store.put(turn + u64::from(turn % 3 == 1), Record::NextIn(turn + 2))?;
     match turn % 5 {
-        // Two messages are queued; two turns later one of them is sent.
+        // Two messages are queued; two turns later, one of the two is sent.
         0 => (0..2).try_for_each(|n| {
             store.put(turn, Record::Queued { ticket: 2 * turn + n + 1, bytes: &bytes })
         })?,
@@ -61,7 +62,7 @@ fn turn(store: &mut FileStore<SimDisk>, turn: u64) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// The complete contents of a store.
+/// The complete content of a store.
 #[derive(Debug, PartialEq, Eq)]
 struct Found {
     numbers: Numbers,
@@ -84,7 +85,7 @@ fn found(store: &mut FileStore<SimDisk>) -> Found {
     Found { numbers: store.numbers(), messages, waiting }
 }
 
-/// Returns the contents after each turn, without a crash.
+/// Returns the content of the store after each turn, if there is no crash.
 fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     let disk = SimDisk::new(Random::new(1), Box::new(|| ()));
     let mut store = open(&disk, durability).unwrap();
@@ -96,7 +97,8 @@ fn undisturbed(durability: Durability) -> (Vec<Found>, u64) {
     (all, disk.events())
 }
 
-/// Works until the `event`-th operation. Returns the disk and the number of completed turns.
+/// Runs the workload until the crash at the `event`-th disk operation. Returns the disk and the
+/// number of completed turns.
 fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (SimDisk, usize) {
     let disk = SimDisk::new(Random::new(seed), Box::new(|| ()));
     disk.arm(event, end);
@@ -113,7 +115,8 @@ fn work_until(durability: Durability, (event, end): (u64, End), seed: u64) -> (S
     (disk, done)
 }
 
-/// Ends at the `event`-th operation. The store must match the state before or after that turn.
+/// Crashes at the `event`-th disk operation, and checks that the recovered store has the state
+/// before or after the interrupted turn.
 fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed: u64) {
     let (expected, _) = undisturbed(durability);
     let (disk, done) = work_until(durability, (event, end), seed);
@@ -123,13 +126,14 @@ fn crash_at(durability: Durability, crash: Crash, (event, end): (u64, End), seed
     let now = found(&mut store);
     let next = expected.get(done + 1);
     assert!(now == expected[done] || Some(&now) == next, "{what}: {now:?}");
-    // The store continues from there, and survives a second crash.
+    // The store continues from the recovered state, and survives a second crash.
     let after = expected.iter().position(|e| *e == now).unwrap_or_default() as u64;
     if after < TURNS {
         turn(&mut store, after).unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     drop(store);
-    // The recovered state may not be on the device yet: the second crash loses as much as possible.
+    // The recovered state may not yet be on the device, so the second crash loses as much as it
+    // can.
     disk.restart(match durability {
         Durability::Power => Crash::Power,
         _ => Crash::Process,
@@ -170,8 +174,8 @@ fn power_durability_outlives_the_power() {
     crash_everywhere(Durability::Power, Crash::Power, 24);
 }
 
-/// `process` durability does not promise to survive a power cut, but never returns wrong data. A
-/// store opens with one complete committed state, or is refused.
+/// Process durability does not promise that commits survive a power failure. Even then, a store
+/// opens with a complete committed state or is refused, and never returns wrong data.
 #[test]
 fn process_durability_is_refused_or_older_after_the_power() {
     let durability = Durability::Process;
@@ -207,8 +211,8 @@ fn the_laws_of_stores_hold_on_this_disk() {
     });
 }
 
-/// On a failing disk the error is reported and no commit is lost. After the disk is repaired, the
-/// store opens and continues.
+/// If the disk fails, the error is reported and no commit is lost. After the disk is repaired, the
+/// store can be opened and continues.
 #[test]
 fn an_ailing_disk_is_told_and_left() {
     for disk_fault in
@@ -238,7 +242,8 @@ fn an_ailing_disk_is_told_and_left() {
     }
 }
 
-/// The same without dropping the store: it continues where it was, or still reports the error.
+/// If the disk fails and the store is reopened without being dropped, the store continues where it
+/// was, or reports the error again.
 #[test]
 fn a_store_is_open_again_once_its_disk_is_mended() {
     for durability in [Durability::Process, Durability::Power] {
@@ -263,7 +268,8 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                 }
                 assert!(matches!(store.commit(), Err(StoreError::Poisoned)), "{disk_fault:?}");
                 if store.reopen().is_ok() {
-                    // Reopening created no file: the next segment fails again.
+                    // Reopening may succeed because it creates no file, but making the next segment
+                    // fails again.
                     while turn(&mut store, done).is_ok() {
                         done += 1;
                     }
@@ -271,7 +277,7 @@ fn a_store_is_open_again_once_its_disk_is_mended() {
                 disk.set_fault(None);
                 store.reopen().unwrap_or_else(|error| panic!("{disk_fault:?}: {error}"));
                 let (now, at) = (found(&mut store), done as usize);
-                // A batch that could not be synced may be present.
+                // The batch whose sync failed may be in the store or not.
                 assert!(now == expected[at] || now == expected[at + 1], "{disk_fault:?}: {now:?}");
                 done += u64::from(now != expected[at]);
             }

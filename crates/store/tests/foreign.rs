@@ -14,7 +14,7 @@ use transfix_testkit::temp::TempDir;
 
 const OWN: &str = "FIX.4.4-VENUE-CLIENT";
 const OTHER: &str = "FIX.4.4-VENUE-OTHER";
-/// Bytes before the first record.
+/// Length of a segment's header, which precedes the first record, in bytes.
 const HEADER: usize = 256;
 const OPTIONS: Options =
     Options { durability: Durability::Process, segment_bytes_first: 4096, segment_bytes_max: 4096 };
@@ -34,14 +34,15 @@ fn send(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>, bytes: &[u8]
     }
 }
 
-/// Fills a store of the session with messages of 100 bytes in several segments.
+/// Fills a store of `session` with messages of 100 bytes, in several segments; returns the paths of
+/// the segments.
 fn filled(session: &str, dir: &Path, messages: u64) -> Vec<PathBuf> {
     let mut store = open(session, dir).unwrap();
     send(&mut store, 1..=messages, &[b'm'; 100]);
     (0..).map(|n| segment(dir, n)).take_while(|path| path.exists()).collect()
 }
 
-/// Returns the numbers of all sent messages, in the order of the journal.
+/// Returns the sequence numbers of all sent messages, in the order of the journal.
 fn sent(dir: &Path) -> Vec<u64> {
     let entries = journal::read(dir).unwrap().map(Result::unwrap);
     let sent = entries.filter_map(|entry| match entry.message() {
@@ -58,7 +59,7 @@ fn refusal(session: &str, dir: &Path) -> (PathBuf, Damage) {
     }
 }
 
-/// Repairs the store. Returns the messages that remain.
+/// Repairs the store; returns the numbers of the messages that remain.
 fn repaired(dir: &Path) -> Vec<u64> {
     let new = TempDir::new();
     FileStore::repair(dir, new.path(), None).unwrap();
@@ -71,14 +72,14 @@ fn seen(faults: &[Fault]) -> Vec<(Damage, &str)> {
     faults.iter().map(|fault| (fault.reason, &*fault.seen)).collect()
 }
 
-/// Returns segments without header, each with a batch that sets both next numbers far ahead. One
-/// has an older format, whose checksums anyone can compute; the other comes from a different store
-/// of the current format.
+/// Returns two segments without their header, each with a batch that sets both next numbers far
+/// ahead. The first segment has an older format, whose checksums anyone can compute; the second
+/// belongs to another store in the current format.
 fn planted() -> [Vec<u8>; 2] {
     let dir = TempDir::new();
     let mut store = open(OTHER, dir.path()).unwrap();
     store.put(1, Record::NextOut(900_000)).unwrap();
-    // The other time forces a separate record.
+    // Because its time differs, this number is stored in a record of its own.
     store.put(2, Record::NextIn(800_000)).unwrap();
     store.commit().unwrap();
     drop(store);
@@ -92,7 +93,8 @@ fn planted() -> [Vec<u8>; 2] {
     [today, theirs]
 }
 
-/// Returns a message with many copies of the batch, so that one copy begins at a record boundary.
+/// Returns a message body with many copies of the batch, so that one copy is at an offset where a
+/// record can begin.
 fn body(batch: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     for n in 0..16 {
@@ -111,7 +113,7 @@ fn batches_inside_a_message_that_is_torn_are_the_message() {
         let bytes = &body(&batch)[..];
         let record = Record::Inbound { seq: 1, kind: Kind::Application, bytes };
         store.put(4, record).unwrap();
-        // The process was killed before the commit, so the length is missing.
+        // The process ends before the commit, so the length word of the batch is missing.
         drop(store);
         let found = survey(dir.path()).unwrap();
         assert_eq!(found.faults, [], "{form}");
@@ -158,10 +160,11 @@ fn a_store_of_another_session_is_refused_and_stays_as_it_is() {
     assert!(said.contains(&format!("belongs to the session {OTHER}, not to {OWN}")), "{said}");
     assert!(fs::read(&files[0]).unwrap() == before);
     assert_eq!(survey(dir.path()).unwrap().session, OTHER);
-    // A caller without a session may read and set numbers; the store keeps its session.
+    // A caller that names no session may read and set the numbers; the owner of the store does not
+    // change.
     drop(FileStore::open(dir.path(), OPTIONS, 5).unwrap());
     drop(open(OTHER, dir.path()).unwrap());
-    // A renamed session can keep its store, if an operator requests this.
+    // A repair with a new name gives the store to a renamed session.
     let new = TempDir::new();
     FileStore::repair(dir.path(), new.path(), Some(OWN)).unwrap();
     drop(open(OWN, new.path()).unwrap());
@@ -192,7 +195,7 @@ fn a_segment_of_another_store_is_refused_and_left_out() {
         for n in 0..files.len() {
             fs::copy(&theirs[n], &files[n]).unwrap();
             let (path, reason) = match (open(OWN, dir.path()), n + 1 == files.len()) {
-                // Opening checks the newest segment.
+                // When a store is opened, the owner is checked in the newest segment only.
                 (Err(StoreError::Foreign { .. }), true) if session == OTHER => {
                     (files[n].clone(), Damage::Store)
                 }
@@ -247,7 +250,8 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
             exchange(one, other);
         }
     }
-    // A copy in the place of another one: what was there is lost, nothing appears twice.
+    // If a copy of one segment replaces another, the replaced segment is lost, and no message
+    // appears twice.
     fs::copy(&files[1], &files[3]).unwrap();
     let found = survey(dir.path()).unwrap();
     assert_eq!(seen(&found.faults)[0], (Damage::Name, "the file is a copy of segment 1"));
@@ -255,7 +259,7 @@ fn two_segments_exchanged_are_refused_named_and_repaired_without_loss() {
     assert!(kept.is_sorted() && kept.len() < all.len());
 }
 
-/// Returns the bounds of the batches in the file.
+/// Returns the offsets at which the batches of the file begin and end.
 fn batches(dir: &Path, file: &Path) -> Vec<usize> {
     let entries = journal::read(dir).unwrap().map(Result::unwrap);
     let entries = entries.filter(|entry| segment(dir, entry.segment as usize) == *file);
@@ -283,7 +287,7 @@ fn two_batches_exchanged_are_refused_named_and_repaired_without_loss() {
             assert_eq!(seen(&found.faults), expected);
             assert!(found.faults.iter().all(|fault| fault.lost_bytes == 0));
             assert_eq!(repaired(dir.path()), all, "{one} and {other}");
-            // One batch replaces the other: the replaced batch is lost.
+            // If a copy of one batch replaces another, the replaced batch is lost.
             let mut bytes = sound.clone();
             bytes[one..one + size].copy_from_slice(&sound[other..other + size]);
             fs::write(file, &bytes).unwrap();
@@ -309,7 +313,7 @@ fn records_behind_a_header_that_is_gone_are_still_checked() {
         assert_eq!(seen(&found.faults), [(Damage::Header, "")]);
         assert!(found.faults[0].is_all_known && found.session == OWN);
         assert_eq!(repaired(dir.path()), all, "{}", file.display());
-        // If one batch is also damaged, only this batch is lost.
+        // If a batch is damaged too, only this batch is lost.
         bytes[HEADER + 8] ^= 1;
         fs::write(file, &bytes).unwrap();
         assert_eq!(repaired(dir.path()).len(), all.len() - 1, "{}", file.display());
@@ -341,7 +345,7 @@ fn a_flipped_version_word_is_damage_and_no_newer_program() {
         assert!(said.contains("unsound segment header; `transfix store verify"), "{said}");
         assert_eq!(seen(&survey(dir.path()).unwrap().faults), [(Damage::Header, "")]);
         assert_eq!(repaired(dir.path()), [1, 2, 3]);
-        // A newer program's header has a valid checksum.
+        // A header that a newer program has written has a valid checksum.
         let crc = crc32c::crc32c_append(crc32c::crc32c(&bytes[..12]), &bytes[16..HEADER]);
         bytes[12..16].copy_from_slice(&crc.to_le_bytes());
         fs::write(&files[0], &bytes).unwrap();

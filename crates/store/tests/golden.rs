@@ -1,5 +1,6 @@
-//! Files written by earlier versions stay readable, and current files match the documented bytes.
-//! `TRANSFIX_BLESS=1 cargo test -p transfix-store --test all golden` rewrites the files.
+//! Files written by earlier versions remain readable, and files of the current version match the
+//! documented bytes. `TRANSFIX_BLESS=1 cargo test -p transfix-store --test all golden` rewrites the
+//! files.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -27,11 +28,11 @@ fn fixture(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/store").join(name)
 }
 
-/// Writes six batches: a sent Logon(A), a received one followed by the next inbound number, two
-/// records together, a note, two queued messages, and the end of a wait.
+/// Writes six batches: a sent Logon(A); a received one with the next inbound number; two records
+/// together; a note; two queued messages; and the removal of one from the queue.
 fn write() -> Vec<u8> {
     let (admin, application) = (Kind::Admin, Kind::Application);
-    // The disk's random numbers are always the same.
+    // With a fixed seed, the disk's random numbers are always the same.
     let (disk, dir) = (SimDisk::new(Random::new(1), Box::new(|| ())), Path::new("/store"));
     let opened = FileStore::open_for_on(disk.clone(), "FIX.4.4-A-B", dir, OPTIONS, 1_000);
     let (mut store, _) = opened.unwrap();
@@ -55,7 +56,7 @@ fn write() -> Vec<u8> {
     disk.open(&dir.join("00000000.seg")).unwrap().to_vec()
 }
 
-/// Copies the fixture, because opening writes to the file.
+/// Copies the file, because opening a store writes to it.
 fn copy(name: &str) -> TempDir {
     let dir = TempDir::new();
     fs::copy(fixture(name), dir.path().join("00000000.seg")).unwrap();
@@ -73,7 +74,8 @@ fn todays_bytes_are_those_of_the_fixture() {
 
 #[test]
 fn stores_of_all_formats_are_read_and_written_on_in_todays() {
-    // A batch of version 3 without a length may have any length.
+    // The fixtures of version 3 include one without a recorded segment length, which may thus have
+    // any length.
     for name in [
         "sound.seg",
         "sound-v2.seg",
@@ -115,7 +117,7 @@ fn stores_of_all_formats_are_read_and_written_on_in_todays() {
     }
 }
 
-/// Checks that `repair` writes the current format and keeps the contents.
+/// Checks that `repair` writes the current format and keeps the content.
 fn is_upgraded_by_repair(dir: &Path, events: Vec<Event>) {
     let new = TempDir::new();
     FileStore::repair(dir, new.path(), None).unwrap();

@@ -1,4 +1,4 @@
-//! Kills a real process while it writes: no record that it reported as stored may be lost.
+//! Kills a real process while it writes: no record that it has reported as stored may be lost.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -24,8 +24,8 @@ fn body(seq: u64) -> Vec<u8> {
     vec![seq as u8; 100 + seq as usize % 200]
 }
 
-/// Writes batches of three until it is killed, and sometimes reports the stored ones. Does nothing
-/// in a normal test run.
+/// The process that is killed: writes batches of three records, and sometimes reports that they are
+/// stored. In a normal test run it does nothing.
 #[test]
 fn child() {
     let Some(dir) = env::var_os(DIR) else { return };
@@ -40,7 +40,7 @@ fn child() {
         }
         store.commit().unwrap();
         if batch.is_multiple_of(10) {
-            // The end of the parent ends the child too.
+            // If the parent process ends, this write fails and ends the child too.
             writeln!(out, "kept {}", first + 2).unwrap();
         }
     }
@@ -68,7 +68,7 @@ fn a_killed_process_loses_nothing_it_said_was_kept() {
         };
         lines.by_ref().filter_map(&mut said).take(stop_after).for_each(drop);
         child.kill().unwrap();
-        // The output before the kill signal.
+        // The child may have written more reports before it was killed.
         lines.filter_map(&mut said).for_each(drop);
         child.wait().unwrap();
         assert!(kept > 0, "round {round}: the child said nothing");

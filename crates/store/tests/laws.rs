@@ -1,4 +1,5 @@
-//! The laws of `Store`, and the absence of allocations per message.
+//! The test suite for every `Store` (`transfix_testkit::laws`), and the absence of allocations per
+//! message.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -14,7 +15,7 @@ use transfix_testkit::temp::TempDir;
 #[test]
 fn memory() {
     store_laws(7, || Box::new(MemoryStore::new(64 << 10, 7)));
-    // Commits that never become safe are still visible.
+    // Commits are visible even if they never become safe.
     store_laws(7, || {
         let store = MemoryStore::new(64 << 10, 7);
         Box::new(Delayed::new(store, Arc::default()).unwrap())
@@ -86,13 +87,13 @@ fn messages_do_not_allocate() {
     assert_eq!(allocations(&mut store), 0, "as long as no segment is made");
 }
 
-/// The cost of a message does not grow with the number of messages: no message moves or reallocates
-/// all others.
+/// The cost of a message does not grow with the number of messages: no put moves or reallocates all
+/// others.
 #[test]
 fn what_a_put_allocates_is_bounded() {
     const MESSAGES: u64 = 300_000;
-    // One chunk of the index for each direction, the list of the chunks, and a new segment, which
-    // this thread may have to create.
+    // A single put may allocate a chunk of the index for each direction, the list of the chunks,
+    // and a new segment.
     const AT_ONCE_MAX: u64 = 40;
     const LARGEST_MAX: usize = 64 << 10;
     let dir = TempDir::new();

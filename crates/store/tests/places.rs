@@ -1,4 +1,4 @@
-//! The directory of a store: missing files, foreign files, and permissions.
+//! The directory of a store: missing files, files of others, and permissions.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -26,7 +26,7 @@ fn send(store: &mut FileStore) -> Result<(), StoreError> {
     store.commit().map(drop)
 }
 
-/// Sends until a send fails, at the next new segment at the latest.
+/// Sends messages until a send fails, which is at the latest when the next segment is needed.
 fn sends_until_it_fails(store: &mut FileStore) -> StoreError {
     (0..40).find_map(|_| send(store).err()).expect("it fails before long")
 }
@@ -69,14 +69,15 @@ fn a_store_that_was_exchanged_for_another_is_not_gone_on_with() {
     let error = sends_until_it_fails(&mut store);
     assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
     assert!(error.to_string().contains("put the store back into its place"), "{error}");
-    // First another engine holds the store, and then no engine does.
+    // Reopening fails while another engine holds the other store, and also when no engine does.
     assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
     drop(other);
     let error = store.reopen().unwrap_err();
     assert!(matches!(error, StoreError::Damaged { reason: Damage::Replaced, .. }), "{error}");
     assert!(fs::read(theirs.join("00000000.seg")).unwrap() == before);
     drop(open(&theirs));
-    // Our store was unlocked in the meantime; a new holder keeps it.
+    // Our store was not locked in the meantime; if another process has opened it, that process
+    // keeps it.
     point_to(&ours);
     let other = open(&ours);
     assert!(matches!(store.reopen(), Err(StoreError::Locked { .. })));
@@ -91,7 +92,7 @@ fn put(store: &mut FileStore, record: Record<'_>) {
     store.commit().unwrap();
 }
 
-/// Copies the store in its current state.
+/// Copies the files of the store in their current state.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
@@ -156,14 +157,14 @@ fn an_older_copy_of_the_store_is_not_gone_on_with() {
             assert!(matches!(send(&mut store), Err(StoreError::Poisoned)), "{what}");
         };
         refused();
-        // The next attempt fails too.
+        // A second attempt to reopen fails too.
         refused();
         exchange(&at, &older, &away);
         store.reopen().unwrap();
         assert_eq!(store.numbers(), committed, "{what}");
         send(&mut store).unwrap();
         drop(store);
-        // A new process cannot detect that the operator's copy is older.
+        // A new process cannot know that the copy which the operator installed is older.
         drop(open(&older));
     }
 }
@@ -174,7 +175,7 @@ fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
     let [at, new, away] = ["store", "new", "away"].map(|name| dir.path().join(name));
     let mut store = open(&at);
     (0..30).for_each(|_| send(&mut store).unwrap());
-    // Damage in the middle: a repair moves the records after it.
+    // The damage is in the middle of the file, so a repair moves the records after it.
     let path = at.join("00000001.seg");
     let mut bytes = fs::read(&path).unwrap();
     bytes[400] ^= 1;
@@ -185,9 +186,11 @@ fn a_repaired_store_and_one_that_an_operator_has_set_are_gone_on_with() {
     store.reopen().unwrap();
     send(&mut store).unwrap();
     assert_eq!(store.numbers().next_out, 32);
-    // Lower numbers, together with everything committed before them.
+    // An operator may set lower numbers in the store, which then still contains everything that was
+    // committed.
     put(&mut store, Record::NextOut(40));
-    // The store's thread must not create a segment in place of the other store's segment.
+    // Reopening ends the thread of the first store, which must not make a segment in place of the
+    // other store's segment.
     store.reopen().unwrap();
     fs::remove_file(at.join("lock")).unwrap();
     let mut other = open(&at);
@@ -276,7 +279,7 @@ fn an_archive_on_another_file_system_gets_copies() {
     store.retain(retention.clone(), 1, |error| panic!("{error}"));
     (0..100).for_each(|_| send(&mut store).unwrap());
     drop(store);
-    // The next start moves the segments that the slow thread left.
+    // The next opening moves the segments that the slow thread has left.
     let mut store = open(dir.path());
     store.retain(retention.clone(), 2, |error| panic!("{error}"));
     drop(store);
@@ -292,7 +295,8 @@ fn an_archive_on_another_file_system_gets_copies() {
     let read = || journal::read(&memory.join("archive")).unwrap();
     let count = read().map(Result::unwrap).count();
     assert!(count > 15);
-    // A kill between the copy and the removal of the original: the next start completes the move.
+    // If a process is killed between copying and removing a file, the next opening completes the
+    // move.
     let left = dir.path().join(&archived[0]);
     fs::copy(memory.join("archive").join(&archived[0]), &left).unwrap();
     let mut store = open(dir.path());
@@ -314,11 +318,11 @@ fn next_place_is_where_the_next_message_goes() {
         let kept = store.outbound(seq).unwrap().unwrap().bytes.as_ptr();
         there += u64::from(place.contains(&kept));
     }
-    // The other messages are in a new segment, which holds about 16 messages.
+    // The remaining messages are the first of new segments, which hold about 16 messages each.
     assert!((MESSAGES * 9 / 10..MESSAGES).contains(&there), "{there} of {MESSAGES}");
 }
 
-/// Commits to a removed directory succeed for a second at most.
+/// After its directory is removed, a store accepts commits for at most one second.
 #[test]
 fn a_store_that_is_removed_is_noticed_within_a_second() {
     for removed in ["", "lock", "00000000.seg"] {
@@ -337,7 +341,7 @@ fn a_store_that_is_removed_is_noticed_within_a_second() {
         let error = put(1_000_000_001).unwrap_err().to_string();
         assert!(error.contains("No such file"), "{removed}: {error}");
         put(1_000_000_002).unwrap_err();
-        // Setting the clock back does not hide the loss.
+        // If the clock is set back, the loss is noticed nevertheless.
         assert!(matches!(put(3), Err(StoreError::Poisoned)));
     }
 }
@@ -358,7 +362,7 @@ fn a_pipe_in_the_place_of_a_file_is_an_error_and_nobody_waits_for_it() {
         assert!(read.is_err() || name == "lock" || name == "00000001.seg", "{name}");
         let _ = survey(dir.path());
     }
-    // The file next to a store, and line-based files.
+    // The state file next to a store, and files of lines, are tested too.
     let dir = TempDir::new();
     let (place, kept) = (dir.path().join("store"), dir.path().join("store.numbers"));
     make_pipe(&dir.path().join("store.numbers.new"));
@@ -423,7 +427,7 @@ fn an_older_copy_is_told_from_what_was_closed() {
     fs::rename(&copy, &place).unwrap();
     assert_eq!(open(1).1, Some((9, 1)), "it was closed with 9, and has 5");
     assert_eq!(open(1).1, None, "it is told once");
-    // Neither a reset nor a new store counts as an older copy.
+    // A store that was reset, or newly created, is not reported as an older copy.
     let (mut store, _) = open(1);
     store.put(7, Record::Reset).unwrap();
     store.commit().unwrap();
@@ -448,7 +452,8 @@ fn numbers_that_were_set_back_are_no_older_copy() {
         store.put(1, Record::NextIn(next_in)).unwrap();
         store.put(1, Record::NextOut(next_out)).unwrap();
         store.commit().unwrap();
-        // Higher numbers are written only at an orderly end; lower numbers must survive a kill.
+        // Higher numbers are written to the state file only when the store is closed; lower numbers
+        // are written at once, because they must survive a kill.
         let is_lower = next_in < 9 || next_out < 9;
         let text = fs::read_to_string(&kept).unwrap();
         let is_kept = text.contains(&format!("next_in = {next_in}\nnext_out = {next_out}\n"));
@@ -456,7 +461,8 @@ fn numbers_that_were_set_back_are_no_older_copy() {
     }
 }
 
-/// The next opening treats damage in the last batch as a torn write, and cuts the batch off.
+/// If the last batch is damaged, the next opening removes it as an unfinished batch; the state file
+/// reveals the loss.
 #[test]
 fn a_batch_that_was_damaged_and_cut_shows_in_the_numbers() {
     let dir = TempDir::new();
@@ -473,7 +479,8 @@ fn a_batch_that_was_damaged_and_cut_shows_in_the_numbers() {
     assert!(store.outbound(1).is_err());
     let noted = fs::read(&kept).unwrap();
     drop(store);
-    // As if the process had been killed after the failed read.
+    // The file is restored to its state after the failed read, as if the process had been killed
+    // then.
     fs::write(&kept, noted).unwrap();
     let mut store = open();
     assert_eq!(store.numbers().next_out, 1);
@@ -519,11 +526,11 @@ fn the_state_beside_a_store_can_be_read() {
         "last_logon = 1970-01-01T00:00:02.000000000Z",
     ];
     assert_eq!(state(), after);
-    // If the file next to the store is lost, it is restored from the store.
+    // If the state file is lost, it is written again from the store.
     fs::remove_file(&kept).unwrap();
     drop(open());
     assert_eq!(state(), after);
-    // The format of older versions.
+    // The content is in the format of older versions.
     fs::write(&kept, "1000000000 7 1\n").unwrap();
     let (mut store, _) = FileStore::open(&place, Options::default(), 1).unwrap();
     let had = store.keep_numbers_in(kept.clone()).unwrap().unwrap();

@@ -50,7 +50,8 @@ fn segments(dir: &Path) -> usize {
     all.filter(|path| path.extension().is_some_and(|end| end == "seg")).count()
 }
 
-/// Returns a store that keeps most of its segments only because a message in the first one waits.
+/// Returns a store that keeps most of its segments only because a message in the first segment
+/// still waits.
 fn long_waiting(dir: &Path) -> FileStore {
     let mut store = open(dir);
     queue(&mut store, 1);

@@ -1,4 +1,4 @@
-//! The recovered state of a store after crashes and damage.
+//! The state that a store recovers after crashes and damage.
 
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
@@ -12,7 +12,7 @@ use transfix_store::{
 use transfix_testkit::random::Random;
 use transfix_testkit::temp::TempDir;
 
-/// Bytes before the first record.
+/// Length of a segment's header, which precedes the first record, in bytes.
 const HEADER: usize = 256;
 
 const SMALL: Options =
@@ -42,12 +42,12 @@ fn send_and_commit(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     }
 }
 
-/// Returns a number without a zero byte.
+/// Returns a number for `next_in` none of whose bytes is zero.
 const fn next_in(seq: u64) -> u64 {
     seq * 0x0101_0101_0101_0101
 }
 
-/// Writes messages that also change the next inbound number, one batch each.
+/// Writes messages that also set the next inbound number, each in a batch of its own.
 fn send_numbered(store: &mut FileStore, seqs: std::ops::RangeInclusive<u64>) {
     for seq in seqs {
         send(store, seq);
@@ -130,16 +130,17 @@ fn what_is_not_committed_is_cut() {
     assert_found(&mut store, 1..=9);
 }
 
-/// The form of the last of three batches.
+/// The form of the last of three batches in the test.
 #[derive(Clone, Copy, Debug)]
 enum Last {
     /// Messages only.
     Plain,
-    /// The next inbound number follows each message.
+    /// Each message is stored with the next inbound number.
     Numbered,
 }
 
-/// Writes three batches. The last one, of three messages, is between the two returned offsets.
+/// Writes three batches; returns the file's bytes. The last batch, of three messages, lies between
+/// the two returned offsets.
 fn three_batches(dir: &Path, form: Last) -> (Vec<u8>, usize, usize) {
     let (mut store, _) = open(dir);
     send_and_commit(&mut store, 1..=2);
@@ -198,7 +199,8 @@ fn the_next_inbound_number_of_a_message_is_a_record_to_readers() {
     let dir = TempDir::new();
     let (mut store, _) = open(dir.path());
     send_numbered(&mut store, 1..=200);
-    // Alone, at another time, twice, and after a reset.
+    // The next inbound number is put alone, at another time than the message, twice, and after a
+    // reset.
     store.put(201, Record::NextIn(7)).unwrap();
     store.commit().unwrap();
     send(&mut store, 201);

@@ -1,5 +1,5 @@
-//! Segments that a store keeps, moves and deletes: in real files, and on a disk that crashes at
-//! every operation.
+//! The segments that a store keeps, moves and deletes: with real files, and on a simulated disk
+//! that crashes at every operation.
 #![allow(clippy::unwrap_used, reason = "a test stops where it fails")]
 
 use std::fs;
@@ -38,14 +38,15 @@ fn open(dir: &Path, retention: &Retention, now_ns: u64) -> FileStore {
     store
 }
 
-/// The thread that moves segments is slower than the burst that fills them.
+/// No segment is left behind, even if the thread that moves segments is slower than the burst that
+/// fills them.
 #[test]
 fn a_burst_leaves_no_segment_behind() {
     static GATE: Mutex<()> = Mutex::new(());
     let dir = TempDir::new();
     let (store_dir, archive) = (dir.path().join("store"), dir.path().join("archive"));
     fs::create_dir(&archive).unwrap();
-    // The segment cannot be moved, and the thread blocks in the report of this error.
+    // The segment cannot be moved, and the thread waits in the function that reports this error.
     let foreign = archive.join("00000000.seg");
     fs::write(&foreign, b"of somebody else").unwrap();
     let gate = GATE.lock().unwrap();
@@ -61,7 +62,7 @@ fn a_burst_leaves_no_segment_behind() {
     assert_eq!(kept.len(), 4, "{kept:?}");
 }
 
-/// Lets the store complete its pending work.
+/// Opens and drops the store, so that it completes its pending work.
 fn settle(dir: &Path, retention: &Retention, now_ns: u64) {
     drop(open(dir, retention, now_ns));
 }
@@ -124,7 +125,7 @@ fn only_segments_from_before_the_last_reset_are_archived() {
     assert!(entries.count() >= 24);
 }
 
-/// Returns the number of files in the directory with this ending.
+/// Returns the number of files in the directory whose names end with `ending`.
 #[cfg(feature = "zstd")]
 fn ending(dir: &Path, ending: &str) -> usize {
     let all = fs::read_dir(dir).unwrap();
@@ -159,7 +160,7 @@ fn what_is_not_needed_is_compressed_read_and_deleted() {
         assert_eq!(plain > 0, !archives, "what is needed stays as it is");
         assert_eq!(survey(&kept).unwrap().faults, []);
 
-        // A kill between the copy and the removal leaves both files.
+        // Both files exist if a process is killed between copying and removing a segment.
         let first = fs::read(kept.join("00000000.seg.zst")).unwrap();
         fs::write(kept.join("00000000.seg"), zstd::decode_all(&first[..]).unwrap()).unwrap();
         assert_eq!(read(&kept), entries);
@@ -228,7 +229,7 @@ fn what_is_old_enough_and_not_needed_is_deleted() {
         assert_eq!(old[0], None, "day 1 is more than three days before day 5: {old:?}");
         assert!(old.contains(&Some(2)) && !old.contains(&Some(1)), "{old:?}");
 
-        // Years later: every unneeded segment is removed, and no other.
+        // Years later, every unneeded segment is deleted, and no other segment.
         let store = open(at, &retention, 5_000 * DAY_NS);
         assert_eq!(store.numbers().next_out, 15);
         drop(store);
@@ -264,7 +265,7 @@ fn beyond_the_limit_the_oldest_messages_are_forgotten() {
     retention.bytes_max = 3_500;
     let mut store = open(at, &retention, 1);
     for seq in 1..=100_u64 {
-        // A late message: its number is lower than numbers in older segments.
+        // This message is put late: its number is lower than numbers in older segments.
         if seq % 10 == 0 {
             let late = Record::Inbound { seq: 200 - seq, kind: Kind::Admin, bytes: &BYTES };
             store.put(seq, late).unwrap();
@@ -354,8 +355,8 @@ fn memory_refuses_what_would_push_out_a_message() {
     }
 }
 
-/// Ends at each disk operation. Recovery finds everything that retention promises, regardless of
-/// the segments moved so far.
+/// A crash at each disk operation loses nothing. Recovery finds every message that the retention
+/// keeps, whichever segments were moved before the crash.
 #[test]
 fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
     const TURNS: u64 = 30;
@@ -413,7 +414,7 @@ fn a_crash_while_segments_are_forgotten_and_moved_costs_nothing() {
             assert!((done..=done + 1).contains(&kept), "{what}: {kept} after {done}");
             let mut expected = undisturbed[kept as usize].clone();
             if kept == done && done < TURNS {
-                // The interrupted turn may already have removed its segments.
+                // The interrupted turn may have removed segments already.
                 let last = &undisturbed[done as usize + 1];
                 expected.retain(|seq| last.contains(seq));
             }

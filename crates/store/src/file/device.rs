@@ -1,7 +1,7 @@
-//! Writes batches of a file store to the device: each by its own sync, or many by one sync in a
+//! Syncs batches of a file store to the device: each by a sync of its own, or many by one sync in a
 //! separate thread.
 //!
-//! **Invariant:** a batch is published only while no sync is under way. Commits during a sync
+//! **Invariant:** a batch is published only while no sync is in progress. Commits during a sync
 //! become one batch.
 
 use std::io;
@@ -17,7 +17,7 @@ use crate::place::Place;
 use crate::segment::{self, io_error};
 
 impl<D: Disk> FileStore<D> {
-    /// Publishes the batch, whose records are sealed, and starts its sync.
+    /// Publishes the batch, whose records are sealed, and starts to sync it.
     #[inline(never)]
     pub(super) fn commit_to_device(&mut self) -> Result<Committed, StoreError> {
         let batch = self.batch;
@@ -68,13 +68,13 @@ impl<D: Disk> FileStore<D> {
         let place = &mut map[second.start..second.start + size];
         let end = format::flags(place) & END;
         format::seal_record(place, second.start, second.first_len, end, seal);
-        // The flags must come first: a reader that saw the length word with the old flags would
-        // find a batch.
+        // The flags must be written first: a reader that saw the length word with the old flags
+        // would find a complete batch.
         map.publish(second.start, second.first_len);
         Batch { tail: second.tail, last: second.last, last_len: second.last_len, ..first }
     }
 
-    /// Returns the first record of the gathered batch, whose length word is not written yet.
+    /// Returns the first record of the gathered batch, whose length word is not yet written.
     pub(super) fn gathered(&self, place: Place) -> Option<format::Framed<'_>> {
         let gathered = self.behind.as_ref()?.gathered?;
         let (segment, offset) = (u64::from(place.segment), place.offset as usize);
@@ -83,7 +83,7 @@ impl<D: Disk> FileStore<D> {
         format::sound_record_of(map.get(offset..)?, offset, self.seal, gathered.first_len)
     }
 
-    /// Records a sync that has ended, and begins the next one.
+    /// Handles a sync that has ended, and starts the next one.
     pub(super) fn look_behind(&mut self) -> Result<(), StoreError> {
         while let Some(behind) = &mut self.behind
             && let Some(done) = behind.take_done()
@@ -115,12 +115,13 @@ impl<D: Disk> FileStore<D> {
         Ok(())
     }
 
-    /// Waits for the end of a sync that is under way, and discards the commits after it.
+    /// Waits for the end of the current sync, and discards the commits after it.
     pub(super) fn abandon_behind(&mut self) {
         if let Some(behind) = &mut self.behind {
             behind.gathered = None;
             behind.wait();
-            // The result does not matter: the reopened store shows which messages are safe.
+            // The result of the sync does not matter, because the reopened store shows which
+            // messages are durable.
             drop(behind.take_done());
         }
     }

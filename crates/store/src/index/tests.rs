@@ -1,4 +1,4 @@
-//! Compares the chunked list with a plain list, mainly at the borders of chunks.
+//! Compares the chunked list with a simple list, mainly at the boundaries of chunks.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::*;
 const BITS: u32 = 2;
 const CHUNK: u64 = 1 << BITS;
 
-/// Compares the index with the expected answers.
+/// Checks that the index gives the same answers as the map `expected`.
 fn check(index: &Index<u64>, expected: &BTreeMap<u64, u64>, what: &str) {
     let all: Vec<_> = (0..index.len()).map(|place| index.at(place)).collect();
     let wanted: Vec<_> = expected.iter().map(|(seq, place)| (*seq, *place)).collect();
@@ -99,7 +99,7 @@ fn room_is_made_once() {
         (before + 1..=before + more).for_each(|seq| index.insert(seq, seq));
         assert_eq!(sizes(&index), reserved, "{more} behind {before}");
     }
-    // A small store has a small list.
+    // An index for a few entries has a single, small chunk.
     let mut index = Index::<u64>::new(12);
     index.reserve(50);
     assert_eq!((index.chunks.len(), index.chunks[0].capacity()), (1, 50));

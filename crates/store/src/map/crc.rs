@@ -1,23 +1,23 @@
 //! The checksum of a record: CRC-32C.
 
-/// The library is faster from this length on, because it computes three parts of the bytes at a
-/// time.
+/// Length in bytes from which the library is faster, because it computes the checksum of three
+/// parts at a time.
 #[cfg(target_arch = "x86_64")]
 const LONG: usize = 768;
 
-/// Returns the checksum of a word and the bytes after it.
+/// Returns the checksum of a word and the bytes that follow it.
 #[inline]
 pub(crate) fn crc_of(word: u32, bytes: &[u8]) -> u32 {
     #[cfg(target_arch = "x86_64")]
     if bytes.len() < LONG && is_x86_feature_detected!("sse4.2") {
-        // SAFETY: this processor has the instruction.
+        // SAFETY: the preceding check has found the instruction on this processor.
         return unsafe { short(word, bytes) };
     }
     crc32c::crc32c_append(crc32c::crc32c(&word.to_le_bytes()), bytes)
 }
 
-/// Computes the checksum of a short record. The usual message takes half as many instructions as in
-/// the library.
+/// Computes the checksum of a short record. For a message of typical length, this takes half as
+/// many instructions as the library.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "sse4.2")]
 fn short(word: u32, bytes: &[u8]) -> u32 {
