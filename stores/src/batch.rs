@@ -1,10 +1,10 @@
-//! The changes of a batch of records, sorted by kind instead of arrival.
+//! The combined changes of a batch of records, sorted by kind instead of order of arrival.
 
 use std::collections::BTreeMap;
 
 use transfix_store::{Kind, Numbers, Record};
 
-/// The direction of a message.
+/// The direction of a message: sent or received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// Outbound messages.
@@ -13,7 +13,7 @@ pub enum Direction {
     Inbound,
 }
 
-/// A stored message with its metadata.
+/// A stored message with its kind and time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     pub(crate) kind: Kind,
@@ -21,17 +21,19 @@ pub struct Kept {
     pub(crate) bytes: Vec<u8>,
 }
 
-/// The changes, in this order: reset, hide, write. The queue and the notes are independent.
+/// The changes of a batch. A server applies them in this order: reset, hide, write. Changes of the
+/// queue and notes do not depend on the others.
 #[derive(Debug)]
 pub struct Batch {
-    /// The numbers after the batch.
+    /// The sequence numbers after the batch.
     pub(crate) numbers: Numbers,
-    /// True if messages before the batch are no longer visible.
+    /// True if the batch contains a reset, so that earlier messages are no longer found.
     pub(crate) resets: bool,
-    /// Outbound messages from this number on are no longer visible; 0 for none.
+    /// Number from which on earlier outbound messages are no longer found; 0 means none.
     pub(crate) hides_from: u64,
     pub(crate) messages: BTreeMap<(Direction, u64), Kept>,
-    /// Messages with this ticket or a lower one leave the queue; 0 for none.
+    /// The queued messages up to and including this ticket are removed from the queue; 0 means
+    /// none.
     pub(crate) unqueued: u64,
     pub(crate) queued: BTreeMap<u64, Kept>,
     pub(crate) notes: Vec<(u64, String)>,
@@ -56,12 +58,12 @@ impl Batch {
         self.is_empty
     }
 
-    /// Returns true if stored messages become invisible or change.
+    /// Returns true if the batch hides or changes messages that were stored before.
     pub(crate) const fn undoes(&self) -> bool {
         self.resets || self.hides_from > 0
     }
 
-    /// Returns true if the queue changes.
+    /// Returns true if the batch changes the queue.
     pub(crate) fn queues(&self) -> bool {
         self.unqueued > 0 || !self.queued.is_empty()
     }
@@ -99,7 +101,7 @@ impl Batch {
         }
     }
 
-    /// Appends a later batch.
+    /// Appends the changes of a later batch.
     pub(crate) fn join(&mut self, later: Self) {
         let Self { numbers, resets, hides_from, messages, unqueued, queued, notes, .. } = later;
         if resets {

@@ -1,8 +1,9 @@
-//! The thread of a store. Only this thread talks to the server, so the session never waits.
+//! The thread of a database store. Only this thread communicates with the server, so the session
+//! never waits for it.
 //!
 //! **Invariants:** the thread sends one request at a time, so a read sees every earlier commit.
-//! Commits during a transaction form the next one. After a failure nothing is written until the
-//! store is reopened.
+//! Commits during a transaction are combined into the next one. After a failure, nothing is written
+//! until the store is reopened.
 
 use std::io;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
@@ -14,29 +15,29 @@ use transfix_store::{StoreError, Wake};
 
 use crate::batch::Batch;
 use crate::database::{Server, Written};
-use crate::{PATIENCE, failed, taken_over};
+use crate::{PATIENCE, failed};
 
 type Task<S> = Box<dyn FnOnce(&mut S) + Send>;
 
-/// A server behind its thread.
+/// The session's handle to a server that a separate thread accesses.
 pub(crate) struct Behind<S> {
     tasks: Option<Sender<Task<S>>>,
-    /// Disconnected when the thread has ended.
+    /// A channel that becomes disconnected when the thread has ended.
     end: Receiver<()>,
     line: Arc<Mutex<Line>>,
     name: String,
-    /// The ticket of the last committed batch.
+    /// The ticket of the last batch that the session has committed.
     committed: u64,
 }
 
-/// A pending answer of the server.
+/// A request whose answer from the server is pending.
 pub(crate) struct Asked<T> {
     answer: Receiver<Result<T, StoreError>>,
     since: Instant,
 }
 
 impl<T> Asked<T> {
-    /// Returns the answer.
+    /// Returns the answer if it has arrived.
     ///
     /// # Errors
     /// [`StoreError::NotYet`] until the answer arrives or the server has taken too long.
@@ -50,16 +51,17 @@ impl<T> Asked<T> {
     }
 }
 
-/// State shared by the session and the thread.
+/// The state that the session and the thread share.
 #[derive(Default)]
 struct Line {
     is_writing: bool,
-    /// Batches committed while another one is being written, with the last ticket.
+    /// The batches that were committed while another batch was being written, combined, with the
+    /// last ticket.
     gathered: Option<(u64, Batch)>,
-    /// The ticket of the last safe batch.
+    /// The ticket of the last batch that the server has stored.
     safe: u64,
-    /// The reason why a batch could not be written. Nothing more is written until the failure is
-    /// handled.
+    /// The reason why a batch could not be written. Until the store is reopened, nothing more is
+    /// written.
     failure: Option<StoreError>,
     wake: Option<Wake>,
 }
@@ -85,13 +87,13 @@ impl<S: Server + 'static> Behind<S> {
         lock(&self.line).wake = Some(wake);
     }
 
-    /// Returns the tickets of the last committed batch and of the last safe batch.
+    /// Returns the tickets of the last committed batch and of the last stored batch.
     pub(crate) fn tickets(&self) -> Result<(u64, u64), StoreError> {
         let mut line = lock(&self.line);
         line.failure.take().map_or(Ok((self.committed, line.safe)), Err)
     }
 
-    /// Queues a batch after all others. Returns its ticket.
+    /// Queues a batch for writing after all earlier batches. Returns its ticket.
     pub(crate) fn commit(&mut self, batch: Batch) -> Result<u64, StoreError> {
         self.committed += 1;
         let ticket = self.committed;
@@ -118,7 +120,7 @@ impl<S: Server + 'static> Behind<S> {
         sent.and_then(Result::ok).ok_or(StoreError::Poisoned)
     }
 
-    /// Sends a request after all commits. The session is woken when the answer arrives.
+    /// Queues a request after all commits. The session is woken when the answer arrives.
     pub(crate) fn ask<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
@@ -137,7 +139,7 @@ impl<S: Server + 'static> Behind<S> {
         Ok(Asked { answer, since })
     }
 
-    /// Sends a request and waits for the answer, while reopening the store.
+    /// Queues a request and waits for the answer; used only while the store is reopened.
     pub(crate) fn ask_and_wait<T: Send + 'static>(
         &self,
         ask: impl FnOnce(&mut S) -> Result<T, StoreError> + Send + 'static,
@@ -149,25 +151,26 @@ impl<S: Server + 'static> Behind<S> {
         })
     }
 
-    /// Discards committed batches that are not being written.
+    /// Discards the committed batches, except the one that is being written.
     pub(crate) fn give_up(&self) {
         lock(&self.line).gathered = None;
     }
 
-    /// Clears the state after the server has reported its contents: nothing is in transit.
+    /// Clears the state after the server has reported its content, because nothing is in transit
+    /// then.
     pub(crate) fn begin_anew(&self) {
         let mut line = lock(&self.line);
         (line.safe, line.failure) = (self.committed, None);
     }
 }
 
-/// Writes the batch, and batches gathered meanwhile.
+/// Writes this batch, and then the batches that were committed in the meantime.
 fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64, Batch)) {
     let mut next = Some(first);
     while let Some((ticket, batch)) = next {
         let written = match server.write(&batch) {
             Ok(Written::Whole) => Ok(()),
-            Ok(Written::Nothing) => Err(taken_over(name)),
+            Ok(Written::Nothing) => Err(StoreError::Fenced { session: name.into() }),
             Err(error) => Err(error),
         };
         let mut line = lock(line);
@@ -186,7 +189,7 @@ fn write<S: Server>(server: &mut S, line: &Mutex<Line>, name: &str, first: (u64,
 }
 
 impl<S> Drop for Behind<S> {
-    /// Finishes committed batches, unless the server takes too long.
+    /// Waits until all committed batches are written, unless the server takes too long.
     fn drop(&mut self) {
         self.tasks = None;
         let _ = self.end.recv_timeout(PATIENCE);

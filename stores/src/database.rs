@@ -1,4 +1,4 @@
-//! A store over a server: the common part of all servers.
+//! A store in a database: the part that all servers have in common.
 
 use std::fmt;
 
@@ -8,15 +8,16 @@ use crate::batch::{Batch, Direction, Kept};
 use crate::behind::{Asked, Behind};
 use crate::window::{AHEAD, Window};
 
-/// Messages with their numbers or tickets, ascending.
+/// Messages with their sequence numbers or tickets, in ascending order.
 pub(crate) type Messages = Vec<(u64, Kept)>;
 
-/// The operations of a server for the store of one session.
+/// The operations that a database server provides for the store of one session.
 pub trait Server: Send {
-    /// Writes the batch in one transaction, unless another process has taken over the session.
+    /// Writes the batch in one transaction. Writes nothing if another process has taken over the
+    /// session.
     fn write(&mut self, batch: &Batch) -> Result<Written, StoreError>;
 
-    /// Reads messages of one direction with numbers in `begin..end`, ascending.
+    /// Reads the messages of one direction whose numbers are in `begin..end`, in ascending order.
     fn read(
         &mut self,
         way: Direction,
@@ -24,32 +25,33 @@ pub trait Server: Send {
         limit: usize,
     ) -> Result<Messages, StoreError>;
 
-    /// Reads all queued messages with this ticket or a higher one, ascending.
+    /// Reads all queued messages with this ticket or a higher one, in ascending order.
     fn read_queue(&mut self, ticket: u64) -> Result<Messages, StoreError>;
 
-    /// Reconnects if necessary, and returns the stored numbers.
+    /// Reconnects if necessary, takes the session over as `taking` says, and returns the stored
+    /// numbers.
     fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError>;
 }
 
-/// The outcome of a batch.
+/// The outcome of writing a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Written {
     /// The batch is stored.
     Whole,
-    /// Nothing is stored: another process owns this session now.
+    /// Nothing is stored, because another process owns the session now.
     Nothing,
 }
 
-/// Selects whether the session is taken from its current process.
+/// The way in which a process becomes the owner of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Taking {
-    /// Take the session over.
+    /// The session is taken over, whoever owns it.
     Over,
-    /// Only if this process still owns the session. Pending requests are void.
+    /// Only if this process still owns the session. Its pending requests are void.
     Again,
 }
 
-/// Keeps a session in a database; see [`PostgresStore`](crate::PostgresStore) and
+/// The store of a session in a database; see [`PostgresStore`](crate::PostgresStore) and
 /// [`RedisStore`](crate::RedisStore).
 pub struct DatabaseStore<S> {
     behind: Behind<S>,
@@ -57,19 +59,20 @@ pub struct DatabaseStore<S> {
     numbers: Numbers,
     batch: Batch,
     window: Window,
-    /// All queued messages with this ticket or a higher one.
+    /// A cache of all queued messages with this ticket or a higher one.
     queue: Option<(u64, Messages)>,
-    /// The last read inbound message, with its number.
+    /// A cache of the inbound message that was read last, with its number; `None` inside if the
+    /// store does not have it.
     received: Option<(u64, Option<Kept>)>,
-    /// The pending request.
+    /// The pending read request, if any.
     asked: Option<(Fetch, Asked<Messages>)>,
-    /// The pending takeover of the session.
+    /// The pending request to take over the session, if any.
     taking: Option<Asked<Taken>>,
     poisoned: bool,
 }
 
 impl<S: Server + 'static> DatabaseStore<S> {
-    /// Creates the store of this session on a server with these numbers.
+    /// Creates the store of the session `name` on a server that contains these numbers.
     pub(crate) fn of(server: S, name: &str, numbers: Numbers) -> Result<Self, StoreError> {
         Ok(Self {
             behind: Behind::start(server, name)?,
@@ -89,8 +92,8 @@ impl<S: Server + 'static> DatabaseStore<S> {
         if self.poisoned { Err(StoreError::Poisoned) } else { Ok(()) }
     }
 
-    /// Sends a request, unless another answer is pending. One request at a time bounds the work
-    /// that a counterparty can cause.
+    /// Sends a read request, unless another one is pending. The limit of one request at a time
+    /// bounds the work that a counterparty can cause.
     ///
     /// # Errors
     /// [`StoreError::NotYet`] while the answer is pending.
@@ -102,7 +105,7 @@ impl<S: Server + 'static> DatabaseStore<S> {
         Err(StoreError::NotYet)
     }
 
-    /// Stores a pending answer, if it has arrived.
+    /// Stores the answer to the pending read request, if it has arrived.
     fn hear(&mut self) -> Result<(), StoreError> {
         self.check()?;
         let Some((what, asked)) = &self.asked else { return Ok(()) };
@@ -111,12 +114,12 @@ impl<S: Server + 'static> DatabaseStore<S> {
             return Ok(());
         }
         self.asked = None;
-        // An earlier failed write takes precedence.
+        // If an earlier write has failed, that error is returned instead of the answer.
         let answer = self.behind.tickets().and(answer);
         self.poisoned = answer.is_err();
         let mut found = answer?;
         match what {
-            // The answer does not include commits after the request.
+            // The answer does not include messages that were committed after the request.
             Fetch::Outbound(begin, end) => self.window.fill(begin, end, found),
             Fetch::Inbound(seq) => self.received = Some((seq, found.pop().map(|(_, kept)| kept))),
             Fetch::Queue(begin) => self.queue = Some((begin, found)),
@@ -124,7 +127,7 @@ impl<S: Server + 'static> DatabaseStore<S> {
         Ok(())
     }
 
-    /// Discards cached or pending reads that the batch changes.
+    /// Discards cached and pending reads whose messages the batch changes.
     fn forget_what_changes(&mut self) {
         let (undoes, queues) = (self.batch.undoes(), self.batch.queues());
         self.received = None;
@@ -147,27 +150,27 @@ impl<S: Server + 'static> DatabaseStore<S> {
         self.behind.tickets().inspect_err(|_| self.poisoned = true)
     }
 
-    /// Continues the session with the server's numbers.
+    /// Continues the session with the numbers that the server contains.
     fn go_on(&mut self, numbers: Numbers) {
         self.numbers = numbers;
         self.behind.begin_anew();
         self.batch = Batch::new(numbers);
         self.window.forget();
         (self.queue, self.received, self.asked, self.taking) = (None, None, None, None);
-        // After this read the stored state is known, regardless of earlier failures.
+        // After this read, the stored state is known, whatever failed before.
         self.poisoned = false;
     }
 }
 
-/// A request for messages.
+/// A request to read messages.
 #[derive(Clone, Copy, Debug)]
 enum Fetch {
-    /// Sent messages from the first number up to, but excluding, the second, which was the next
-    /// number then.
+    /// Outbound messages from the first number up to, but excluding, the second number, which was
+    /// the next number at that time.
     Outbound(u64, u64),
     /// The inbound message with this number.
     Inbound(u64),
-    /// Queued messages from this ticket on.
+    /// The queued messages with this ticket or a higher one.
     Queue(u64),
 }
 
@@ -181,7 +184,8 @@ impl Fetch {
     }
 }
 
-/// The data of a session after a takeover: numbers, first sent messages, and queued messages.
+/// The data that is read when a session is taken over: the numbers, the first outbound messages,
+/// and the queued messages.
 type Taken = (Numbers, Messages, Messages);
 
 impl<S: Server + 'static> Store for DatabaseStore<S> {
@@ -251,7 +255,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
     fn reopen(&mut self) -> Result<(), StoreError> {
         self.behind.give_up();
         self.poisoned = true;
-        // A process keeps a session that it has taken over.
+        // A process that has taken over a session keeps it while reopening its store.
         let numbers = self.behind.ask_and_wait(|server| server.take(Taking::Again))?;
         self.go_on(numbers);
         Ok(())
@@ -262,7 +266,7 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
             Some(taking) => taking,
             None => self.behind.ask(|server| {
                 let numbers = server.take(Taking::Over)?;
-                // Includes the data that the session requests first.
+                // The read includes the messages that the session will request first.
                 let sent = Fetch::Outbound(1, numbers.next_out).from(server)?;
                 Ok((numbers, sent, Fetch::Queue(0).from(server)?))
             })?,
@@ -277,7 +281,8 @@ impl<S: Server + 'static> Store for DatabaseStore<S> {
                 Err(error)
             }
             Ok((numbers, sent, queue)) => {
-                // Some earlier commits may not have been written.
+                // Some earlier commits may not have been written, so the store must be reopened
+                // first.
                 self.behind.tickets().inspect_err(|_| self.poisoned = true)?;
                 self.go_on(numbers);
                 self.window.fill(1, numbers.next_out, sent);

@@ -1,4 +1,4 @@
-//! PostgreSQL: tables and a function, created if missing.
+//! PostgreSQL: the tables and a function, which are created if they are missing.
 
 use postgres::{Client, Config, NoTls, Row, Statement};
 use transfix_store::{Kind, Numbers, StoreError};
@@ -8,7 +8,7 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const SCHEMA: &str = include_str!("schema.sql");
-/// The lock under which one process creates the tables.
+/// The number of the advisory lock under which one process at a time creates the tables.
 const SCHEMA_LOCK: i64 = 0x0054_5241_4E53_4658;
 
 const OPEN: &str = "\
@@ -24,7 +24,8 @@ const TAKE_AGAIN: &str = "\
 const READ_SESSION: &str = "\
     SELECT id, writer, generation, next_in, next_out, created_ns FROM transfix_session
     WHERE id = $1";
-/// A query that checks the whole schema: if it exists, the user needs no right to create it.
+/// A query that tells whether the whole schema exists; if it does, the user needs no permission to
+/// create it.
 const IS_MADE: &str = "\
     SELECT to_regproc('transfix_commit') IS NOT NULL AND to_regclass('transfix_session') IS NOT NULL
     AND to_regclass('transfix_message') IS NOT NULL AND to_regclass('transfix_queue') IS NOT NULL
@@ -39,7 +40,7 @@ const READ_QUEUE: &str = "\
     SELECT ticket, 1::smallint, time_ns, bytes FROM transfix_queue
     WHERE session = $1 AND ticket >= $2 ORDER BY ticket";
 
-/// Keeps a session in a PostgreSQL database, version 11 or later.
+/// The store of a session in a PostgreSQL database, version 11 or later.
 ///
 /// `open` creates missing tables `transfix_session`, `transfix_message`, `transfix_queue` and
 /// `transfix_note` in the connection's schema, and needs the right to do so once. Later it needs
@@ -48,9 +49,9 @@ const READ_QUEUE: &str = "\
 /// - 1 here.
 pub type PostgresStore = DatabaseStore<Postgres>;
 
-/// The server's side of a [`PostgresStore`].
+/// The connection of a [`PostgresStore`] to its server.
 pub struct Postgres {
-    /// Connection parameters for a reconnect.
+    /// The configuration for reconnecting; `None` for a connection that the caller has opened.
     config: Option<Config>,
     client: Client,
     statements: Statements,
@@ -61,8 +62,8 @@ pub struct Postgres {
 }
 
 impl PostgresStore {
-    /// Opens the store of the session with this name over a connection without TLS; `config` as in
-    /// `host=db user=fix dbname=fix` or `postgresql://fix@db/fix`. `now_ns`, in UTC nanoseconds
+    /// Opens the store of the session `name` over a connection without TLS. `config` is a text such
+    /// as `host=db user=fix dbname=fix` or `postgresql://fix@db/fix`. `now_ns`, in UTC nanoseconds
     /// since 1970, becomes `created_ns` of a new store.
     ///
     /// # Errors
@@ -73,8 +74,8 @@ impl PostgresStore {
         Self::open_over((client, Some(config)), name, now_ns)
     }
 
-    /// Opens the store over your own connection, for instance with TLS. The connection serves this
-    /// store only.
+    /// Opens the store over a connection of the caller, for instance with TLS. The connection must
+    /// serve only this store.
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
@@ -123,7 +124,7 @@ impl Server for Postgres {
                 Taking::Again => self.client.query_opt(TAKE_AGAIN, &[&self.id, &self.writer]),
             };
             match taken {
-                // A broken connection may show only at its next use.
+                // A broken connection may be noticed only when it is next used.
                 Err(error) if error.code().is_none() && !was_cut && self.config.is_some() => {
                     was_cut = true;
                 }
@@ -211,7 +212,7 @@ impl Server for Postgres {
     }
 }
 
-/// Returns the configuration with time limits added where missing.
+/// Returns the configuration, with time limits added where it has none.
 fn limited(mut config: Config) -> Config {
     if config.get_connect_timeout().is_none() {
         config.connect_timeout(PATIENCE);
@@ -244,7 +245,7 @@ impl Statements {
     }
 }
 
-/// The row of a session.
+/// The row of a session in the table `transfix_session`.
 struct Session {
     id: i64,
     writer: i64,
@@ -295,7 +296,7 @@ fn times(all: impl Iterator<Item = u64>) -> Result<Vec<i64>, StoreError> {
     all.map(signed).collect()
 }
 
-/// The server's integers are signed.
+/// Returns the number as a signed integer, because the server's integers are signed.
 fn signed(number: u64) -> Result<i64, StoreError> {
     i64::try_from(number).map_err(failed)
 }

@@ -8,8 +8,9 @@ use crate::database::{DatabaseStore, Server, Taking, Written};
 use crate::{PATIENCE, failed, unreadable};
 
 const COMMIT: &str = include_str!("commit.lua");
-/// Creates a missing session, and takes it over. If ARGV[2] is a writer, the takeover requires that
-/// this writer owns the session. The last result is true if taken.
+/// Creates a missing session, and takes the session over. If ARGV[2] names a writer, the session is
+/// taken over only if that writer owns it. The last element of the result is true if the session
+/// was taken over.
 const OPEN: &str = "\
     if redis.call('EXISTS', KEYS[1]) == 0 then
         redis.call('HSET', KEYS[1], 'writer', 0, 'next_in', 1, 'next_out', 1, 'created_ns', ARGV[1])
@@ -22,29 +23,31 @@ const OPEN: &str = "\
     row[5] = takes and 1 or 0
     return row";
 
-/// Length of kind and time before a message's bytes.
+/// Length in bytes of the kind and the time, which precede a message's bytes.
 const HEAD: usize = 17;
-/// Highest number. Numbers are scores of sorted sets, which are exact up to this limit.
+/// The highest sequence number. Numbers are scores of sorted sets, which are exact only up to this
+/// limit.
 const NUMBER_MAX: u64 = 1 << 53;
 
-/// Keeps a session in Redis, version 5 or later.
+/// The store of a session in Redis, version 5 or later.
 ///
-/// The keys are `transfix:{NAME}`, a hash with the next numbers, and the same with `:out`, `:in`
-/// and `:queue`, sorted sets of messages by number, and `:notes`, a list. The braces keep them
-/// together in a cluster. A reset deletes the messages before it. MsgSeqNum(34) is at most 2^53
-/// here.
+/// The key `transfix:{NAME}` is a hash with the next numbers. The same key with `:out`, `:in` and
+/// `:queue` appended is a sorted set of messages by number, and with `:notes` a list. The braces
+/// keep the keys of a session together in a cluster. A reset deletes all earlier messages.
+/// MsgSeqNum(34) is at most 2^53 here.
 ///
-/// The server decides what a commit survives. With `appendfsync always` a commit survives a power
-/// cut. Otherwise the last second may be lost, and without an append-only file everything since the
-/// last snapshot.
+/// The server determines which failures a commit survives. With `appendfsync always`, a commit
+/// survives a power failure. Otherwise the last second may be lost, and without an append-only file
+/// everything since the last snapshot.
 pub type RedisStore = DatabaseStore<Redis>;
 
-/// The server's side of a [`RedisStore`].
+/// The connection of a [`RedisStore`] to its server.
 pub struct Redis {
-    /// Connection parameters for a reconnect.
+    /// The client for reconnecting; `None` for a connection that the caller has opened.
     client: Option<Client>,
     connection: Connection,
-    /// True if an answer may still be in transit.
+    /// True if the answer to an interrupted request may still arrive, so that the connection cannot
+    /// be used further.
     is_cut: bool,
     commit: Script,
     open: Script,
@@ -55,7 +58,7 @@ pub struct Redis {
 }
 
 impl RedisStore {
-    /// Opens the store of the session with this name; `url` as in `redis://host:6379/0` or
+    /// Opens the store of the session `name`. `url` is a text such as `redis://host:6379/0` or
     /// `unix:///run/redis.sock`. `now_ns`, in UTC nanoseconds since 1970, becomes `created_ns` of a
     /// new store.
     ///
@@ -67,8 +70,8 @@ impl RedisStore {
         Self::open_over((connection, Some(client)), name, now_ns)
     }
 
-    /// Opens the store over your own connection, for instance with TLS. The connection serves this
-    /// store only.
+    /// Opens the store over a connection of the caller, for instance with TLS. The connection must
+    /// serve only this store.
     ///
     /// # Errors
     /// As [`RedisStore::open`].
@@ -99,7 +102,7 @@ impl RedisStore {
 }
 
 impl Redis {
-    /// Reads the members of the sorted set with scores from `begin` to `end`.
+    /// Reads the members of a sorted set whose scores are from `begin` to `end`.
     fn members(
         &mut self,
         key: usize,
@@ -193,8 +196,8 @@ fn connect(client: &Client) -> Result<Connection, StoreError> {
     Ok(connection)
 }
 
-/// Returns a member of a sorted set: number, time and kind before the bytes, so that members are
-/// unique.
+/// Returns a member for a sorted set: number, time and kind before the message's bytes, so that
+/// members are unique.
 fn packed(seq: u64, kept: &Kept) -> Vec<u8> {
     let kind = match kept.kind {
         Kind::Admin => 0,

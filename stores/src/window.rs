@@ -1,12 +1,12 @@
-//! A read-ahead window of sent messages: a resend reads message by message, and each read would be
-//! a round trip.
+//! A read-ahead cache of outbound messages. A resend reads one message after the other, and without
+//! the cache each read would be a round trip to the server.
 
 use crate::batch::Kept;
 
-/// Number of messages in one read.
+/// Maximum number of messages in one read.
 pub(crate) const AHEAD: usize = 256;
 
-/// The known messages of the numbers `begin..end`.
+/// The messages with the numbers `begin..end`, as read from the server.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
     begin: u64,
@@ -24,11 +24,11 @@ impl Window {
         self.begin <= seq && seq < self.end
     }
 
-    /// Fills the window with the result of reading up to [`AHEAD`] messages from `begin` below
-    /// `next_out`.
+    /// Fills the cache with the result of reading up to [`AHEAD`] messages from number `begin` on,
+    /// below `next_out`.
     pub(crate) fn fill(&mut self, begin: u64, next_out: u64, messages: Vec<(u64, Kept)>) {
         let last = messages.last().filter(|_| messages.len() >= AHEAD);
-        // Later messages have numbers from `next_out` on.
+        // Messages that were committed after the read have numbers from `next_out` on.
         self.end = last.map_or(next_out, |(seq, _)| seq + 1);
         (self.begin, self.messages) = (begin, messages);
     }

@@ -1,4 +1,4 @@
-//! Errors of a store, with their remedies.
+//! The errors of a store, with their remedies.
 
 use std::fmt;
 use std::io;
@@ -6,72 +6,78 @@ use std::path::{Path, PathBuf};
 
 use crate::record::Numbers;
 
-/// The reason why a store refused or failed a request.
+/// The reason why a store has refused or failed a request.
 #[non_exhaustive]
 pub enum StoreError {
-    /// The operating system refused.
+    /// The operating system reported an error.
     Io {
-        /// The file or directory concerned.
+        /// The file or directory to which the error belongs.
         path: PathBuf,
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A file has contents that no crash leaves behind.
+    /// The content of a file is damaged in a way that no crash can cause.
     Damaged {
         /// The file.
         path: PathBuf,
-        /// Bytes from the beginning of the file.
+        /// Offset of the damage from the beginning of the file, in bytes.
         offset: u64,
-        /// The fault there.
+        /// The kind of the damage.
         reason: Damage,
     },
     /// The store belongs to another session.
     Foreign {
         /// Its directory.
         dir: Box<Path>,
-        /// The session that the store belongs to.
+        /// The name of the session to which the store belongs.
         owner: Box<str>,
-        /// The session that the store was opened for.
+        /// The name of the session for which the store was opened.
         wanted: Box<str>,
     },
-    /// Another process, or this process, has the store open.
+    /// Another process, or another part of this process, has the store open.
     Locked {
         /// The lock file.
         path: PathBuf,
     },
-    /// The store was replaced by an earlier copy. Later commits are missing.
+    /// The store was replaced by an earlier copy, and later commits are missing.
     Older {
         /// Its directory.
         dir: Box<Path>,
         /// The numbers found in the store.
         found: Box<Numbers>,
-        /// The numbers that were committed.
+        /// The numbers that were committed last.
         committed: Box<Numbers>,
     },
-    /// An error of a custom store, in its own words.
+    /// An error that a custom store reports in its own words.
     Own(io::Error),
-    /// An earlier write failed.
+    /// Another process has taken the store over. Nothing of this process is written any more until
+    /// the store is refreshed.
+    Fenced {
+        /// The session of the store.
+        session: Box<str>,
+    },
+    /// An earlier write failed, so the store refuses all requests until it is reopened.
     Poisoned,
-    /// The messages since the last reset fill all the room allowed.
+    /// The messages since the last reset fill all the space that the retention permits.
     Full {
         /// Bytes allowed.
         bytes_max: u64,
     },
-    /// The record, or the batch with it, is larger than the store can hold.
+    /// The record, or the batch that contains it, is larger than the store can hold.
     TooLarge {
         /// Bytes wanted.
         len: usize,
         /// Bytes allowed.
         max: usize,
     },
-    /// Not a failure: the answer is still being fetched. When the answer arrives, the store calls
-    /// the waker given to [`Store::wake_by`](crate::Store::wake_by); ask again then.
+    /// This is not a failure: the answer is still being read. When it arrives, the store calls the
+    /// waker given to [`Store::wake_by`](crate::Store::wake_by); then repeat the request.
     NotYet,
 }
 
 impl StoreError {
-    /// Returns the number of this error, for logs and other languages. The number never changes.
-    /// The page "Codes" of the book lists all numbers.
+    /// Returns the code of this error, for logs and other languages. Codes never change; the page
+    /// "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -85,11 +91,12 @@ impl StoreError {
             Self::Full { .. } => 507,
             Self::TooLarge { .. } => 508,
             Self::NotYet => 509,
+            Self::Fenced { .. } => 510,
         }
     }
 }
 
-/// The fault of a file.
+/// The kinds of damage of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Damage {
@@ -97,30 +104,31 @@ pub enum Damage {
     Header,
     /// The file was written in a format version unknown to this program.
     Version,
-    /// The number in the header differs from the number in the file's name.
+    /// The segment number in the header differs from the number in the file's name.
     Name,
-    /// A segment of another store, or of an earlier state of this store, has the name of a missing
-    /// segment.
+    /// In place of a missing segment, there is a segment of another store, or of an earlier state
+    /// of this store.
     Store,
-    /// Valid batches are not at the offset where they were written.
+    /// Valid batches are at a wrong offset.
     Moved,
-    /// Another file has taken the name since the store was opened.
+    /// Another file has replaced this file since the store was opened.
     Replaced,
-    /// The file is missing, although it or later ones were written.
+    /// The file is missing, although this file or later files were written.
     Missing,
-    /// The file is shorter than it was made.
+    /// The file is shorter than when it was created.
     Short,
-    /// The segment's first numbers differ from the last numbers of the segment before.
+    /// The first numbers of the segment differ from the last numbers of the preceding segment.
     Numbers,
-    /// A record was changed after it was written, and valid batches follow it.
+    /// A record was changed after it was written, and valid batches follow it, so this is no
+    /// unfinished write.
     Record,
-    /// A record was changed while the store was open.
+    /// A record was changed by another program while the store was open.
     Changed,
 }
 
 impl Damage {
-    /// Returns the number of this damage, for logs and other languages. The number never changes.
-    /// The page "Codes" of the book lists all numbers.
+    /// Returns the code of this damage, for logs and other languages. Codes never change; the page
+    /// "Codes" of the book lists all codes.
     #[must_use]
     pub const fn as_u16(&self) -> u16 {
         match self {
@@ -157,23 +165,20 @@ impl fmt::Display for Damage {
     }
 }
 
-/// The next step once the cause is removed, for operators of an engine and users of commands.
+/// The end of error texts: the next step after the cause is removed, for operators of an engine and
+/// users of commands.
 const THEN: &str = "then an engine reopens the store by itself; repeat a command";
 
 impl fmt::Display for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Io { path, source } => {
-                write!(f, "store file {}: {source}", path.display())?;
-                match source.kind() {
-                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                        write!(f, "; free some space, {THEN}")
-                    }
-                    io::ErrorKind::PermissionDenied => {
-                        write!(f, "; allow this user to write there, {THEN}")
-                    }
-                    _ => write!(f, "; remove the cause, {THEN}"),
-                }
+                let remedy = match source.kind() {
+                    io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "free some space",
+                    io::ErrorKind::PermissionDenied => "allow this user to write there",
+                    _ => "remove the cause",
+                };
+                write!(f, "store file {}: {source}; {remedy}, {THEN}", path.display())
             }
             Self::Damaged { path, reason: Damage::Version, offset } => write!(
                 f,
@@ -219,6 +224,9 @@ impl fmt::Display for StoreError {
                 committed.next_out,
             ),
             Self::Own(source) => source.fmt(f),
+            Self::Fenced { session } => {
+                write!(f, "{session}: another process has taken this store over, and uses it now")
+            }
             Self::Poisoned => f.write_str("an earlier write failed; open the store again"),
             Self::Full { bytes_max } => write!(
                 f,
@@ -233,7 +241,7 @@ impl fmt::Display for StoreError {
     }
 }
 
-/// Prints the text, because `main` prints a returned error by `Debug`.
+/// Formats as `Display` does, so that an error returned by `main` prints as text.
 impl fmt::Debug for StoreError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
