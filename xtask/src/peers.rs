@@ -47,6 +47,8 @@ usage: cargo xtask peers build [--without-acceptors]
 /// Path of the QuickFIX headers from the system's package.
 const QUICKFIX_HEADER: &str = "/usr/include/quickfix/Session.h";
 const QUICKFIX_PACKAGE: &str = "libquickfix-dev";
+/// The server for the tests of stores in NATS JetStream, as a Go module.
+const NATS: &str = "github.com/nats-io/nats-server/v2@v2.15.3";
 
 /// `BeginString(8)` and `DefaultApplVerID(1137)` of each case.
 const VERSIONS: [(&str, &str); 3] = [("FIX.4.2", ""), ("FIX.4.4", ""), ("FIXT.1.1", "9")];
@@ -94,19 +96,45 @@ fn stores() -> Outcome<()> {
     for (program, package) in [("pg_ctl", "postgresql"), ("redis-server", "redis-server")] {
         let debians = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
         let mut folders: Vec<PathBuf> = debians.map(|version| version.path().join("bin")).collect();
-        folders.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
+        folders.extend(path());
         if !folders.iter().any(|folder| folder.join(program).exists()) {
-            return Err(format!("{program} is not there; apt-get install {package}"));
+            return Err(format!("{program} is missing; apt-get install {package}"));
         }
     }
+    let tools = root().join("target/tools/bin");
+    install_nats(&tools)?;
+    let path = env::join_paths(path().into_iter().chain([tools]));
+    let path = path.map_err(|error| format!("PATH: {error}"))?;
     let manifest = root().join("stores/Cargo.toml");
     let mut command = Command::new("cargo");
-    command.arg("test").arg("--manifest-path").arg(manifest);
+    command.arg("test").arg("--manifest-path").arg(manifest).env("PATH", path);
     let status = command.env("CARGO_TARGET_DIR", target().join("stores")).status();
     match status.map_err(|error| format!("cargo: {error}"))? {
         status if status.success() => Ok(()),
         status => Err(format!("the tests of the stores: {status}")),
     }
+}
+
+/// Installs the NATS server into `folder`, unless it is there or on the path.
+fn install_nats(folder: &Path) -> Outcome<()> {
+    let is_there = |folder: &Path| folder.join("nats-server").exists();
+    if is_there(folder) || path().iter().any(|folder| is_there(folder)) {
+        return Ok(());
+    }
+    let mut go = Command::new("go");
+    go.args(["install", NATS]).env("GOBIN", folder);
+    match go.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(format!("go install {NATS}: {status}")),
+        Err(error) => Err(format!(
+            "go: {error}; install Go 1.25 or later, or put nats-server 2.12 or later on the PATH"
+        )),
+    }
+}
+
+/// Returns the folders of the environment variable PATH.
+fn path() -> Vec<PathBuf> {
+    env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect()
 }
 
 fn misuse(text: &str) -> ExitCode {

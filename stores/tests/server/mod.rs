@@ -1,23 +1,25 @@
-//! Real servers, one per test: each in its own directory with its own socket, stopped when the
-//! value is dropped.
+//! Real database servers, one for each test: each in a directory of its own with its own socket,
+//! and stopped when the value is dropped.
 
 use std::fs::{self, File};
+use std::net::TcpListener;
 use std::os::unix::fs::chown;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use transfix_store::{Store, StoreError};
-use transfix_stores::{PostgresStore, RedisStore};
+use transfix_stores::{ConnectOptions, JetStream, JetStreamStore, PostgresStore, RedisStore};
 use transfix_testkit::temp::TempDir;
 
-/// A database server with stores of sessions.
+/// A database server that contains the stores of sessions.
 pub trait Server: Send + Sync {
     /// Opens the store of a session.
     fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError>;
 
-    /// Cuts every connection.
+    /// Interrupts every connection to the server.
     fn cut(&self);
 
     /// Returns the process id of the server's first process.
@@ -39,7 +41,7 @@ pub trait Server: Send + Sync {
     }
 }
 
-/// Returns a process and its children.
+/// Returns the process ids of a process and of its children.
 fn family(first: u32) -> Vec<u32> {
     let mut all = vec![first];
     for entry in fs::read_dir("/proc").unwrap().flatten() {
@@ -47,7 +49,7 @@ fn family(first: u32) -> Vec<u32> {
             continue;
         };
         let stat = fs::read_to_string(entry.path().join("stat")).unwrap_or_default();
-        // The state and the parent follow the name, which may contain anything.
+        // State and parent follow the name of the process, which may contain any characters.
         let behind = stat.rsplit(')').next().unwrap_or_default();
         let parent = behind.split_whitespace().nth(1).and_then(|parent| parent.parse().ok());
         if parent == Some(first) {
@@ -57,7 +59,7 @@ fn family(first: u32) -> Vec<u32> {
     all
 }
 
-/// PostgreSQL, as Debian packages it or on the path.
+/// PostgreSQL, as packaged by Debian or found in the search path.
 pub struct Postgres {
     dir: TempDir,
     bin: PathBuf,
@@ -129,14 +131,14 @@ impl Drop for Postgres {
     }
 }
 
-/// Debian installs the server's programs outside the path, in a directory for each version.
+/// Debian installs the server's programs outside the search path, in a directory for each version.
 fn postgres_bin() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let newest = versions.map(|version| version.path().join("bin")).max();
     newest.filter(|bin| bin.join("pg_ctl").exists()).unwrap_or_default()
 }
 
-/// Returns the user and group for the server, if the test runs as root.
+/// Returns the user and group that run the server; `None` if the test does not run as root.
 fn postgres_user() -> Option<(u32, u32)> {
     let id = |arguments: &[&str]| {
         let output = Command::new("id").args(arguments).output().unwrap();
@@ -148,7 +150,7 @@ fn postgres_user() -> Option<(u32, u32)> {
     Some((id(&["-u", "postgres"])?, id(&["-g", "postgres"])?))
 }
 
-/// Redis, as Debian packages it.
+/// Redis, as packaged by Debian.
 pub struct Redis {
     dir: TempDir,
     server: Child,
@@ -198,5 +200,143 @@ impl Drop for Redis {
     fn drop(&mut self) {
         let _ = self.server.kill();
         let _ = self.server.wait();
+    }
+}
+
+/// Three brokers of NATS with JetStream, as one cluster. Each syncs every write.
+pub struct Nats {
+    dir: TempDir,
+    brokers: Vec<Mutex<Child>>,
+    urls: String,
+    connection: JetStream,
+}
+
+impl Nats {
+    pub fn start() -> Self {
+        let dir = TempDir::new();
+        let (clients, routes) = (free_addresses(), free_addresses());
+        for (number, (client, route)) in (1..).zip(clients.iter().zip(&routes)) {
+            let config = format!(
+                "server_name: n{number}
+                listen: {client:?}
+                jetstream {{ store_dir: {store:?}, sync_interval: always }}
+                cluster {{ name: test, listen: {route:?}, routes: [{}] }}",
+                routes.each_ref().map(|route| format!("\"nats://{route}\"")).join(", "),
+                store = dir.path().join(format!("n{number}")),
+            );
+            fs::write(dir.path().join(format!("n{number}.conf")), config).unwrap();
+        }
+        let brokers = (1..=3).map(|number| Mutex::new(run_broker(dir.path(), number))).collect();
+        let urls = clients.join(",");
+        let connection = loop {
+            // The cluster needs some seconds for its first election.
+            if let Ok(connection) = JetStream::connect(&urls, "FIX", ConnectOptions::new(), 3) {
+                break connection;
+            }
+        };
+        Self { dir, brokers, urls, connection }
+    }
+
+    /// Returns a connection of its own, as another process has.
+    pub fn connect(&self, stream: &str, replicas: usize) -> Result<JetStream, StoreError> {
+        JetStream::connect(&self.urls, stream, ConnectOptions::new(), replicas)
+    }
+
+    /// Kills a broker, 1 to 3, as `kill -9` does.
+    pub fn kill(&self, number: usize) {
+        let mut broker = self.brokers[number - 1].lock().unwrap();
+        broker.kill().unwrap();
+        broker.wait().unwrap();
+    }
+
+    /// Starts a killed broker at its former address, and waits until its copy of the stream is
+    /// complete.
+    pub fn restart(&self, number: usize) {
+        *self.brokers[number - 1].lock().unwrap() = run_broker(self.dir.path(), number);
+        loop {
+            let info = self.request("$JS.API.STREAM.INFO.FIX", "");
+            if info.matches("\"current\":true").count() == 2 && !info.contains("\"offline\":true") {
+                break;
+            }
+        }
+    }
+
+    /// Publishes a message to the subject of a session, as a program that is not Transfix.
+    pub fn publish(&self, session: &str, text: &str) {
+        let subject = session.replace('.', "%2E").replace(':', "%3A").replace('>', "%3E");
+        let answer = self.request(&format!("FIX.{subject}"), text);
+        assert!(answer.contains("\"seq\""), "{answer}");
+    }
+
+    /// Creates a stream without replicas, with one setting as JSON.
+    pub fn create_stream(&self, name: &str, setting: &str) {
+        let subjects = match setting {
+            subjects if subjects.contains("subjects") => String::new(),
+            _ => format!(",\"subjects\":[\"{name}.>\"]"),
+        };
+        let discard = if setting.contains("discard") { "" } else { ",\"discard\":\"new\"" };
+        let config =
+            format!("{{\"name\":\"{name}\",\"allow_direct\":true,{setting}{subjects}{discard}}}");
+        let answer = self.request(&format!("$JS.API.STREAM.CREATE.{name}"), &config);
+        assert!(!answer.contains("\"error\""), "{answer}");
+    }
+
+    /// Sends a request to the brokers. Returns the answer, or an empty text without one.
+    fn request(&self, subject: &str, text: &str) -> String {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        runtime.block_on(async {
+            let addresses: Vec<String> = self.urls.split(',').map(str::to_owned).collect();
+            let Ok(client) = async_nats::connect(addresses).await else { return String::new() };
+            let answer = client.request(subject.to_owned(), text.to_owned().into()).await;
+            answer
+                .map(|answer| String::from_utf8(answer.payload.to_vec()).unwrap())
+                .unwrap_or_default()
+        })
+    }
+}
+
+/// Returns three addresses that no process uses at present.
+fn free_addresses() -> [String; 3] {
+    let listeners = [(); 3].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    listeners.map(|listener| listener.local_addr().unwrap().to_string())
+}
+
+fn run_broker(dir: &Path, number: usize) -> Child {
+    let mut command = Command::new("nats-server");
+    command.arg("-c").arg(dir.join(format!("n{number}.conf"))).current_dir(dir);
+    let log = File::create(dir.join(format!("n{number}.log"))).unwrap();
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+    command.spawn().unwrap_or_else(|error| panic!("nats-server: {error}"))
+}
+
+impl Server for Nats {
+    fn open(&self, name: &str, now_ns: u64) -> Result<Box<dyn Store>, StoreError> {
+        Ok(Box::new(JetStreamStore::open(&self.connection, name, now_ns)?))
+    }
+
+    fn cut(&self) {
+        unimplemented!("the client reconnects by itself");
+    }
+
+    fn process(&self) -> u32 {
+        self.brokers[0].lock().unwrap().id()
+    }
+
+    fn signal(&self, signal: &str) {
+        for broker in &self.brokers {
+            let broker = broker.lock().unwrap().id().to_string();
+            let status = Command::new("kill").args(["-s", signal, &broker]).status().unwrap();
+            assert!(status.success());
+        }
+    }
+}
+
+impl Drop for Nats {
+    fn drop(&mut self) {
+        for broker in &self.brokers {
+            let mut broker = broker.lock().unwrap();
+            let _ = broker.kill();
+            let _ = broker.wait();
+        }
     }
 }

@@ -1,0 +1,329 @@
+//! NATS JetStream: one stream for all sessions of a fleet, one subject for each session.
+
+mod brokers;
+mod record;
+mod runs;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+pub use async_nats::ConnectOptions;
+use transfix_store::{Numbers, StoreError};
+
+use crate::batch::{Batch, Direction, Kept};
+use crate::database::{DatabaseStore, Server, Taking, Written};
+use brokers::{Appended, Brokers};
+use record::{Changes, HERE, Head, Reason, Stored};
+
+/// Attempts to take over a session that other processes take over at the same time.
+const ATTEMPTS: usize = 20;
+
+/// Keeps a session in a replicated stream of NATS JetStream, version 2.12 or later.
+///
+/// Each commit is one message with the session's subject, acknowledged by a majority of the
+/// brokers. A commit larger than the brokers' `max_payload` is divided into several messages, and
+/// visible with the last one. A message has both next numbers, so opening a store reads one
+/// message. A resend reads older messages from the stream.
+///
+/// The brokers refuse a commit whose predecessor is not the last message of the subject. Opening a
+/// store appends a message, so from then on every commit of the previous process is refused.
+/// Neither clocks nor leases matter.
+///
+/// The brokers need `sync_interval: always`. Otherwise a power cut of several brokers may lose
+/// acknowledged commits. A reset deletes the messages before it.
+///
+/// ```no_run
+/// use transfix_stores::{ConnectOptions, JetStream, JetStreamStore};
+///
+/// let brokers = JetStream::connect("n1:4222,n2:4222,n3:4222", "FIX", ConnectOptions::new(), 3)?;
+/// let store = JetStreamStore::open(&brokers, "FIX.4.4:VENUE->CLIENT", 0)?;
+/// # Ok::<(), transfix_store::StoreError>(())
+/// ```
+pub type JetStreamStore = DatabaseStore<Session>;
+
+/// A connection to the brokers, shared by the sessions of a process.
+#[derive(Clone)]
+pub struct JetStream(Arc<Brokers>);
+
+impl JetStream {
+    /// Connects to brokers, such as `n1:4222,n2:4222,n3:4222`, and opens the stream. A missing
+    /// stream is created with this number of replicas. `options` has TLS, user, NKEY or
+    /// credentials.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if no broker answers, or if the stream has settings with which it could
+    /// lose messages: the number of replicas, storage, retention, limits.
+    pub fn connect(
+        brokers: &str,
+        stream: &str,
+        options: ConnectOptions,
+        replicas: usize,
+    ) -> Result<Self, StoreError> {
+        Brokers::connect(brokers, stream, options, replicas).map(|brokers| Self(Arc::new(brokers)))
+    }
+}
+
+impl fmt::Debug for JetStream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JetStream").finish_non_exhaustive()
+    }
+}
+
+impl JetStreamStore {
+    /// Opens the store of the session with this name, and takes the session over. `now_ns`, in UTC
+    /// nanoseconds since 1970, becomes `created_ns` of a new store.
+    ///
+    /// # Errors
+    /// [`StoreError::Own`] if the brokers do not answer, or if the session's messages in the stream
+    /// are damaged.
+    pub fn open(brokers: &JetStream, name: &str, now_ns: u64) -> Result<Self, StoreError> {
+        let owner = getrandom::u64().map_err(crate::failed)?;
+        let mut session = Session {
+            subject: brokers.0.subject(name),
+            brokers: Arc::clone(&brokers.0),
+            name: name.to_owned(),
+            owner,
+            last: 0,
+            head: Head::fresh(owner, now_ns),
+            queued: BTreeMap::new(),
+            places: Places::default(),
+            cache: RefCell::default(),
+            is_owner: false,
+        };
+        let numbers = session.take(Taking::Over)?;
+        Self::of(session, name, numbers)
+    }
+}
+
+/// The brokers' side of a [`JetStreamStore`].
+pub struct Session {
+    brokers: Arc<Brokers>,
+    name: String,
+    subject: String,
+    owner: u64,
+    /// The place of the last record of the session.
+    last: u64,
+    /// The head of that record.
+    head: Head,
+    /// The places of the records with the queued messages, by ticket.
+    queued: BTreeMap<u64, u64>,
+    /// The places of records that this process has written in the present run.
+    places: Places,
+    /// Records that were read before.
+    cache: RefCell<Cache>,
+    /// True until another process owns the session.
+    is_owner: bool,
+}
+
+/// Records that were read before, by place. A record never changes, and names its predecessor, so
+/// the cache knows which record follows a place.
+#[derive(Default)]
+struct Cache {
+    records: BTreeMap<u64, Arc<Stored>>,
+    bytes: usize,
+}
+
+impl Cache {
+    /// Maximum length in bytes of the records together.
+    const BYTES_MAX: usize = 256 << 10;
+
+    fn put(&mut self, stored: Stored) -> Arc<Stored> {
+        let stored = Arc::new(stored);
+        if self.records.insert(stored.place, Arc::clone(&stored)).is_none() {
+            self.bytes += stored.bytes;
+        }
+        while self.bytes > Self::BYTES_MAX
+            && let Some((_, oldest)) = self.records.pop_first()
+        {
+            self.bytes -= oldest.bytes;
+        }
+        stored
+    }
+
+    /// Returns the first record at this place or behind it.
+    fn next(&self, place: u64) -> Option<Arc<Stored>> {
+        let (_, stored) = self.records.range(place..).next()?;
+        (stored.head.previous < place).then(|| Arc::clone(stored))
+    }
+}
+
+/// Places of commits, by the next outbound number after the commit: a short cut for searches.
+#[derive(Default)]
+struct Places(BTreeMap<u64, u64>);
+
+impl Places {
+    /// Maximum number of places. Beyond it every second place is forgotten.
+    const MAX: usize = 1_024;
+
+    fn add(&mut self, next_out: u64, place: u64) {
+        self.0.entry(next_out).or_insert(place);
+        if self.0.len() > Self::MAX {
+            let mut keep = false;
+            self.0.retain(|_, _| {
+                keep = !keep;
+                keep
+            });
+        }
+    }
+
+    /// Narrows a range of places in which the record with this outbound number is searched.
+    fn around(&self, seq: u64, (first, last): (u64, u64)) -> (u64, u64) {
+        let before = self.0.range(..=seq).next_back().map(|(_, place)| *place);
+        let after = self.0.range(seq + 1..).next().map(|(_, place)| *place);
+        let inside = |place: &u64| (first..=last).contains(place);
+        let first = before.filter(inside).map_or(first, |place| place + 1);
+        (first, after.filter(|place| (first..=last).contains(place)).unwrap_or(last))
+    }
+}
+
+impl Session {
+    /// Continues after this record.
+    fn adopt(&mut self, last: &Stored) -> Result<(), StoreError> {
+        (self.last, self.head) = (last.place, last.head);
+        self.queued.clear();
+        self.places = Places::default();
+        if self.head.queue > 0 {
+            for (ticket, place, _) in runs::queue(self)? {
+                self.queued.insert(ticket, place);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the first record of the session at this place of the stream or behind it.
+    fn next(&self, place: u64) -> Result<Option<Arc<Stored>>, StoreError> {
+        if let Some(known) = self.cache.borrow().next(place) {
+            return Ok(Some(known));
+        }
+        let found = self.brokers.next(&self.name, &self.subject, place)?;
+        Ok(found.map(|stored| self.cache.borrow_mut().put(stored)))
+    }
+
+    /// Appends a record after the last one.
+    fn append(&mut self, head: Head, changes: &Changes) -> Result<Appended, StoreError> {
+        let bytes = record::encode(&self.name, &head, changes);
+        let appended = self.brokers.append(&self.subject, self.last, bytes)?;
+        if let Appended::At(place) = appended {
+            self.last = place;
+            self.head = head.at(place);
+        }
+        Ok(appended)
+    }
+
+    /// Returns the head of the record that completes a batch.
+    fn head_after(&self, batch: &Batch) -> Head {
+        let inbound = || {
+            let range = (Direction::Inbound, 0)..=(Direction::Inbound, u64::MAX);
+            batch.messages.range(range).map(|((_, seq), _)| *seq)
+        };
+        let mut head = Head { reason: Reason::Commit, numbers: batch.numbers, ..self.head };
+        let begins_run = batch.undoes() || inbound().any(|seq| seq < head.in_end);
+        if begins_run {
+            head.run = HERE;
+            head.in_end = 0;
+            head.run_out = match (batch.resets, batch.hides_from) {
+                (true, _) => 0,
+                (false, 0) => self.head.numbers.next_out,
+                (false, from) => from,
+            };
+        }
+        head.in_end = inbound().fold(head.in_end, |end, seq| end.max(seq + 1));
+        head
+    }
+}
+
+impl Server for Session {
+    fn take(&mut self, taking: Taking) -> Result<Numbers, StoreError> {
+        self.is_owner = false;
+        for _ in 0..ATTEMPTS {
+            let last = self.brokers.last(&self.name, &self.subject)?;
+            match last {
+                Some(last) => {
+                    self.adopt(&last)?;
+                    if taking == Taking::Again && last.head.owner != self.owner {
+                        return Ok(self.head.numbers);
+                    }
+                }
+                None if self.last > 0 => return Err(brokers::missing(&self.name, self.last)),
+                None => {}
+            }
+            let head = Head {
+                reason: Reason::TakenOver,
+                owner: self.owner,
+                previous: self.last,
+                parts: 0,
+                ..self.head
+            };
+            if let Appended::At(_) = self.append(head, &Changes::default())? {
+                self.is_owner = true;
+                return Ok(self.head.numbers);
+            }
+        }
+        let why = format!("{}: other processes take this session over again and again", self.name);
+        Err(StoreError::Own(std::io::Error::other(why)))
+    }
+
+    fn write(&mut self, batch: &Batch) -> Result<Written, StoreError> {
+        if !self.is_owner {
+            return Ok(Written::Nothing);
+        }
+        let mut complete = self.head_after(batch);
+        let parts = Changes::of(batch, self.brokers.bytes_max());
+        let mut queued = self.queued.clone();
+        queued.retain(|ticket, _| *ticket > batch.unqueued);
+        let mut first = HERE;
+        for (at, changes) in parts.iter().enumerate() {
+            let head = if at + 1 == parts.len() {
+                let here = if changes.queued.is_empty() { None } else { Some(HERE) };
+                complete.queue = queued.values().copied().min().or(here).unwrap_or(0);
+                if batch.resets {
+                    // Messages that are still queued survive a reset.
+                    let queue = if complete.queue == 0 { HERE } else { complete.queue };
+                    complete.oldest = first.min(queue);
+                }
+                Head { previous: self.last, parts: at as u32, ..complete }
+            } else {
+                Head { reason: Reason::Part, previous: self.last, parts: 0, ..self.head }
+            };
+            match self.append(head, changes)? {
+                Appended::At(place) => {
+                    first = first.min(place);
+                    queued.extend(changes.queued.keys().map(|ticket| (*ticket, place)));
+                }
+                Appended::Refused => {
+                    self.is_owner = false;
+                    return Ok(Written::Nothing);
+                }
+            }
+        }
+        self.queued = queued;
+        if self.head.run == self.last {
+            self.places = Places::default();
+        }
+        self.places.add(self.head.numbers.next_out, self.last);
+        if batch.resets {
+            // A failure leaves messages that nothing reads; the next reset deletes them.
+            let _ = self.brokers.purge(&self.subject, self.head.oldest);
+        }
+        Ok(Written::Whole)
+    }
+
+    fn read_queue(&mut self, ticket: u64) -> Result<Vec<(u64, Kept)>, StoreError> {
+        let queue = runs::queue(self)?.into_iter();
+        Ok(queue.filter(|(at, ..)| *at >= ticket).map(|(at, _, kept)| (at, kept)).collect())
+    }
+
+    fn read(
+        &mut self,
+        direction: Direction,
+        (begin, end): (u64, u64),
+        limit: usize,
+    ) -> Result<Vec<(u64, Kept)>, StoreError> {
+        match direction {
+            Direction::Outbound => runs::outbound(self, (begin, end), limit),
+            Direction::Inbound => runs::inbound(self, begin),
+        }
+    }
+}
