@@ -1,11 +1,13 @@
-//! Stores of FIX sessions in a database: [`PostgresStore`] and [`RedisStore`], each behind a Cargo
-//! feature. They behave like every other [`Store`](transfix_store::Store).
+//! Stores of FIX sessions in a database or in a replicated stream: [`PostgresStore`],
+//! [`RedisStore`] and [`JetStreamStore`], each behind a Cargo feature. They behave like every other
+//! [`Store`](transfix_store::Store).
 //!
 //! Each turn of a session makes one commit, which a thread of the store executes as one
 //! transaction. Turns during a transaction are combined into the next one. The bytes of a turn are
 //! sent when its transaction is complete, so every answer includes the latency of the server. The
 //! server determines which failures a commit survives: PostgreSQL with `synchronous_commit = on`
-//! survives a power failure; in Redis, `appendfsync` determines this.
+//! survives a power failure; in Redis, `appendfsync` determines this; NATS needs
+//! `sync_interval: always`.
 //!
 //! **One writer.** Opening a session's store takes the store over from the process that used it.
 //! That process is refused at its next commit, and ends its session with the counterparty; it has
@@ -18,8 +20,9 @@
 //! thread. Messages are sent only after they are stored. A ResendRequest(2), or a logon with
 //! `refresh_on_logon`, waits for the server's answer. After 5 s the session ends, and it recovers
 //! automatically when the server is back. `open` sets a timeout of 5 s for connecting and for each
-//! commit, unless its first argument sets another. When the engine stops, a store waits up to 5 s
-//! until its commits are stored.
+//! commit, unless its first argument sets another. A commit to NATS may take 12 s, because the
+//! brokers may have to elect a leader. When the engine stops, a store waits up to 5 s until its
+//! commits are stored.
 //!
 //! ```no_run
 //! # use transfix::{Application, Engine, Settings, SessionId};
