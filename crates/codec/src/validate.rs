@@ -63,7 +63,7 @@ pub struct Scratch {
     /// For each position of a layout, the epoch in which a field was last seen there.
     marks: Vec<u32>,
     epoch: u32,
-    around: Around,
+    around: OuterFields,
     last_time: LastTime,
     shapes: Shapes,
 }
@@ -72,7 +72,7 @@ pub struct Scratch {
 ///
 /// With the cache, each field is searched only once for all entries.
 #[derive(Clone, Debug, Default)]
-struct Around(RefCell<Vec<Known>>);
+struct OuterFields(RefCell<Vec<Known>>);
 
 /// The first field with a given tag in a part of the message, as far as this part has been
 /// searched.
@@ -104,7 +104,7 @@ impl Scratch {
     }
 }
 
-impl Around {
+impl OuterFields {
     /// Returns the value of the first field with tag `tag` within the range `fields`.
     ///
     /// `fields` is the whole message, or the range from the beginning of an enclosing entry to the
@@ -317,7 +317,7 @@ mod tests {
         bytes.extend_from_slice(b"10=000\x01");
         let mut index = FieldIndex::default();
         let message = Message::parse(&bytes, &mut index, CheckSumPolicy::Ignore).unwrap();
-        let (around, len) = (Around::default(), message.len());
+        let (around, len) = (OuterFields::default(), message.len());
         // The ranges include an entry that grows, an entry that is read again with an earlier end,
         // and a following entry.
         for fields in [3..5, 3..8, 3..6, 0..len, 8..9, 8..10, 0..len, 8..len, 3..4] {

@@ -123,7 +123,7 @@ fn bytes(layout: &[Text], sent: &Sent) -> Vec<u8> {
 
 /// All results for one message, from an index and a validator.
 #[derive(Debug, PartialEq)]
-struct Said {
+struct Results {
     fields: Vec<(Tag, Vec<u8>, Vec<u8>)>,
     places: Vec<Option<usize>>,
     /// The positions of the searched tags among the fields from the third on.
@@ -132,7 +132,7 @@ struct Said {
     findings: Vec<Finding>,
 }
 
-fn said(bytes: &[u8], index: &mut FieldIndex, scratch: &mut Scratch) -> Option<Said> {
+fn said(bytes: &[u8], index: &mut FieldIndex, scratch: &mut Scratch) -> Option<Results> {
     let message = Message::parse(bytes, index, CheckSumPolicy::Ignore).ok()?;
     let texts = (0..message.len()).map(|n| message.tag_text(n).to_vec());
     let fields = message.fields().zip(texts);
@@ -142,7 +142,7 @@ fn said(bytes: &[u8], index: &mut FieldIndex, scratch: &mut Scratch) -> Option<S
     let switches = Switches::STANDARD;
     let verdict = rules().check(&message, &switches, scratch);
     rules().check_all(&message, &switches, scratch, |finding| findings.push(finding));
-    Some(Said {
+    Some(Results {
         fields: fields.map(|(field, text)| (field.tag, field.value.to_vec(), text)).collect(),
         places: tags().map(|tag| message.position(tag)).collect(),
         places_behind: tags().map(|tag| rest.position(tag)).collect(),

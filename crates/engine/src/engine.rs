@@ -66,7 +66,7 @@ pub(crate) struct Extras {
 const MAKERS_MAX: usize = 4;
 
 /// The maximum time, in nanoseconds, in which application threads make their last calls at a stop.
-const LAST_WORDS_NS_MAX: u64 = 1_000_000_000;
+const LAST_CALLS_NS_MAX: u64 = 1_000_000_000;
 
 /// A running engine. Dropping the engine without [`Engine::stop`] logs out all sessions without
 /// waiting for the answers.
@@ -92,7 +92,7 @@ pub struct Engine {
     acceptor: Option<(Arc<AcceptorHandle>, Job<()>)>,
     watching: Option<Watching>,
     /// True if [`Engine::stop`] must report message latencies.
-    tells_latency: bool,
+    reports_latency: bool,
 }
 
 /// The planned threads, with the sessions that each will drive.
@@ -145,7 +145,7 @@ impl Engine {
         let plan = Plan { has_fd, ..Plan::default() };
         let started = Self::start_over(settings, &registry, (admit, pending_max), (plan, owner));
         if started.is_err() {
-            end_line(&registry);
+            stop_run_queue(&registry);
         }
         started
     }
@@ -236,7 +236,7 @@ impl Engine {
             polled: None,
             acceptor: None,
             watching: watching(settings.engine.thread_lost, registry)?,
-            tells_latency: settings.engine.latency_at_stop,
+            reports_latency: settings.engine.latency_at_stop,
         };
         engine.publish_listening();
         Ok(engine)
@@ -484,11 +484,11 @@ impl Engine {
         }
         // Lets application threads make their last calls. The workers have already waited for busy
         // applications.
-        end_line(&self.registry);
+        stop_run_queue(&self.registry);
         if let Some(watching) = self.watching.take() {
             watching.stop();
         }
-        if std::mem::take(&mut self.tells_latency) {
+        if std::mem::take(&mut self.reports_latency) {
             self.all().for_each(|session| tell_latency(&session));
         }
         self.registry.logs.stop();
@@ -524,10 +524,10 @@ impl Drop for Ended<'_> {
 }
 
 /// Ends the threads of the applications.
-fn end_line(registry: &Registry) {
+fn stop_run_queue(registry: &Registry) {
     if let Some(run_queue) = &registry.run_queue {
         let io = &*registry.io;
-        run_queue.stop(io, io.monotonic_ns().saturating_add(LAST_WORDS_NS_MAX));
+        run_queue.stop(io, io.monotonic_ns().saturating_add(LAST_CALLS_NS_MAX));
     }
 }
 

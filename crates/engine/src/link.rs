@@ -254,7 +254,7 @@ impl Link {
         executor.journal.check().map_err(Down::Store)?;
         // While the application judges a Logon(A), later bytes wait in the receive buffer and the
         // kernel.
-        let judges = executor.core.is_judging() && !executor.hears_answer();
+        let judges = executor.core.is_judging() && !executor.has_answer_now();
         // Bytes also stay there while the application has reached its limit of waiting messages.
         let (is_behind, has_news) = (executor.core.is_behind(), executor.has_news());
         let core = &executor.core;
@@ -270,7 +270,7 @@ impl Link {
         let now = executor.begin_turn(clock);
         let queue_first = executor.begin_with_queue(now, queue, &mut left);
         // Messages kept above a gap and left by the last turn come first.
-        let mut outcome = executor.hear_and_go_on(now, &mut left);
+        let mut outcome = executor.process_ended_and_held(now, &mut left);
         outcome = outcome.and_then(|()| skip(executor, (input, received), now));
         while outcome.is_ok() && !waits && !input.bytes().is_empty() {
             if left == 0 || executor.core.is_behind() {
@@ -345,7 +345,7 @@ impl Link {
             .executor
             .core
             .ending()
-            .filter(|reason| !self.executor.core.has_last_words(*reason))
+            .filter(|reason| !self.executor.core.has_bytes_before_end(*reason))
         {
             Some(reason) => Err(Down::Session(reason)),
             None => Ok(Turn { progress: again, again }),
@@ -413,7 +413,7 @@ impl Link {
         if let Err(why) = outcome {
             return self.executor.end(now, why).map(|()| false);
         }
-        let has_answer = self.executor.core.is_judging() && self.executor.hears_answer();
+        let has_answer = self.executor.core.is_judging() && self.executor.has_answer_now();
         let owes_turn = self.executor.core.delivery.owes_turn();
         // A turn must continue if the application has room for messages again.
         let has_more_work = self.unseen && !self.executor.core.is_behind();

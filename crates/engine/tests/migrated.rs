@@ -21,11 +21,11 @@ use crate::switches::wire::Wire;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Answers each News(B) with a News(B) of the same Headline(148), and panics on request.
-struct Newsroom {
+struct EchoApplication {
     came_back: Sender<()>,
 }
 
-impl Application for Newsroom {
+impl Application for EchoApplication {
     fn on_message(
         &mut self,
         news: &Message<'_>,
@@ -227,7 +227,8 @@ fn migrated(dir: &TempDir, row: &Row) -> (Migration, Engine, Receiver<()>) {
     let mut settings = migration.settings().unwrap();
     settings.sessions[0].address = "127.0.0.1:0".to_owned();
     let (came_back, back) = channel();
-    let engine = Engine::start(&settings, |_| Box::new(Newsroom { came_back: came_back.clone() }));
+    let engine =
+        Engine::start(&settings, |_| Box::new(EchoApplication { came_back: came_back.clone() }));
     (migration, engine.unwrap(), back)
 }
 
@@ -319,7 +320,8 @@ fn an_initiator_says_by_its_logon_that_it_resets() {
     let migration = Migration::parse("desk.cfg", cfg.as_bytes(), Some(Dialect::Cpp)).unwrap();
     let (came_back, _back) = channel();
     let settings = migration.settings().unwrap();
-    let engine = Engine::start(&settings, |_| Box::new(Newsroom { came_back: came_back.clone() }));
+    let engine =
+        Engine::start(&settings, |_| Box::new(EchoApplication { came_back: came_back.clone() }));
     let engine = engine.unwrap();
     for _ in 0..2 {
         let mut wire = Wire::of(listener.accept().unwrap().0, BeginString::Fix44);
@@ -374,7 +376,7 @@ fn an_error_of_the_start_has_the_lines_of_the_migrated_text() {
     settings.sessions[0].threads.mode = transfix::Mode::Spin;
     settings.sessions[0].threads.cpu = Some(99_999);
     let newsroom = |_: &transfix::SessionId| -> Box<dyn Application> {
-        Box::new(Newsroom { came_back: channel().0 })
+        Box::new(EchoApplication { came_back: channel().0 })
     };
     let Err(error) = Engine::start(&settings, newsroom) else { panic!("no such CPU") };
     assert!(error.to_string().starts_with("venue.cfg, migrated"), "{error}");

@@ -17,7 +17,7 @@ pub(super) struct Passed {
     pub(super) in_doubt: bool,
     /// The names of targets that may have received the message. If one target suffices, only these
     /// are tried again.
-    pub(super) doubtful: Vec<String>,
+    pub(super) maybe_delivered: Vec<String>,
 }
 
 /// The delivery state of a message, shared by all parts that update it.

@@ -141,7 +141,7 @@ impl Bridge {
             for (name, fate) in before.into_iter().flatten() {
                 match fate {
                     Fate::Has => passed.had.push(name.clone()),
-                    Fate::Unknown => passed.doubtful.push(name.clone()),
+                    Fate::Unknown => passed.maybe_delivered.push(name.clone()),
                     Fate::Nowhere => {}
                 }
             }
@@ -247,7 +247,7 @@ impl Passing<'_, '_, '_> {
             Err(SendError::Failed) => {
                 let mut passed = lock(self.passed);
                 passed.in_doubt = true;
-                passed.doubtful.push(to.id().to_string());
+                passed.maybe_delivered.push(to.id().to_string());
                 Err(Missed::Held)
             }
             Err(_) => Err(not_there()),
@@ -330,7 +330,7 @@ impl Passing<'_, '_, '_> {
     /// Returns true if a target has, or may have, the message.
     fn is_somewhere(&self) -> bool {
         let passed = lock(self.passed);
-        !passed.had.is_empty() || !passed.doubtful.is_empty()
+        !passed.had.is_empty() || !passed.maybe_delivered.is_empty()
     }
 
     /// Returns true if the target would probably take the message now.
@@ -393,15 +393,15 @@ impl Passing<'_, '_, '_> {
         let mut last = not_there();
         let targets: Vec<_> = targets.filter(|target| !self.is_sender(target)).collect();
         // If a target may already have the message, only this target is tried again.
-        let doubtful = lock(self.passed).doubtful.clone();
-        let only = targets.iter().copied().find(|to| doubtful.contains(&self.name(to)));
+        let maybe_delivered = lock(self.passed).maybe_delivered.clone();
+        let only = targets.iter().copied().find(|to| maybe_delivered.contains(&self.name(to)));
         for target in targets.into_iter().filter(|to| only.is_none_or(|one| one == *to)) {
             let choices = self.choose(&[target], route)?;
             let done = match target {
                 Target::Socket(name) if self.gateway.ports.has_program(name) => {
                     // From here on the program may have the message, so only this target may be
                     // tried again.
-                    lock(self.passed).doubtful = vec![self.name(target)];
+                    lock(self.passed).maybe_delivered = vec![self.name(target)];
                     self.ask(&[target])
                 }
                 target => {
@@ -415,7 +415,7 @@ impl Passing<'_, '_, '_> {
             match done {
                 Err(Missed::NotHandedOver(_)) if only.is_some() => return Err(Missed::Held),
                 Err(missed @ Missed::NotHandedOver(_)) => {
-                    lock(self.passed).doubtful.clear();
+                    lock(self.passed).maybe_delivered.clear();
                     last = missed;
                 }
                 done => return done,
@@ -453,7 +453,7 @@ impl Passing<'_, '_, '_> {
             }
             let name = self.name(target);
             let mut passed = lock(self.passed);
-            passed.doubtful.retain(|one| *one != name);
+            passed.maybe_delivered.retain(|one| *one != name);
             passed.had.push(name);
         }
         if programs.is_empty() { Ok(()) } else { self.ask(&programs) }

@@ -32,17 +32,17 @@ const LINE_MAX: u64 = 1 << 20;
 
 /// The files into which routes write. Clones share one state.
 #[derive(Clone, Default)]
-pub(super) struct Drains(Arc<BTreeMap<String, Mutex<Drain>>>);
+pub(super) struct OutputFiles(Arc<BTreeMap<String, Mutex<OutputFile>>>);
 
 /// A file into which routes write.
-struct Drain {
+struct OutputFile {
     path: PathBuf,
     file: File,
     /// The number of lines that could not be written since the last one that could.
     refused: u64,
 }
 
-impl Drains {
+impl OutputFiles {
     /// Opens the files with mode `write`.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Drains {
     pub(super) fn open(files: &[MessageFile]) -> Result<Self, String> {
         let mut drains = BTreeMap::new();
         for file in files.iter().filter(|file| file.mode == FileMode::Write) {
-            let drain = Drain::open(&file.path).map_err(|error| named(file, &error))?;
+            let drain = OutputFile::open(&file.path).map_err(|error| named(file, &error))?;
             drains.insert(file.name.clone(), Mutex::new(drain));
         }
         Ok(Self(Arc::new(drains)))
@@ -73,7 +73,7 @@ fn named(file: &MessageFile, error: &io::Error) -> String {
     format!("[[file]] {}: {}: {error}", file.name, file.path.display())
 }
 
-impl Drain {
+impl OutputFile {
     fn open(path: &Path) -> io::Result<Self> {
         // Only owner and group may read the file, because messages are confidential.
         let file =
@@ -115,7 +115,7 @@ impl Drain {
     }
 }
 
-impl Drain {
+impl OutputFile {
     /// Logs the first of several lines that cannot be written, and the first line that can be
     /// written afterwards.
     fn tell(&mut self, name: &str, written: &io::Result<()>) {
@@ -156,12 +156,12 @@ fn whole_lines(mut file: &File) -> io::Result<u64> {
 
 /// Files whose lines are sent, each by its own thread, until this value is dropped.
 #[derive(Debug, Default)]
-pub struct Sources {
+pub struct InputFiles {
     stops: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
 }
 
-impl Sources {
+impl InputFiles {
     /// Starts a thread for each file with mode `read`.
     ///
     /// # Errors
@@ -184,7 +184,7 @@ impl Sources {
     }
 }
 
-impl Drop for Sources {
+impl Drop for InputFiles {
     fn drop(&mut self) {
         self.stops.store(true, Ordering::Release);
         for thread in std::mem::take(&mut self.threads) {
@@ -205,18 +205,18 @@ struct Source {
     /// True if the next line may already have been sent.
     in_doubt: bool,
     /// The file into which the answers to the lines are written.
-    answers: Drain,
+    answers: OutputFile,
     origins: Origins,
     /// The answer to the previous line, if not written yet.
     unanswered: Option<Value>,
     /// True if the position has changed but could not be recorded yet.
-    unkept: bool,
+    is_position_unrecorded: bool,
 }
 
 impl Source {
     fn open(file: &MessageFile, origins: &Origins) -> io::Result<Self> {
         let (name, path) = (file.name.clone(), file.path.clone());
-        let answers = Drain::open(&beside(&path, "answers"))?;
+        let answers = OutputFile::open(&beside(&path, "answers"))?;
         let mut source = Self {
             name,
             path,
@@ -226,7 +226,7 @@ impl Source {
             answers,
             origins: origins.clone(),
             unanswered: None,
-            unkept: false,
+            is_position_unrecorded: false,
         };
         match fs::read(beside(&source.path, "position")) {
             Ok(bytes) => {
@@ -274,7 +274,7 @@ impl Source {
             }
         }
         // If the last position could not be recorded, the next process may send that line again.
-        let ended = !self.in_doubt && !self.unkept;
+        let ended = !self.in_doubt && !self.is_position_unrecorded;
         if let Err(error) = self.keep(ended) {
             tracing::error!(file = %self.name, %error, "the position in a file could not be \
                 recorded");
@@ -315,7 +315,7 @@ impl Source {
         let Some(answer) = self.send(&bytes, admin, stops) else { return Ok(false) };
         // The line was sent, so this process does not send it again, whatever fails from here on.
         self.unanswered = answered(answer, self.position);
-        self.unkept = true;
+        self.is_position_unrecorded = true;
         self.position += bytes.len() as u64;
         sent.extend_from_slice(&bytes);
         self.mark = mark(&sent[sent.len().saturating_sub(MARK_BYTES)..]);
@@ -362,9 +362,9 @@ impl Source {
             self.answers.write(answer)?;
             self.unanswered = None;
         }
-        if self.unkept {
+        if self.is_position_unrecorded {
             self.keep(false)?;
-            self.unkept = false;
+            self.is_position_unrecorded = false;
         }
         Ok(())
     }

@@ -54,8 +54,8 @@ use transfix::{Admin, Application, Engine, EngineError, Reloaded, SessionSetting
 
 use bridge::Bridge;
 use choices::Choices;
-use files::Drains;
-pub use files::Sources;
+pub use files::InputFiles;
+use files::OutputFiles;
 use held::Held;
 use origins::Origins;
 use port::Ports;
@@ -78,7 +78,7 @@ pub struct Gateway {
     /// The rules in force.
     routes: Arc<RwLock<Arc<Routes>>>,
     ports: Ports,
-    drains: Drains,
+    drains: OutputFiles,
     origins: Origins,
     /// The files that record the chosen targets of messages.
     choices: Choices,
@@ -123,7 +123,7 @@ impl Gateway {
         let (choices, held) = (Choices::read(settings)?, Held::begin()?);
         let added = Arc::new(stored::added_tags(settings));
         let (origins, told) = (Origins::default(), Told::begin(say)?);
-        let drains = Drains::open(&routes.files)?;
+        let drains = OutputFiles::open(&routes.files)?;
         let ports = Ports::open(&routes.sockets, &origins, &told)?;
         let routes = Arc::new(RwLock::new(Arc::new(routes)));
         let admin = Arc::default();
@@ -146,10 +146,10 @@ impl Gateway {
     ///
     /// # Errors
     /// Names the file that cannot be read, or the thread that cannot be started.
-    pub fn begin(&self, admin: &Admin) -> Result<Sources, String> {
+    pub fn begin(&self, admin: &Admin) -> Result<InputFiles, String> {
         let _ = self.admin.set(admin.clone());
         self.ports.begin(admin)?;
-        Sources::begin(&self.routes().files, &self.origins, admin)
+        InputFiles::begin(&self.routes().files, &self.origins, admin)
     }
 
     /// Ends the gateway. Call this after the engine has stopped: held messages come again after the

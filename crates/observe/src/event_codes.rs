@@ -232,7 +232,7 @@ events! {
         "the application refused a message of the counterparty",
         "Read `reason` and `text`; `seq` is the number of the message. The counterparty has \
          received our BusinessMessageReject(j), or up to FIX 4.1 our Reject(3).";
-    StoredGone = 2040, Warn,
+    StoredMessagesLost = 2040, Warn,
         "the numbers start again: messages stored without a logon are not sent",
         "Send the messages again if they are still valid: they had the numbers `first` to `last`.";
     LogonWaits = 2101, Warn,

@@ -164,9 +164,9 @@ struct Lines {
 #[derive(Debug, Default)]
 pub struct Repeats {
     lines: [Lines; Cause::COUNT],
-    /// The monotonic time at which [`Repeats::take_untold`] must report omitted lines, unless
+    /// The monotonic time at which [`Repeats::take_omitted`] must report omitted lines, unless
     /// another line does so earlier.
-    untold_at_ns: Option<u64>,
+    omitted_at_ns: Option<u64>,
 }
 
 impl Repeats {
@@ -177,7 +177,7 @@ impl Repeats {
         lines.age(now_ns);
         if lines.written == AT_ONCE {
             lines.left_out += 1;
-            self.untold_at_ns = earliest(self.untold_at_ns, lines.since_ns);
+            self.omitted_at_ns = earliest(self.omitted_at_ns, lines.since_ns);
             return None;
         }
         if lines.written == 0 {
@@ -189,12 +189,12 @@ impl Repeats {
 
     /// Takes the omitted lines that were not reported yet, as pairs of cause and count, for causes
     /// that are allowed a line now.
-    pub fn take_untold(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
+    pub fn take_omitted(&mut self, now_ns: u64) -> Vec<(&'static str, u64)> {
         let mut untold = Vec::new();
-        if self.untold_at_ns.is_none_or(|at| now_ns < at) {
+        if self.omitted_at_ns.is_none_or(|at| now_ns < at) {
             return untold;
         }
-        self.untold_at_ns = None;
+        self.omitted_at_ns = None;
         for cause in Cause::ALL {
             let lines = &mut self.lines[cause as usize];
             lines.age(now_ns);
@@ -205,7 +205,7 @@ impl Repeats {
                 lines.written += 1;
                 untold.push((cause.name(), std::mem::take(&mut lines.left_out)));
             } else if lines.left_out > 0 {
-                self.untold_at_ns = earliest(self.untold_at_ns, lines.since_ns);
+                self.omitted_at_ns = earliest(self.omitted_at_ns, lines.since_ns);
             }
         }
         untold
@@ -213,16 +213,16 @@ impl Repeats {
 
     /// Takes all omitted lines that were not reported yet, because the source ends.
     pub fn take_rest(&mut self) -> Vec<(&'static str, u64)> {
-        self.untold_at_ns = None;
+        self.omitted_at_ns = None;
         let counts = Cause::ALL.into_iter().zip(&mut self.lines);
         let counts =
             counts.map(|(cause, lines)| (cause.name(), std::mem::take(&mut lines.left_out)));
         counts.filter(|(_, left_out)| *left_out > 0).collect()
     }
 
-    /// Returns the time of the next [`Repeats::take_untold`], on the monotonic clock.
+    /// Returns the time of the next [`Repeats::take_omitted`], on the monotonic clock.
     pub const fn deadline(&self) -> Option<u64> {
-        self.untold_at_ns
+        self.omitted_at_ns
     }
 
     /// Returns true if no omitted line waits to be reported, and no written line counts toward a
@@ -266,11 +266,11 @@ mod tests {
         assert_eq!(repeats.tell(4 + ONE_MORE_NS, Cause::Garbled), None);
         assert_eq!(repeats.tell(5 + ONE_MORE_NS, Cause::Garbled), Some(991));
         assert_eq!(repeats.tell(6 + ONE_MORE_NS, Cause::Garbled), None);
-        assert_eq!(repeats.take_untold(7 + ONE_MORE_NS), [], "not yet");
+        assert_eq!(repeats.take_omitted(7 + ONE_MORE_NS), [], "not yet");
         assert_eq!(repeats.deadline(), Some(5 + 2 * ONE_MORE_NS));
-        assert_eq!(repeats.take_untold(5 + 2 * ONE_MORE_NS), [("skipped", 1)]);
+        assert_eq!(repeats.take_omitted(5 + 2 * ONE_MORE_NS), [("skipped", 1)]);
         assert_eq!(repeats.deadline(), None);
-        assert_eq!(repeats.take_untold(5 + 9 * ONE_MORE_NS), [], "once");
+        assert_eq!(repeats.take_omitted(5 + 9 * ONE_MORE_NS), [], "once");
         assert_eq!(repeats.tell(21 * ONE_MORE_NS, Cause::Garbled), Some(0));
     }
 

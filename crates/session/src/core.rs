@@ -34,7 +34,7 @@ use self::event::CoreEvent;
 use crate::core::bulk::is_bulky;
 use crate::core::call::{Call, PlainEvent};
 use crate::core::delivery::Delivery;
-use crate::core::judging::{Asked, Judging};
+use crate::core::judging::{Asked, LogonDecision};
 use crate::core::outgoing::Outgoing;
 use crate::core::schedule_state::ScheduleState;
 use crate::core::slow::Slow;
@@ -144,7 +144,7 @@ pub struct Core {
     /// Deadline on the monotonic clock for refreshing an initiator's store before the logon. The
     /// refresh reads what another process has written.
     pub refreshes_until_ns: Option<u64>,
-    pub judging: Judging,
+    pub judging: LogonDecision,
     answering: Answering,
     /// Detects a counterparty that reads too slowly.
     pub slow: Slow,
@@ -152,7 +152,7 @@ pub struct Core {
     /// since.
     queue_full_reported: bool,
     /// The last state that was reported to the application.
-    told_state: State,
+    reported_state: State,
     /// The expected MsgSeqNum(34) before the current message was handled.
     expected: u64,
     /// Text(58) of the Logout(5) that the counterparty sent in this connection.
@@ -204,9 +204,9 @@ impl Core {
             shown: 0,
             cut: None,
             refreshes_until_ns: None,
-            judging: Judging::default(),
+            judging: LogonDecision::default(),
             answering: Answering::default(),
-            told_state: State::Disconnected,
+            reported_state: State::Disconnected,
             expected: 0,
             logout_text: None,
             was_away: false,
@@ -358,7 +358,7 @@ impl Core {
     pub fn begin_connection(&mut self, now: Now, since_ns: u64) -> bool {
         self.logout_text = None;
         self.stored_at_logon = false;
-        self.judging = Judging::default();
+        self.judging = LogonDecision::default();
         self.ending = None;
         // An acceptor refreshes its store only after checking the Logon(A). Otherwise any client
         // that connects could lock the store, which another process may be using.
@@ -386,7 +386,7 @@ impl Core {
     /// was created.
     pub fn was_offered(&mut self, offer: Offer) {
         self.session.set_offer(offer);
-        self.judging = Judging::Answered(Ok(()), Asked::Before);
+        self.judging = LogonDecision::Answered(Ok(()), Asked::Before);
     }
 
     /// Returns the maximum time in nanoseconds for the application to answer a Logon(A), and for a
@@ -463,7 +463,7 @@ impl Core {
     /// or a resend has finished.
     pub fn end(&mut self, now: Now, reason: Disconnect) -> Result<(), Disconnect> {
         // The connection has waited long enough, or has nothing left to write.
-        if self.ending.is_some() || !self.has_last_words(reason) {
+        if self.ending.is_some() || !self.has_bytes_before_end(reason) {
             return Err(reason);
         }
         self.ending = Some((reason, now.monotonic_ns + ENDING_NS_MAX));
@@ -472,7 +472,7 @@ impl Core {
 
     /// Returns true if bytes must still be written before the connection ends for this reason.
     /// Either the bytes wait for the store, or our Logout(5) waits for the end of a resend.
-    pub fn has_last_words(&self, reason: Disconnect) -> bool {
+    pub fn has_bytes_before_end(&self, reason: Disconnect) -> bool {
         let answers = reason == Disconnect::LoggedOut && !self.out.is_empty();
         self.waits_for_store() || (answers && self.replay.active)
     }
@@ -501,7 +501,7 @@ impl Core {
     }
 
     /// Takes the requested disconnect; returns its reason as an error.
-    pub fn take_cut(&mut self) -> Result<(), Disconnect> {
+    pub fn take_requested_disconnect(&mut self) -> Result<(), Disconnect> {
         self.cut.take().map_or(Ok(()), Err)
     }
 
@@ -540,7 +540,7 @@ impl Core {
         self.slow.reset();
         self.replay.clear();
         self.ending = None;
-        self.judging = Judging::default();
+        self.judging = LogonDecision::default();
         self.logout_text.take()
     }
 }

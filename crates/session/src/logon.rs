@@ -215,7 +215,8 @@ impl Session {
             // Our answer has ResetSeqNumFlag(141)=Y; the counterparty's Logon(A) counts as message
             // 1 of the new numbering.
             self.reset_numbers(ResetCause::Logon, out);
-            (terms.seq, terms.resets, terms.unaware, terms.next_expected) = (1, true, true, None);
+            (terms.seq, terms.resets, terms.requests_reset_in_answer, terms.next_expected) =
+                (1, true, true, None);
         }
     }
 
@@ -290,7 +291,7 @@ impl Session {
             }
             // Our answer requests a reset that the Logon(A) did not request. Some initiators then
             // send another Logon(A).
-            if terms.unaware {
+            if terms.requests_reset_in_answer {
                 self.resets.transition(ResetEvent::AnswerAsks);
             }
         }
@@ -373,7 +374,7 @@ impl Session {
             heart_bt_int,
             resets,
             answers_reset: resets && self.is_reset_answered(),
-            unaware: false,
+            requests_reset_in_answer: false,
             appl_ver_id,
             cstm_appl_ver_id: cstm_appl_ver_id.map(Into::into),
             is_proven: self.proves_itself(message),

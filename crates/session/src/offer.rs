@@ -21,7 +21,7 @@ pub struct Offer {
     /// True if the Logon(A) answers a reset that this side requested.
     pub(crate) answers_reset: bool,
     /// True if our answer requests a reset that the Logon(A) did not request.
-    pub(crate) unaware: bool,
+    pub(crate) requests_reset_in_answer: bool,
     /// MaxMessageSize(383).
     pub(crate) message_bytes_max: usize,
     /// The value of NextExpectedMsgSeqNum(789); `None` if the settings disable the field.

@@ -226,7 +226,7 @@ impl<'t> File<'t> {
         let is_here = |range: Range<usize>| range.contains(&at);
         let Keys { own, groups, .. } = &mut self.defaults;
         let mut all = iter::once(own).chain(groups);
-        all.any(|keys| error::leave_out(keys, &is_here).is_some())
+        all.any(|keys| error::remove_at(keys, &is_here).is_some())
     }
 
     fn error(&self, at: usize, message: String) -> SettingsError {

@@ -21,7 +21,7 @@ use crate::threads::Helpers;
 type Job<S> = (S, usize, usize);
 
 /// The connection to the sync thread: the request to the thread and its result.
-struct Line<S> {
+struct SyncChannel<S> {
     state: Mutex<State<S>>,
     changed: Condvar,
 }
@@ -33,7 +33,7 @@ struct State<S> {
     wake: Option<Wake>,
 }
 
-impl<S: Syncer> Line<S> {
+impl<S: Syncer> SyncChannel<S> {
     fn lock(&self) -> MutexGuard<'_, State<S>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -69,7 +69,7 @@ impl<S: Syncer> Line<S> {
 
 /// The commits that are not yet known to be on the device.
 pub(crate) struct Behind<M: Map> {
-    line: Arc<Line<M::Syncer>>,
+    line: Arc<SyncChannel<M::Syncer>>,
     thread: Option<JoinHandle<()>>,
     /// The ticket of the last committed batch.
     pub(crate) committed: u64,
@@ -97,7 +97,7 @@ impl<M: Map> Behind<M> {
     pub(crate) fn new() -> Self {
         let state = State { job: None, done: None, ends: false, wake: None };
         Self {
-            line: Arc::new(Line { state: Mutex::new(state), changed: Condvar::new() }),
+            line: Arc::new(SyncChannel { state: Mutex::new(state), changed: Condvar::new() }),
             thread: None,
             committed: 0,
             safe: 0,

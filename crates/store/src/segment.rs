@@ -140,7 +140,7 @@ impl<D: Disk> Preparation<D> {
                 stage @ Stage::Asked => *stage = Stage::Begun,
                 _ => return,
             }
-            let guard = Told { making: of_maker };
+            let guard = WakeOnDrop { making: of_maker };
             let made = maker.make(&target, bytes, durability);
             let made = made.map_err(|source| report(&io_error(&target, source))).ok();
             *guard.making.lock() = Stage::Done(made);
@@ -182,11 +182,11 @@ impl<D: Disk> Drop for Preparation<D> {
 }
 
 /// Wakes the thread that waits for a segment, even if the thread that makes the segment panics.
-struct Told<M> {
+struct WakeOnDrop<M> {
     making: Arc<Making<M>>,
 }
 
-impl<M> Drop for Told<M> {
+impl<M> Drop for WakeOnDrop<M> {
     fn drop(&mut self) {
         let mut stage = self.making.lock();
         if matches!(*stage, Stage::Begun) {

@@ -31,7 +31,7 @@ struct State {
     /// The number of threads that wait at the gate.
     waiting: usize,
     /// The lengths of the segments that the test's own thread has made.
-    by_the_way: Vec<usize>,
+    made_by_test: Vec<usize>,
 }
 
 impl Slow {
@@ -50,8 +50,8 @@ impl Slow {
         drop(self.gate.changed.wait_while(state, |state| state.waiting == 0).unwrap());
     }
 
-    fn by_the_way(&self) -> Vec<usize> {
-        self.gate.state.lock().unwrap().by_the_way.clone()
+    fn made_by_test(&self) -> Vec<usize> {
+        self.gate.state.lock().unwrap().made_by_test.clone()
     }
 }
 
@@ -99,7 +99,7 @@ impl Disk for Slow {
             state = self.gate.changed.wait_while(state, |state| !state.is_open).unwrap();
             state.waiting -= 1;
         } else {
-            state.by_the_way.push(bytes);
+            state.made_by_test.push(bytes);
         }
         drop(state);
         Files.make(path, bytes, durability)
@@ -169,7 +169,7 @@ fn a_segment_that_is_not_there_in_time_is_not_waited_for() {
     fill(&mut store, 600);
     disk.wait_for_maker();
     fill(&mut store, 1_000);
-    assert_eq!(disk.by_the_way(), [1 << 20, 256 << 10, 256 << 10, 256 << 10], "short ones");
+    assert_eq!(disk.made_by_test(), [1 << 20, 256 << 10, 256 << 10, 256 << 10], "short ones");
     disk.open_gate();
     // All messages are found, in short segments and in long ones, and also by the next process.
     fill(&mut store, 1_000);

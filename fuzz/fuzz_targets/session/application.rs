@@ -11,11 +11,11 @@ use transfix::{
 use transfix_codec::raw;
 
 /// The next actions of the application, as bytes of the input.
-pub(crate) type Wishes = Arc<Mutex<VecDeque<u8>>>;
+pub(crate) type Actions = Arc<Mutex<VecDeque<u8>>>;
 
-pub(crate) struct Whimsical(pub(crate) Wishes);
+pub(crate) struct RandomApplication(pub(crate) Actions);
 
-impl Whimsical {
+impl RandomApplication {
     fn wish(&self) -> u8 {
         self.0.lock().expect("one thread").pop_front().unwrap_or(0)
     }
@@ -52,7 +52,7 @@ fn any_value(message: &Message<'_>, wish: u8) -> Vec<u8> {
     message.fields().nth(n).map_or_else(Vec::new, |field| field.value.to_vec())
 }
 
-impl Application for Whimsical {
+impl Application for RandomApplication {
     fn on_message(
         &mut self,
         message: &Message<'_>,

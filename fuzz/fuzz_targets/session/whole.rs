@@ -11,7 +11,7 @@ use transfix_transport::Stream;
 use transfix_transport::memory::{MemoryStream, pipe};
 
 use crate::Input;
-use crate::application::{Whimsical, Wishes};
+use crate::application::{RandomApplication, Actions};
 use crate::settings;
 
 /// The types of the generated messages.
@@ -27,8 +27,8 @@ fn rules() -> &'static Rules {
 
 pub(crate) fn run(mut input: Input<'_>) {
     let settings = settings::any(&mut input);
-    let wishes: Wishes = Arc::new(Mutex::new(VecDeque::new()));
-    let application = Box::new(Whimsical(Arc::clone(&wishes)));
+    let wishes: Actions = Arc::new(Mutex::new(VecDeque::new()));
+    let application = Box::new(RandomApplication(Arc::clone(&wishes)));
     let store = Box::new(MemoryStore::new(1 << 16, NOON_NS as u64));
     let Ok(rig) = Rig::new(&settings, |_| (), store, application, rules()) else { return };
     let now = Now { utc: Timestamp(NOON_NS), monotonic_ns: 1 };
@@ -42,7 +42,7 @@ pub(crate) fn run(mut input: Input<'_>) {
 struct World {
     rig: Rig,
     settings: SessionSettings,
-    wishes: Wishes,
+    wishes: Actions,
     /// The counterparty's end of the connection; `None` without a connection.
     far: Option<MemoryStream>,
     now: Now,

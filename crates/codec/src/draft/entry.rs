@@ -106,7 +106,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
         };
         let is_half = place.len() == 1;
         self.draft.run.splice(place, &NOTHING);
-        if is_half && let Some(other) = self.find_half(tag) {
+        if is_half && let Some(other) = self.find_lone_field(tag) {
             self.draft.run.splice(other, &NOTHING);
         }
         Ok(true)
@@ -172,7 +172,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
             let mut place = self.find(tag);
             if unit.len() == 2 && place.as_ref().is_none_or(|place| place.len() == 1) {
                 // A complete pair replaces a lone Length field or a lone data field.
-                let half = self.find_half(tag);
+                let half = self.find_lone_field(tag);
                 if let (Some(_), Some(half)) = (&place, &half) {
                     self.draft.run.splice(half.clone(), &NOTHING);
                     place = self.find(tag);
@@ -216,7 +216,7 @@ impl<'d, M: Members + ?Sized> DraftEntry<'d, M> {
     }
 
     /// Returns the index of the lone Length or data field that pairs with `tag` at this level.
-    fn find_half(&self, tag: Tag) -> Option<Range<usize>> {
+    fn find_lone_field(&self, tag: Tag) -> Option<Range<usize>> {
         let run = &self.draft.run;
         let is_half =
             |place: &Range<usize>| place.len() == 1 && run.are_pair(run.tags[place.start], tag);

@@ -123,7 +123,7 @@ impl Header {
             return None;
         }
         let begin = tail.end();
-        let mut room = Room { bytes: tail.fresh(), at: 0, sum: 0 };
+        let mut room = HeaderBuffer { bytes: tail.fresh(), at: 0, sum: 0 };
         room.piece(start);
         room.short(length_room(digits));
         let counted = begin.wrapping_add(room.at).wrapping_sub(MSG_TYPE_HEAD);
@@ -176,13 +176,13 @@ const SENDING_TIME: Short = Short { word: u64::from_le_bytes(*b"\x0152=\0\0\0\0"
 ///
 /// A later summation would read the bytes in units other than those stored, which stalls the
 /// processor.
-struct Room<'r> {
+struct HeaderBuffer<'r> {
     bytes: &'r mut [u8; HEADER_ROOM],
     at: usize,
     sum: u64,
 }
 
-impl Room<'_> {
+impl HeaderBuffer<'_> {
     #[inline(always)]
     fn short(&mut self, text: Short) {
         self.put(text, text::byte_sum(text.word));

@@ -61,9 +61,9 @@ pub(super) mod model {
 
 /// The content of an index for comparison: tags, value offsets, field offsets, and the sum of all
 /// bytes.
-type Said = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
+type IndexContent = (Vec<Tag>, Vec<u32>, Vec<u32>, u8);
 
-fn said(places: &Places, sum: u8) -> Said {
+fn said(places: &Places, sum: u8) -> IndexContent {
     let n = places.count;
     (places.tags[..n].to_vec(), places.values[..n].to_vec(), places.starts[..=n].to_vec(), sum)
 }
@@ -82,7 +82,7 @@ impl Indexes {
         let mut plain = Places::default();
         scalar::index(&mut plain, frame, 0);
         let expected = said(&plain, scalar::sum(frame));
-        let same = |name: &dyn Debug, found: Said| {
+        let same = |name: &dyn Debug, found: IndexContent| {
             assert!(found == expected, "{name:?}: {}", frame.escape_ascii());
         };
         for (simd, places) in &mut self.0 {

@@ -5,7 +5,7 @@
 //! whatever the switches, except the conditions of the standard's descriptions
 //! ([`Switches::conditions`](super::Switches::conditions)). The converse need not hold.
 
-use super::Around;
+use super::OuterFields;
 use super::check::{Section, Stop};
 use super::codes::{FieldRule, ValueCheck};
 use super::tables::{Body, Layout, LayoutField, Level, NO_GROUP, Tables, is_common_code};
@@ -19,7 +19,7 @@ pub(super) struct Sound<'c, 'm> {
     pub(super) message: &'c Fields<'m>,
     /// For each position of a layout, the epoch in which a field was last seen there.
     pub(super) marks: &'c mut [u32],
-    pub(super) around: &'c Around,
+    pub(super) around: &'c OuterFields,
     pub(super) last_time: &'c mut LastTime,
     pub(super) epoch: u32,
     /// Index of the current field.

@@ -10,7 +10,7 @@ use alloc::sync::Arc;
 use alloc::vec;
 use alloc::vec::Vec;
 
-use super::Around;
+use super::OuterFields;
 use super::codes::{FieldRule, ValueCheck};
 use crate::{Fields, MsgType, Tag};
 use transfix_dictionary::{Condition, DataType, Dictionary, Flat, Member, Message};
@@ -92,7 +92,7 @@ impl<'v> Level<'v> {
         self,
         end: usize,
         message: &'v Fields<'v>,
-        around: &'v Around,
+        around: &'v OuterFields,
     ) -> impl Fn(u32) -> Option<&'v [u8]> {
         move |tag| {
             let mut levels = core::iter::successors(Some(self), |level| level.outer.copied());
@@ -341,7 +341,7 @@ impl Layout {
         level: Level<'v>,
         end: usize,
         message: &'v Fields<'v>,
-        around: &'v Around,
+        around: &'v OuterFields,
     ) -> impl Iterator<Item = Tag> + 'v {
         let entry = message.slice(level.begin, end);
         let is_there = move |_, tag| entry.position(Tag(tag)).is_some();

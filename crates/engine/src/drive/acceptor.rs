@@ -329,7 +329,7 @@ impl Acceptor {
 
     /// Logs how many log lines about unknown peers were omitted.
     fn tell_untold(&mut self) {
-        for (what, left_out) in self.lines.take_untold() {
+        for (what, left_out) in self.lines.take_omitted() {
             event!(warn, StrangerLinesLeftOut, left_out, what);
         }
     }

@@ -23,7 +23,7 @@ const LOOK_NS: u64 = 3_600_000_000_000;
 
 /// Returns the smallest threshold of [`WARN_DAYS`] that includes the remaining time, or -1 after
 /// the expiry. Returns `None` if no warning is due.
-pub(crate) fn to_tell(left_s: i64) -> Option<i64> {
+pub(crate) fn due_threshold(left_s: i64) -> Option<i64> {
     if left_s < 0 {
         return Some(-1);
     }
@@ -130,8 +130,8 @@ impl OwnCertificates {
     pub(crate) fn tell(&self, place: &dyn Place) {
         let (now_s, (shown, _)) = (self.now_s(), place.shown());
         for one in &*shown {
-            let Some(threshold) = to_tell(one.not_after_s - now_s) else { continue };
-            if !self.is_news(&one.sha256, threshold) {
+            let Some(threshold) = due_threshold(one.not_after_s - now_s) else { continue };
+            if !self.is_unreported(&one.sha256, threshold) {
                 continue;
             }
             let days = days_left(one.not_after_s, now_s);
@@ -145,7 +145,7 @@ impl OwnCertificates {
         }
     }
 
-    fn is_news(&self, sha256: &str, days: i64) -> bool {
+    fn is_unreported(&self, sha256: &str, days: i64) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         match told.get_mut(sha256) {
             Some(known) if *known <= days => false,
@@ -193,12 +193,12 @@ mod tests {
 
     #[test]
     fn the_end_is_told_of_three_times_and_once_more() {
-        let days = |days: i64| to_tell(days * DAY_S);
+        let days = |days: i64| due_threshold(days * DAY_S);
         assert_eq!(
             [days(31), days(30), days(8), days(7), days(2), days(1), days(0)],
             [None, Some(30), Some(30), Some(7), Some(7), Some(1), Some(1)]
         );
-        assert_eq!(to_tell(-1), Some(-1));
+        assert_eq!(due_threshold(-1), Some(-1));
         assert_eq!([days_left(DAY_S, 1), days_left(DAY_S, DAY_S), days_left(9, 10)], [0, 0, -1]);
     }
 
@@ -206,7 +206,7 @@ mod tests {
     fn each_threshold_is_news_once_for_each_certificate() {
         let own = OwnCertificates::default();
         let all = [("a", 30), ("a", 30), ("b", 30), ("a", 7), ("a", 30), ("a", -1), ("b", 1)];
-        let news = all.map(|(sha256, days)| own.is_news(sha256, days));
+        let news = all.map(|(sha256, days)| own.is_unreported(sha256, days));
         assert_eq!(news, [true, false, true, true, false, true, true]);
     }
 }

@@ -19,7 +19,7 @@ use transfix_transport::{Interest, Registry, Stream, Token};
 use crate::drive::resolver::Lookup;
 use crate::drive::routes::Routes;
 use crate::drive::shared::Shared;
-use crate::drive::tls::Shaking;
+use crate::drive::tls::Handshake;
 use crate::io::Connecting;
 use crate::link::INTEREST;
 
@@ -74,7 +74,7 @@ enum State {
     /// A proxy is connected, and must connect to the counterparty by this time.
     Tunnelling(Tunnel, u64),
     /// TCP is connected, and the TLS handshake must be complete by this time.
-    Securing(Box<Shaking>, u64),
+    Securing(Box<Handshake>, u64),
     Connected,
 }
 

@@ -29,8 +29,8 @@ pub(crate) struct Lines {
     full_at_ns: u64,
     /// Lines omitted because of the common limit, since the last line.
     left_out: u64,
-    /// The time at which [`Lines::take_untold`] must be called next, on the monotonic clock.
-    untold_at_ns: Option<u64>,
+    /// The time at which [`Lines::take_omitted`] must be called next, on the monotonic clock.
+    omitted_at_ns: Option<u64>,
 }
 
 impl Lines {
@@ -43,20 +43,20 @@ impl Lines {
     ) -> Option<u64> {
         let told = self.counted(now_ns, address, cause);
         if told.is_none() {
-            self.untold_at_ns.get_or_insert(now_ns + UNTOLD_NS);
+            self.omitted_at_ns.get_or_insert(now_ns + UNTOLD_NS);
         }
         told
     }
 
     /// Returns the monotonic time at which omitted lines must be reported.
     pub(crate) const fn deadline(&self) -> Option<u64> {
-        self.untold_at_ns
+        self.omitted_at_ns
     }
 
     /// Takes the omitted lines that were not reported yet, as pairs of cause and count. Counts
     /// cover all addresses together, so that the report stays short.
-    pub(crate) fn take_untold(&mut self) -> Vec<(&'static str, u64)> {
-        self.untold_at_ns = None;
+    pub(crate) fn take_omitted(&mut self) -> Vec<(&'static str, u64)> {
+        self.omitted_at_ns = None;
         let mut counts = BTreeMap::new();
         for lines in self.of.values_mut().chain([&mut self.others]) {
             for (what, left_out) in lines.take_rest() {
@@ -136,8 +136,8 @@ mod tests {
             assert_eq!(told.flatten().count(), 10);
         }
         assert_eq!(lines.deadline(), Some(SECOND_NS + UNTOLD_NS));
-        assert_eq!(lines.take_untold(), [("lines of all kinds", 1), ("skipped", 9)]);
-        assert_eq!((lines.take_untold(), lines.deadline()), (Vec::new(), None));
+        assert_eq!(lines.take_omitted(), [("lines of all kinds", 1), ("skipped", 9)]);
+        assert_eq!((lines.take_omitted(), lines.deadline()), (Vec::new(), None));
         assert!(lines.of.values_mut().all(|lines| lines.is_quiet(u64::MAX)), "forgotten in time");
     }
 }

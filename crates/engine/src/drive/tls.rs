@@ -9,9 +9,11 @@ mod off;
 mod on;
 
 #[cfg(not(feature = "tls"))]
-pub(crate) use off::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, review};
+pub(crate) use off::{Handshake, PeerCertificate, TlsListener, Way, certificate_of, review};
 #[cfg(feature = "tls")]
-pub(crate) use on::{PeerCertificate, Shaking, TlsListener, Way, certificate_of, inspect, review};
+pub(crate) use on::{
+    Handshake, PeerCertificate, TlsListener, Way, certificate_of, inspect, review,
+};
 
 /// A warning about one of the engine's certificates.
 // Without the feature `tls` no such warning is constructed.

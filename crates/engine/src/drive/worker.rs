@@ -120,7 +120,7 @@ impl Worker {
             is_its_own: false,
             failed: None,
         };
-        worker.look_at_all();
+        worker.make_all_due();
         Ok(worker)
     }
 
@@ -167,11 +167,11 @@ impl Worker {
         }
         self.command_queue.call_all(self.slots.iter().map(|(i, _)| i));
         self.handed_over();
-        self.look_at_all();
+        self.make_all_due();
     }
 
     /// Makes the deadlines of all sessions due at once.
-    fn look_at_all(&mut self) {
+    fn make_all_due(&mut self) {
         for (i, _) in &self.slots {
             self.deadlines.note(i, 0);
         }
@@ -200,7 +200,7 @@ impl Worker {
         }
         let deadline = self.deadlines.next();
         let until = self.stop.as_ref().map_or(deadline, |stop| deadline.min(stop.until_ns));
-        if self.lets_none_go() { until } else { until.min(self.leaving_at()) }
+        if self.has_no_leaving_sessions() { until } else { until.min(self.leaving_at()) }
     }
 
     /// Runs one round over commands, ready sockets and timers. Returns true if there was any work.
@@ -235,11 +235,11 @@ impl Worker {
             if spinning {
                 self.handed_over();
                 // Turns of a spinning worker note no deadlines, so all sessions are checked.
-                self.look_at_all();
+                self.make_all_due();
             }
             self.timers();
         }
-        if !self.lets_none_go() {
+        if !self.has_no_leaving_sessions() {
             self.release();
         }
         progress

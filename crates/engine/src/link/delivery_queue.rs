@@ -209,7 +209,7 @@ impl DeliveryQueue {
     }
 
     /// Removes and returns the oldest call that has ended.
-    pub(crate) fn take_had(&self) -> Option<Had> {
+    pub(crate) fn take_ended_call(&self) -> Option<Had> {
         self.lock().had.pop_front()
     }
 
@@ -435,7 +435,7 @@ mod tests {
                 deliveries.trim();
                 assert_eq!(deliveries.waiting(), (698, 698 * bytes));
                 (2..700).for_each(|_| serve(&deliveries));
-                while let Some(had) = deliveries.take_had() {
+                while let Some(had) = deliveries.take_ended_call() {
                     deliveries.give_back(had.bytes);
                 }
                 let state = deliveries.lock();

@@ -112,8 +112,8 @@ impl EventLog {
             CoreEvent::NumbersTaken { next_in, next_out } => {
                 line!(to, Numbers, info, NumbersTaken, next_in, next_out);
             }
-            CoreEvent::StoredGone { first, last } => {
-                line!(to, Numbers, warn, StoredGone, first, last)
+            CoreEvent::StoredMessagesLost { first, last } => {
+                line!(to, Numbers, warn, StoredMessagesLost, first, last)
             }
             CoreEvent::Resending { begin, end } => line!(to, Resend, info, Resending, begin, end),
             CoreEvent::AskedAgain { times } => line!(to, ResendLoop, warn, AskedAgain, times),
@@ -144,7 +144,7 @@ impl EventLog {
 
     /// Logs how many lines of each kind were omitted since the last line of that kind.
     pub(crate) fn tell_untold(&mut self, now: Now) {
-        lines_left_out(&self.id, self.repeats.take_untold(now.monotonic_ns));
+        lines_left_out(&self.id, self.repeats.take_omitted(now.monotonic_ns));
     }
 
     /// Returns the monotonic time at which [`EventLog::tell_untold`] must be called.

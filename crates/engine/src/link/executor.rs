@@ -243,7 +243,7 @@ impl Executor {
 
     /// Processes the application's ended calls, then kept messages that are now in sequence.
     #[inline]
-    pub(crate) fn hear_and_go_on(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
+    pub(crate) fn process_ended_and_held(&mut self, now: Now, left: &mut u32) -> Result<(), Down> {
         self.poll_application(now)?;
         self.act_on_held(now, left)
     }
@@ -275,7 +275,7 @@ impl Executor {
             self.core.held_index = index;
             acted?;
         }
-        Ok(self.core.take_cut()?)
+        Ok(self.core.take_requested_disconnect()?)
     }
 
     /// Invariant: before the next message is processed, the store's batch contains all entries that
@@ -392,7 +392,7 @@ impl Executor {
         self.core.look_for_slowness(now)?;
         if self.core.has_effects() {
             self.make_calls(now, None);
-            self.core.take_cut()?;
+            self.core.take_requested_disconnect()?;
         }
         Ok(self.core.tick_session(now)?)
     }

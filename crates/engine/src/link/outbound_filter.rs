@@ -43,7 +43,7 @@ pub(crate) struct OutboundFilter {
     lines: Mutex<Repeats>,
     /// Unused buffers, kept for the next messages.
     #[expect(clippy::vec_box, reason = "it is taken out and put back for each message")]
-    spare: Mutex<Vec<Box<Memory>>>,
+    spare: Mutex<Vec<Box<FilterBuffers>>>,
 }
 
 /// The rules for outgoing messages, which match the version agreed with the counterparty.
@@ -58,7 +58,7 @@ struct OutboundRules {
 
 /// The buffers that one message needs in the filter.
 #[derive(Default)]
-struct Memory {
+struct FilterBuffers {
     body: Vec<u8>,
     frame: Vec<u8>,
     added: Vec<u8>,
@@ -155,7 +155,7 @@ impl OutboundFilter {
         })
     }
 
-    fn with_memory<T>(&self, pass: impl FnOnce(&mut Memory) -> T) -> T {
+    fn with_memory<T>(&self, pass: impl FnOnce(&mut FilterBuffers) -> T) -> T {
         let mut memory = lock(&self.spare).pop().unwrap_or_else(|| self.memory());
         let passed = pass(&mut memory);
         memory.index.trim();
@@ -174,8 +174,8 @@ impl OutboundFilter {
         self.before_send.as_ref().map(|_| Arc::clone(self) as Arc<dyn BeforeAdmin>)
     }
 
-    fn memory(&self) -> Box<Memory> {
-        let mut memory = Box::<Memory>::default();
+    fn memory(&self) -> Box<FilterBuffers> {
+        let mut memory = Box::<FilterBuffers>::default();
         memory.index.set_data_fields(self.data_fields.iter().copied());
         memory.draft.set_data_fields(self.data_fields.iter().copied());
         memory.draft.set_precision(self.precision);
@@ -184,7 +184,7 @@ impl OutboundFilter {
 
     fn pass_by(
         &self,
-        memory: &mut Memory,
+        memory: &mut FilterBuffers,
         msg_type: &[u8],
         body: &mut Vec<u8>,
     ) -> Result<(), SendError> {
@@ -208,11 +208,11 @@ impl OutboundFilter {
     /// Adds the configured fields that the message does not contain and that its type allows.
     fn add_fields(
         &self,
-        memory: &mut Memory,
+        memory: &mut FilterBuffers,
         msg_type: &[u8],
         body: &mut Vec<u8>,
     ) -> Result<(), SendError> {
-        let Memory { frame, added, index, rules, .. } = memory;
+        let FilterBuffers { frame, added, index, rules, .. } = memory;
         let begin = self.write(frame, msg_type, body, b"")?;
         let message = parsed(frame, index)?;
         // Skip a message that names an unknown version.
@@ -241,12 +241,12 @@ impl OutboundFilter {
     /// Calls the program's hook, which may change or veto the message.
     fn show(
         &self,
-        memory: &mut Memory,
+        memory: &mut FilterBuffers,
         before_send: &dyn BeforeSend,
         msg_type: &[u8],
         body: &mut Vec<u8>,
     ) -> Result<(), SendError> {
-        let Memory { frame, index, draft, .. } = memory;
+        let FilterBuffers { frame, index, draft, .. } = memory;
         self.write(frame, msg_type, body, b"")?;
         let message = parsed(frame, index)?;
         draft.load(&message);
@@ -262,11 +262,11 @@ impl OutboundFilter {
     /// Validates the message by the same rules as the counterparty.
     fn judge(
         &self,
-        memory: &mut Memory,
+        memory: &mut FilterBuffers,
         msg_type: &[u8],
         body: &[u8],
     ) -> Result<Result<(), Reject>, SendError> {
-        let Memory { frame, index, rules, scratch, .. } = memory;
+        let FilterBuffers { frame, index, rules, scratch, .. } = memory;
         self.write(frame, msg_type, body, self.own_header.as_bytes())?;
         let message = parsed(frame, index)?;
         let (set, agreed) = rules.parts(&self.id);
@@ -316,7 +316,7 @@ impl BeforeAdmin for OutboundFilter {
     fn before_admin(&self, message: NewAdmin<'_>) -> bool {
         let Some(before_send) = &self.before_send else { return true };
         let NewAdmin { msg_type, msg_seq_num, sending_time, body } = message;
-        self.with_memory(|Memory { frame, index, draft, .. }| {
+        self.with_memory(|FilterBuffers { frame, index, draft, .. }| {
             // An administrative message of the session layer is already complete.
             let written = self.write(frame, msg_type.as_bytes(), body, b"");
             let Ok(whole) = written.and_then(|_| parsed(frame, index)) else { return false };
@@ -356,7 +356,7 @@ impl OutboundRules {
     }
 }
 
-impl Memory {
+impl FilterBuffers {
     /// Takes over the current rules if they have changed.
     fn take_rules(&mut self, rules: &RwLock<OutboundRules>) {
         let rules = rules.read().unwrap_or_else(PoisonError::into_inner);

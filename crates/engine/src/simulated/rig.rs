@@ -146,7 +146,7 @@ impl Rig {
         // Without a connection, there is no link deadline to report.
         let next_deadline = if self.slot.up { self.slot.deadline() } else { None };
         let mut link = self.link();
-        let has_answer = link.core().is_judging() && link.executor().hears_answer();
+        let has_answer = link.core().is_judging() && link.executor().has_answer_now();
         let session = &link.core().session;
         Seen {
             state: session.state(),

@@ -95,7 +95,7 @@ impl Application for Venue {
 }
 
 /// An engine with an acceptor session for each of several counterparties.
-struct Hall {
+struct Fixture {
     engine: Engine,
     ended: Receiver<(String, Disconnect)>,
     go_on: Sender<()>,
@@ -110,7 +110,7 @@ fn settings(name: &str) -> SessionSettings {
     session
 }
 
-impl Hall {
+impl Fixture {
     fn of(sessions: Vec<SessionSettings>) -> Self {
         Self::panicking(sessions, "", None)
     }
@@ -149,12 +149,12 @@ fn names(n: usize) -> Vec<String> {
 #[test]
 fn all_sessions_log_out_at_once() {
     let names = names(50);
-    let hall = Hall::of(names.iter().map(|name| settings(name)).collect());
-    let mut parties: Vec<_> = names.iter().map(|name| hall.log_on(name)).collect();
+    let fixture = Fixture::of(names.iter().map(|name| settings(name)).collect());
+    let mut parties: Vec<_> = names.iter().map(|name| fixture.log_on(name)).collect();
     for party in &mut parties {
         party.trade(1);
     }
-    let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
+    let stop = std::thread::spawn(move || fixture.engine.stop(STOP_MAX));
     for party in &mut parties {
         party.expect("5");
     }
@@ -175,10 +175,10 @@ fn all_sessions_log_out_at_once() {
 #[test]
 fn a_silent_counterparty_delays_the_stop_to_its_deadline_only() {
     const DEADLINE: Duration = Duration::from_millis(1_500);
-    let hall = Hall::of(["A", "SILENT", "B", "ABSENT"].map(settings).into());
-    let [mut a, mut silent, mut b] = ["A", "SILENT", "B"].map(|name| hall.log_on(name));
+    let fixture = Fixture::of(["A", "SILENT", "B", "ABSENT"].map(settings).into());
+    let [mut a, mut silent, mut b] = ["A", "SILENT", "B"].map(|name| fixture.log_on(name));
     let begin = clock::monotonic_ns();
-    let stop = std::thread::spawn(move || hall.engine.stop(DEADLINE));
+    let stop = std::thread::spawn(move || fixture.engine.stop(DEADLINE));
     silent.expect("5");
     for party in [&mut a, &mut b] {
         party.expect("5");
@@ -201,9 +201,9 @@ fn one_port_serves_all_versions() {
         session.begin_string = begin_string;
         session
     };
-    let hall = Hall::of(BeginString::ALL.map(session).into());
-    assert_eq!(hall.engine.listening().len(), 1);
-    let log_on = |version| Counterparty::log_on(hall.address(), version, "CLIENT");
+    let fixture = Fixture::of(BeginString::ALL.map(session).into());
+    assert_eq!(fixture.engine.listening().len(), 1);
+    let log_on = |version| Counterparty::log_on(fixture.address(), version, "CLIENT");
     let mut parties = BeginString::ALL.map(log_on);
     for party in &mut parties {
         party.trade(10);
@@ -218,12 +218,12 @@ fn a_hundred_starts_and_stops() {
     session.store.durability = Durability::Process;
     session.store.store_dir = dir.path().to_owned();
     for round in 0..100 {
-        let hall = Hall::of(vec![session.clone()]);
-        session.address = hall.address().to_string();
+        let fixture = Fixture::of(vec![session.clone()]);
+        session.address = fixture.address().to_string();
         let next = round * 3 + 1;
-        let mut client = Counterparty::log_on_at(hall.address(), FIX44, "CLIENT", next);
+        let mut client = Counterparty::log_on_at(fixture.address(), FIX44, "CLIENT", next);
         client.trade(1);
-        let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
+        let stop = std::thread::spawn(move || fixture.engine.stop(STOP_MAX));
         client.expect("5");
         client.send("5", |_| ());
         client.expect_close();
@@ -236,31 +236,31 @@ fn a_hundred_starts_and_stops() {
 
 #[test]
 fn garbage_before_the_logon_is_closed() {
-    let hall = Hall::of(vec![settings("CLIENT")]);
+    let fixture = Fixture::of(vec![settings("CLIENT")]);
     let order = b"8=FIX.4.4\x019=5\x0135=D\x0110=181\x01";
     for bytes in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0; 100], &[b'8'; 20_000], order] {
-        let mut intruder = Counterparty::connect(hall.address(), FIX44, "INTRUDER");
+        let mut intruder = Counterparty::connect(fixture.address(), FIX44, "INTRUDER");
         intruder.write(bytes);
         intruder.expect_close();
     }
     // Both an unknown and an empty CompID are tested.
     for name in ["INTRUDER", ""] {
-        let mut intruder = Counterparty::connect(hall.address(), FIX44, name);
+        let mut intruder = Counterparty::connect(fixture.address(), FIX44, name);
         intruder.logon();
         intruder.expect_close();
     }
-    hall.log_on("CLIENT").trade(10);
+    fixture.log_on("CLIENT").trade(10);
 }
 
 #[test]
 fn silence_before_the_logon_harms_nobody() {
-    let hall = Hall::of(vec![settings("CLIENT")]);
-    let connect = |_| Counterparty::connect(hall.address(), FIX44, "SILENT");
+    let fixture = Fixture::of(vec![settings("CLIENT")]);
+    let connect = |_| Counterparty::connect(fixture.address(), FIX44, "SILENT");
     let mut silent: Vec<_> = (0..20).map(connect).collect();
     silent[0].write(b"8=FI");
-    hall.log_on("CLIENT").trade(10);
-    assert_eq!(hall.ended.recv_timeout(LONG).unwrap().1, Disconnect::LinkLost);
-    let outcomes = hall.engine.stop(STOP_MAX);
+    fixture.log_on("CLIENT").trade(10);
+    assert_eq!(fixture.ended.recv_timeout(LONG).unwrap().1, Disconnect::LinkLost);
+    let outcomes = fixture.engine.stop(STOP_MAX);
     assert_eq!(outcomes[0].outcome, Outcome::NotConnected);
     for mut silent in silent {
         silent.expect_close();
@@ -273,9 +273,9 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     let mut session = settings("STALLED");
     session.queue.queued_bytes_max = QUEUED_MAX;
     session.socket.tcp_send_buffer_bytes = 16 << 10;
-    let hall = Hall::of(vec![session, settings("CLIENT")]);
-    let (stalled, mut client) = (hall.log_on("STALLED"), hall.log_on("CLIENT"));
-    let handle = hall.engine.sessions().next().unwrap();
+    let fixture = Fixture::of(vec![session, settings("CLIENT")]);
+    let (stalled, mut client) = (fixture.log_on("STALLED"), fixture.log_on("CLIENT"));
+    let handle = fixture.engine.sessions().next().unwrap();
     let text = "x".repeat(1_000);
     // The number of sends is high enough to fill both socket buffers, whose size the operating
     // system chooses.
@@ -287,7 +287,7 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
     assert!((QUEUED_MAX..QUEUED_MAX + 2_000).contains(&queued_bytes), "{queued_bytes}");
     assert!(handle.is_logged_on());
     client.trade(100);
-    let stop = std::thread::spawn(move || hall.engine.stop(Duration::from_millis(500)));
+    let stop = std::thread::spawn(move || fixture.engine.stop(Duration::from_millis(500)));
     client.expect("5");
     client.send("5", |_| ());
     client.expect_close();
@@ -299,18 +299,18 @@ fn a_stalled_counterparty_fills_its_own_queue_only() {
 
 #[test]
 fn an_end_that_comes_with_the_last_bytes_is_seen() {
-    let hall = Hall::of(vec![settings("CLIENT")]);
-    let mut client = hall.log_on("CLIENT");
+    let fixture = Fixture::of(vec![settings("CLIENT")]);
+    let mut client = fixture.log_on("CLIENT");
     client.order("wait");
-    hall.entered.recv_timeout(LONG).unwrap();
+    fixture.entered.recv_timeout(LONG).unwrap();
     // The worker finds the order and the end of the stream together, and no bytes follow.
     client.order("last");
     client.end();
-    hall.go_on.send(()).unwrap();
+    fixture.go_on.send(()).unwrap();
     assert_eq!(client.expect("8"), "wait");
     assert_eq!(client.expect("8"), "last");
     client.expect_close();
-    let ended = hall.ended.recv_timeout(LONG).unwrap();
+    let ended = fixture.ended.recv_timeout(LONG).unwrap();
     assert_eq!(ended, ("CLIENT".to_owned(), Disconnect::LinkLost));
 }
 
@@ -327,9 +327,9 @@ fn a_panic_ends_its_session_only() {
     for callback in callbacks {
         println!("{callback:?}");
         let sessions = ["WILD", "CALM"].map(settings).into();
-        let hall = Hall::panicking(sessions, "WILD", Some(callback));
-        let mut calm = hall.log_on("CALM");
-        let mut wild = Counterparty::connect(hall.address(), FIX44, "WILD");
+        let fixture = Fixture::panicking(sessions, "WILD", Some(callback));
+        let mut calm = fixture.log_on("CALM");
+        let mut wild = Counterparty::connect(fixture.address(), FIX44, "WILD");
         wild.logon();
         wild.order("1");
         if callback == Callback::Disconnect {
@@ -337,17 +337,17 @@ fn a_panic_ends_its_session_only() {
             wild.expect("8");
             wild.end();
         }
-        assert_eq!(hall.ended.recv_timeout(LONG).unwrap().0, "WILD");
+        assert_eq!(fixture.ended.recv_timeout(LONG).unwrap().0, "WILD");
         calm.trade(10);
-        let wild = hall.engine.sessions().next().unwrap();
+        let wild = fixture.engine.sessions().next().unwrap();
         assert!(!wild.is_logged_on());
         assert!(wild.send("D", |order| _ = order.str(tag::CL_ORD_ID, "1")).is_err());
-        let stop = std::thread::spawn(move || hall.engine.stop(STOP_MAX));
+        let stop = std::thread::spawn(move || fixture.engine.stop(STOP_MAX));
         calm.expect("5");
         calm.send("5", |_| ());
         let outcomes: Vec<_> = stop.join().unwrap().into_iter().map(|o| o.outcome).collect();
         assert_eq!(outcomes, [Outcome::Failed, Outcome::Ended(Disconnect::LoggedOut)]);
-        let ended: Vec<_> = hall.ended.try_iter().collect();
+        let ended: Vec<_> = fixture.ended.try_iter().collect();
         assert_eq!(ended, [("CALM".to_owned(), Disconnect::LoggedOut)]);
     }
 }
@@ -357,9 +357,9 @@ fn a_panic_within_a_message_of_another_thread_ends_no_session() {
     for send in [SendMode::Direct, SendMode::Queued] {
         let mut session = settings("WILD");
         session.threads.send = send;
-        let hall = Hall::of(vec![session, settings("CALM")]);
-        let (mut wild, mut calm) = (hall.log_on("WILD"), hall.log_on("CALM"));
-        let handle = hall.engine.sessions().next().unwrap();
+        let fixture = Fixture::of(vec![session, settings("CALM")]);
+        let (mut wild, mut calm) = (fixture.log_on("WILD"), fixture.log_on("CALM"));
+        let handle = fixture.engine.sessions().next().unwrap();
         let sender = handle.clone();
         let panicked = std::thread::spawn(move || {
             sender.send("D", |order| {

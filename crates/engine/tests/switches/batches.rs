@@ -89,7 +89,7 @@ fn first_answers_to_a_burst_leave_early_if_no_other_session_waits() {
 #[test]
 fn a_burst_has_one_commit_where_a_commit_may_be_dear() {
     // Commits of a custom store may be expensive, so a burst has only one commit.
-    let mut shop = Shop::open(|_| ());
+    let mut shop = Venue::open(|_| ());
     let (names, mut fewest, mut seq) = (names(4 * EARLY), u64::MAX, 2);
     let all: Vec<&str> = names.iter().map(String::as_str).collect();
     // The system may deliver a burst in two pieces, but hardly in every one of so many attempts.
@@ -153,14 +153,14 @@ impl Store for Counting {
     }
 }
 
-struct Shop {
+struct Venue {
     engine: Engine,
     wire: Wire,
     commits: Arc<AtomicU64>,
     fails: Arc<AtomicU64>,
 }
 
-impl Shop {
+impl Venue {
     fn open(change: impl FnOnce(&mut SessionSettings)) -> Self {
         let [commits, fails] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
         let counts = (Arc::clone(&commits), Arc::clone(&fails));
@@ -201,7 +201,7 @@ fn batch_of(handle: &SessionHandle, count: u64) -> Batch {
 #[test]
 fn a_batch_has_one_commit_unless_it_is_divided() {
     for (messages_max, commits) in [(0, 1), (4, 3), (10, 1)] {
-        let mut shop = Shop::open(|s| s.threads.batch_messages_max = messages_max);
+        let mut shop = Venue::open(|s| s.threads.batch_messages_max = messages_max);
         let handle = shop.handle();
         let mut fewest = u64::MAX;
         for round in 0..UNDISTURBED_IN {
@@ -225,7 +225,7 @@ fn a_batch_has_one_commit_unless_it_is_divided() {
 fn what_the_store_has_not_taken_of_a_batch_was_not_sent() {
     let mut last = None;
     for _ in 0..UNDISTURBED_IN {
-        let shop = Shop::open(|s| s.threads.batch_messages_max = 4);
+        let shop = Venue::open(|s| s.threads.batch_messages_max = 4);
         let handle = shop.handle();
         shop.fails.store(shop.commits() + 2, Ordering::Relaxed);
         let sent = handle.send_batch(&batch_of(&handle, 10));
@@ -241,7 +241,7 @@ fn what_the_store_has_not_taken_of_a_batch_was_not_sent() {
 #[test]
 fn a_batch_keeps_its_order_in_every_mode() {
     for send in [SendMode::Direct, SendMode::Queued] {
-        let mut shop = Shop::open(|s| s.threads.send = send);
+        let mut shop = Venue::open(|s| s.threads.send = send);
         let handle = shop.handle();
         let mut batch = batch_of(&handle, 3);
         let mut all_queued = 0;
@@ -266,7 +266,7 @@ fn a_batch_keeps_its_order_in_every_mode() {
 
 #[test]
 fn what_is_refused_of_a_batch_is_told() {
-    let mut shop = Shop::open(|_| ());
+    let mut shop = Venue::open(|_| ());
     let handle = shop.handle();
     let mut batch = batch_of(&handle, 1);
     // A message type that is no application message, and a message with a header field.
@@ -290,7 +290,7 @@ fn what_is_refused_of_a_batch_is_told() {
 
 #[test]
 fn a_batch_without_a_connection_is_stored_if_the_settings_say_so() {
-    let mut shop = Shop::open(|s| s.queue.offline = Offline::Store);
+    let mut shop = Venue::open(|s| s.queue.offline = Offline::Store);
     let handle = shop.handle();
     shop.wire.end();
     assert_eq!(shop.wire.next(), "");

@@ -78,12 +78,12 @@ impl Application for Teller {
     }
 }
 
-struct Hall {
+struct Venue {
     engine: Engine,
     told: Receiver<String>,
 }
 
-impl Hall {
+impl Venue {
     fn open(application_threads: usize, change: impl FnOnce(&mut SessionSettings)) -> Self {
         let mut settings = Settings::of(venue(change));
         settings.engine.application_threads = application_threads;
@@ -138,7 +138,7 @@ fn a_slow_consumer_is_told_until_it_has_caught_up() {
     for (send, application_threads) in
         [(SendMode::Direct, 0), (SendMode::Queued, 0), (SendMode::Direct, 1)]
     {
-        let hall = Hall::open(application_threads, |s| {
+        let hall = Venue::open(application_threads, |s| {
             s.threads.send = send;
             s.queue.queued_bytes_max = 2 * FLOOD;
             s.queue.slow_consumer_bytes = 1 << 20;
@@ -160,7 +160,7 @@ fn a_slow_consumer_is_told_until_it_has_caught_up() {
 #[test]
 fn a_slow_consumer_is_disconnected_if_wanted() {
     for (send, application_threads) in [(SendMode::Direct, 0), (SendMode::Queued, 1)] {
-        let hall = Hall::open(application_threads, |s| {
+        let hall = Venue::open(application_threads, |s| {
             s.threads.send = send;
             s.queue.queued_bytes_max = 2 * FLOOD;
             s.queue.slow_consumer_bytes = 1 << 20;
@@ -174,7 +174,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
         hall.expect("end: the counterparty does not read our messages");
     }
     // A counterparty that reads in time stays connected, however much is sent.
-    let hall = Hall::open(0, |s| {
+    let hall = Venue::open(0, |s| {
         s.queue.slow_consumer_bytes = 1 << 20;
         s.queue.slow_consumer = SlowConsumer::Disconnect;
         s.queue.slow_consumer_after = LONG;
@@ -190,7 +190,7 @@ fn a_slow_consumer_is_disconnected_if_wanted() {
 fn a_full_queue_refuses_waits_or_disconnects() {
     for send in [SendMode::Direct, SendMode::Queued] {
         let open = |when_full, wait| {
-            Hall::open(0, |s| {
+            Venue::open(0, |s| {
                 s.threads.send = send;
                 s.queue.queued_bytes_max = 1 << 20;
                 s.queue.queue_when_full = when_full;
@@ -230,7 +230,7 @@ fn a_callback_sends_however_much_waits() {
         (1, QueueWhenFull::Refuse),
         (1, QueueWhenFull::Wait),
     ] {
-        let hall = Hall::open(application_threads, |s| {
+        let hall = Venue::open(application_threads, |s| {
             s.queue.queued_bytes_max = 1 << 20;
             s.queue.queue_when_full = when_full;
             s.queue.queue_wait = LONG;
@@ -244,7 +244,7 @@ fn a_callback_sends_however_much_waits() {
         assert!(hall.handle().is_logged_on());
     }
     for application_threads in [0, 1] {
-        let hall = Hall::open(application_threads, |s| {
+        let hall = Venue::open(application_threads, |s| {
             s.queue.queued_bytes_max = 1 << 20;
             s.queue.queue_when_full = QueueWhenFull::Disconnect;
         });
@@ -258,7 +258,7 @@ fn a_callback_sends_however_much_waits() {
 #[test]
 fn each_change_of_the_state_is_told_in_its_order() {
     for application_threads in [0, 1] {
-        let hall = Hall::open(application_threads, |_| ());
+        let hall = Venue::open(application_threads, |_| ());
         let mut wire = hall.wire();
         wire.send("35=5|34=2");
         assert_eq!(wire.next(), "35=5|34=2");
@@ -279,7 +279,7 @@ fn each_change_of_the_state_is_told_in_its_order() {
     }
 }
 
-fn logged_on_at(hall: &Hall, seq: u64) -> Wire {
+fn logged_on_at(hall: &Venue, seq: u64) -> Wire {
     let mut wire = Wire::connect(hall.engine.listening()[0], BeginString::Fix44);
     wire.send(&format!("35=A|34={seq}|98=0|108=30"));
     assert!(wire.next().starts_with("35=A|"));
@@ -291,7 +291,7 @@ fn logged_on_at(hall: &Hall, seq: u64) -> Wire {
 
 #[test]
 fn an_initiator_tells_its_states_too() {
-    let hall = Hall::open(0, |_| ());
+    let hall = Venue::open(0, |_| ());
     let id = SessionId::new(BeginString::Fix44, "CLIENT", "VENUE");
     let address = hall.engine.listening()[0].to_string();
     let mut settings = SessionSettings::new(Role::Initiator, &id, &address);

@@ -69,13 +69,13 @@ fn recorder(sender: Sender<Event>) -> App {
     })
 }
 
-struct Hall {
+struct Venue {
     engine: Engine,
     session: SessionHandle,
     events: Receiver<Event>,
 }
 
-impl Hall {
+impl Venue {
     fn start(settings: SessionSettings) -> Self {
         Self::over(settings, None)
     }
@@ -161,7 +161,7 @@ impl Store for Losing {
 
 #[test]
 fn the_counterpartys_words_reach_the_application() {
-    let hall = Hall::start(venue(|_| ()));
+    let hall = Venue::start(venue(|_| ()));
     let mut wire = hall.log_on();
     hall.session.send("B", |news| _ = news.str(tag::TEXT, "x")).unwrap();
     wire.send("35=3|34=2|45=2|371=58|372=B|373=5|58=no such news");
@@ -193,7 +193,7 @@ fn a_reject_that_answers_our_logon_is_told_with_its_text() {
         ("35=j|34=1|45=1|372=A|380=4|58=who are you?", RejectedBy::Application),
     ] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let hall = Hall::start(venue(|s| {
+        let hall = Venue::start(venue(|s| {
             s.role = Role::Initiator;
             s.address = listener.local_addr().unwrap().to_string();
         }));
@@ -232,7 +232,7 @@ fn what_a_getter_refuses_is_answered_by_reject() {
 /// new.
 #[test]
 fn a_reject_above_a_gap_that_is_given_up_is_told() {
-    let hall = Hall::start(venue(|s| s.numbers.request_missing = false));
+    let hall = Venue::start(venue(|s| s.numbers.request_missing = false));
     let mut wire = hall.log_on();
     wire.send("35=3|34=9|45=1|58=late");
     let late = Event::Rejected(RejectedBy::Session, 1, "A".to_owned(), "late".to_owned());
@@ -241,7 +241,7 @@ fn a_reject_above_a_gap_that_is_given_up_is_told() {
 
 #[test]
 fn a_reset_within_a_session_is_no_logon() {
-    let hall = Hall::start(venue(|_| ()));
+    let hall = Venue::start(venue(|_| ()));
     let mut wire = hall.log_on();
     wire.send("35=A|34=1|98=0|108=30|141=Y");
     assert_eq!(hall.next(), Event::Reset);
@@ -254,7 +254,7 @@ fn a_reset_within_a_session_is_no_logon() {
 #[test]
 fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
     let fails = Arc::new(AtomicBool::new(false));
-    let hall = Hall::over(venue(|_| ()), Some(Arc::clone(&fails)));
+    let hall = Venue::over(venue(|_| ()), Some(Arc::clone(&fails)));
     let mut wire = hall.log_on();
     wire.send("35=D|34=2|11=a");
     assert_eq!(hall.next(), Event::Message("a".to_owned()));
@@ -279,7 +279,7 @@ fn what_the_store_has_not_kept_is_told_before_it_comes_again() {
 #[test]
 fn a_session_that_has_panicked_comes_back_or_stays_down() {
     for after_panic in [AfterPanic::Revive, AfterPanic::End] {
-        let hall = Hall::start(venue(|s| s.threads.after_panic = after_panic));
+        let hall = Venue::start(venue(|s| s.threads.after_panic = after_panic));
         let mut wire = hall.log_on();
         // The action has no effect on a healthy session and is not kept for later.
         hall.session.operate(&Action::Revive {}).unwrap();
@@ -314,7 +314,7 @@ fn a_session_that_has_panicked_comes_back_or_stays_down() {
 /// A message that `send` has accepted in a callback is sent even if the callback then panics.
 #[test]
 fn an_answer_outlives_the_panic_behind_it() {
-    let hall = Hall::start(venue(|_| ()));
+    let hall = Venue::start(venue(|_| ()));
     let mut wire = hall.log_on();
     wire.send("35=D|34=2|11=panic late");
     assert_eq!(hall.next(), Event::Message("panic late".to_owned()));

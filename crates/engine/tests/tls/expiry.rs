@@ -18,9 +18,9 @@ const LOOK: Duration = Duration::from_millis(2);
 
 /// The environment of the real machine, but with clocks that the test sets forward.
 #[derive(Clone)]
-struct Turned(Arc<AtomicU64>);
+struct SettableClock(Arc<AtomicU64>);
 
-impl Turned {
+impl SettableClock {
     fn new() -> Self {
         Self(Arc::new(AtomicU64::new(0)))
     }
@@ -36,7 +36,7 @@ impl Turned {
     }
 }
 
-impl Io for Turned {
+impl Io for SettableClock {
     fn now(&self) -> Now {
         let (now, by) = (System.now(), self.0.load(Ordering::SeqCst));
         Now { utc: Timestamp(now.utc.0 + by as i64), monotonic_ns: now.monotonic_ns + by }
@@ -83,7 +83,7 @@ impl Poll for Impatient {
     }
 }
 
-fn start(settings: &Settings, clock: &Turned) -> Engine {
+fn start(settings: &Settings, clock: &SettableClock) -> Engine {
     let builder = Engine::builder(settings).io(Arc::new(clock.clone()));
     builder.start(|_| Box::new(recorder(channel().0))).unwrap()
 }
@@ -116,7 +116,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
     // such thread.
     for slow_callback in [Duration::from_secs(1), Duration::ZERO] {
         let mut firms = Firms::new();
-        let clock = Turned::new();
+        let clock = SettableClock::new();
         let end_s = clock.now_s() + 40 * DAY_S + DAY_S / 2;
         firms.venue = firms.authority.sign(&["venue.example"], 10, Valid::Until(end_s));
         let mut settings = Settings::of(firms.acceptor("CLIENT"));
@@ -169,7 +169,7 @@ fn a_running_engine_tells_each_threshold_once_though_nobody_connects() {
 fn sessions_that_show_the_same_certificate_share_a_line() {
     let _alone = alone();
     let mut firms = Firms::new();
-    let clock = Turned::new();
+    let clock = SettableClock::new();
     let soon = Valid::Until(clock.now_s() + 5 * DAY_S + DAY_S / 2);
     firms.client = firms.authority.sign(&["client.example"], 10, soon);
     let nobody = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
@@ -199,7 +199,7 @@ fn sessions_that_show_the_same_certificate_share_a_line() {
 fn settings_that_are_only_looked_at_are_told_of_by_nobody() {
     let _alone = alone();
     let firms = Firms::new();
-    let clock = Turned::new();
+    let clock = SettableClock::new();
     let from = Settings::of(firms.acceptor("CLIENT"));
     let mut venue = start(&from, &clock);
     let old = firms.authority.sign(&["venue.example"], 12, Valid::Before);
@@ -221,7 +221,7 @@ fn settings_that_are_only_looked_at_are_told_of_by_nobody() {
 fn the_clock_of_the_engine_says_when_a_counterparty_is_too_late() {
     let _alone = alone();
     let mut firms = Firms::new();
-    let clock = Turned::new();
+    let clock = SettableClock::new();
     let soon = Valid::Until(clock.now_s() + DAY_S);
     firms.client = firms.authority.sign(&["client.example"], 10, soon);
     let venue = start(&Settings::of(firms.acceptor("CLIENT")), &clock);

@@ -66,7 +66,7 @@ pub(super) struct LogFile {
     /// The number of lines that could not be written, and whose loss was not recorded yet.
     lost: u64,
     /// True if the last write failed.
-    ails: bool,
+    last_write_failed: bool,
     compressing: Vec<JoinHandle<Result<(), NotCompressed>>>,
     repeats: Repeats,
 }
@@ -91,7 +91,7 @@ impl LogFile {
             waiting,
             lines: 0,
             lost: 0,
-            ails: false,
+            last_write_failed: false,
             compressing: Vec::new(),
             repeats: Repeats::default(),
         })
@@ -148,17 +148,17 @@ impl LogFile {
     pub(super) fn write(&mut self) {
         self.settle_compressed(false);
         if self.repeats.deadline().is_some() {
-            let untold = self.repeats.take_untold(clock::monotonic_ns());
+            let untold = self.repeats.take_omitted(clock::monotonic_ns());
             self.tell_counts(untold);
         }
         if self.waiting.is_empty() {
             return;
         }
         match self.append() {
-            Ok(()) => self.ails = false,
+            Ok(()) => self.last_write_failed = false,
             Err(error) => {
                 self.lost += self.lines;
-                if !std::mem::replace(&mut self.ails, true) {
+                if !std::mem::replace(&mut self.last_write_failed, true) {
                     let (file, now_ns) = (display(self.base.display()), clock::monotonic_ns());
                     tell!(
                         self.repeats, now_ns, NotLogged, error, LogLinesLost, file = file, %error
@@ -171,7 +171,7 @@ impl LogFile {
     }
 
     fn append(&mut self) -> io::Result<()> {
-        if self.ails {
+        if self.last_write_failed {
             // The last attempt may have left a partial line.
             self.file.write_all(b"\n")?;
         }

@@ -106,9 +106,9 @@ impl Core {
     #[inline]
     pub fn note_state(&mut self) {
         let to = self.session.state();
-        if to != self.told_state {
+        if to != self.reported_state {
             cold_path();
-            let from = std::mem::replace(&mut self.told_state, to);
+            let from = std::mem::replace(&mut self.reported_state, to);
             self.calls.push_back(Call::StateChanged(from, to));
         }
     }

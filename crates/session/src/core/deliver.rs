@@ -108,8 +108,9 @@ impl Core {
     /// Removes the first call that was passed to an application in its own threads, after the call
     /// has ended. Returns the number of the message if the message counts as delivered. Without a
     /// connection, a rejected message does not count: it is requested again after the next logon.
-    pub fn take_had(&mut self, made: &Made) -> Option<u64> {
-        let had = self.delivery.take_had(made).filter(|had| had.is_message && !had.is_void)?;
+    pub fn take_ended_call(&mut self, made: &Made) -> Option<u64> {
+        let had =
+            self.delivery.take_ended_call(made).filter(|had| had.is_message && !had.is_void)?;
         self.delivery.was_taken();
         self.answering.close();
         let is_connected = matches!(self.session.state(), State::Active | State::LogoutSent);

@@ -117,7 +117,7 @@ impl Delivery {
     }
 
     /// Removes and returns the first passed call, after the call has ended.
-    pub fn take_had(&mut self, made: &Made) -> Option<HandedCall> {
+    pub fn take_ended_call(&mut self, made: &Made) -> Option<HandedCall> {
         let handed = self.handed.as_mut()?;
         let had = handed.take_first()?;
         if matches!(made, Made::Panicked) && !had.is_void {
@@ -401,7 +401,7 @@ mod tests {
         }
         for seq in 3..5 {
             assert!(!delivery.owes_turn() && !delivery.offers_more(Now::default()));
-            assert!(delivery.take_had(&Made::Had).is_some());
+            assert!(delivery.take_ended_call(&Made::Had).is_some());
             assert!(delivery.owes_turn() && delivery.offers_more(Now::default()));
             delivery.first_is_taken();
             delivery.hand_over(call(seq));

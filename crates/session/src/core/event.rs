@@ -37,7 +37,7 @@ pub enum CoreEvent {
     },
     /// The numbers were reset, so messages that were stored with these numbers without a logon
     /// cannot be resent.
-    StoredGone {
+    StoredMessagesLost {
         first: u64,
         last: u64,
     },

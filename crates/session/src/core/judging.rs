@@ -23,7 +23,7 @@ pub enum Asked {
 
 /// The progress of the decision whether to accept a Logon(A).
 #[derive(Default)]
-pub enum Judging {
+pub enum LogonDecision {
     /// No Logon(A) has been received, or the application has not been asked about it.
     #[default]
     Open,
@@ -36,7 +36,7 @@ pub enum Judging {
     Refreshing(u64),
 }
 
-impl Judging {
+impl LogonDecision {
     /// Returns true if the application was asked about the Logon(A).
     pub const fn has_begun(&self) -> bool {
         !matches!(self, Self::Open)

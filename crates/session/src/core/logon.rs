@@ -6,7 +6,7 @@ use transfix_codec::{Message, Misuse};
 use super::Core;
 use super::event::CoreEvent;
 use crate::core::call::{Call, PlainEvent};
-use crate::core::judging::{self, Answer, Asked, Judging};
+use crate::core::judging::{self, Answer, Asked, LogonDecision};
 use crate::{Now, Verdict};
 
 impl Core {
@@ -54,11 +54,11 @@ impl Core {
     /// panicked; `Some(None)` means that the application will answer later.
     pub fn note_judgement(&mut self, now: Now, judged: Option<Option<Answer>>) {
         self.judging = match judged {
-            Some(Some(answer)) => Judging::Answered(answer, Asked::Now),
-            Some(None) => Judging::Asked(now.monotonic_ns + self.answer_ns()),
+            Some(Some(answer)) => LogonDecision::Answered(answer, Asked::Now),
+            Some(None) => LogonDecision::Asked(now.monotonic_ns + self.answer_ns()),
             None => {
                 self.queue_event(now, CoreEvent::JudgingPanicked);
-                Judging::Answered(Err(judging::not_available()), Asked::Now)
+                LogonDecision::Answered(Err(judging::not_available()), Asked::Now)
             }
         };
     }

@@ -35,7 +35,7 @@ const UNCOMMITTED: u64 = u64::MAX;
 
 /// A returned message that the application has not received yet: the removal of its record must
 /// first be durable in the store.
-struct Untold {
+struct PendingReturn {
     ticket: u64,
     message: GivenBack,
     if_lost: IfLost,
@@ -47,7 +47,7 @@ pub struct Outgoing {
     /// Messages that were moved here from the queue of other threads and are not sent yet.
     backlog: Backlog,
     /// Returned messages that the application has not received yet, oldest first.
-    untold: VecDeque<Untold>,
+    untold: VecDeque<PendingReturn>,
     /// The reason for which all waiting messages are returned when the store is reopened; `None` if
     /// they continue to wait.
     returns: Option<SendError>,
@@ -216,8 +216,8 @@ impl Outgoing {
 
     /// Returns the ticket up to which all messages were sent or returned, once for each such
     /// ticket. The store must then remove their records.
-    pub const fn take_gone(&mut self) -> Option<u64> {
-        self.backlog.take_gone()
+    pub const fn take_finished_ticket(&mut self) -> Option<u64> {
+        self.backlog.take_finished_ticket()
     }
 
     /// Records that everything put into the store is durable. Returns true if returned messages can
@@ -297,7 +297,7 @@ impl Outgoing {
     /// again, and the application receives the other messages. Returns the number of messages that
     /// wait again, or `None` if no message was returned since the last commit.
     pub(super) fn keep_waiting(&mut self) -> Option<usize> {
-        let is_new = |untold: &&Untold| untold.ticket == UNCOMMITTED;
+        let is_new = |untold: &&PendingReturn| untold.ticket == UNCOMMITTED;
         let new = self.untold.iter().rev().take_while(is_new).count();
         let new = self.untold.split_off(self.untold.len() - new);
         if new.is_empty() {
@@ -307,7 +307,7 @@ impl Outgoing {
         for untold in new {
             match untold.message.0.is_kept() {
                 true => kept.push(untold.message.0),
-                false => others.push_back(Untold { ticket: 0, ..untold }),
+                false => others.push_back(PendingReturn { ticket: 0, ..untold }),
             }
         }
         let count = kept.len();
@@ -324,7 +324,7 @@ impl Outgoing {
     /// Queues returned messages, which the application receives when the next commit is durable.
     pub(super) fn tell_later(&mut self, messages: Vec<GivenBack>, if_lost: IfLost) {
         let ticket = UNCOMMITTED;
-        let untold = messages.into_iter().map(|message| Untold { ticket, message, if_lost });
+        let untold = messages.into_iter().map(|message| PendingReturn { ticket, message, if_lost });
         self.untold.extend(untold);
     }
 
@@ -336,7 +336,7 @@ impl Outgoing {
 
     /// Removes and returns the next returned message, if its removal from the store is durable with
     /// `ticket`.
-    pub fn take_untold(&mut self, ticket: u64) -> Option<GivenBack> {
+    pub fn take_omitted(&mut self, ticket: u64) -> Option<GivenBack> {
         let first = self.untold.front()?;
         let is_safe = first.ticket <= ticket;
         is_safe.then(|| self.untold.pop_front()).flatten().map(|untold| untold.message)
@@ -471,7 +471,7 @@ mod tests {
     /// Returns the bodies of the messages that the application receives when this ticket is
     /// durable.
     fn told(outgoing: &mut Outgoing, ticket: u64) -> Vec<Vec<u8>> {
-        std::iter::from_fn(|| outgoing.take_untold(ticket)).map(|(left, _)| left.body).collect()
+        std::iter::from_fn(|| outgoing.take_omitted(ticket)).map(|(left, _)| left.body).collect()
     }
 
     /// Creates a queue that has returned three messages; the store contains the first two of them.

@@ -219,7 +219,7 @@ impl Core {
     /// this ticket.
     #[cold]
     pub fn tell_unsent(&mut self, now: Now, ticket: u64) {
-        while let Some((left, why)) = self.outgoing.take_untold(ticket) {
+        while let Some((left, why)) = self.outgoing.take_omitted(ticket) {
             self.calls.push_back(Call::Unsent(left.msg_type, left.body, why));
             self.queue_event(now, CoreEvent::GivenBack { why });
         }

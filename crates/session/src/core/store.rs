@@ -134,7 +134,7 @@ impl Core {
 
     /// Reports to the application that the session continues from the state of its store. `had` are
     /// the previous next numbers, inbound and outbound.
-    pub fn tell_undone(&mut self, now: Now, mut had: (u64, u64)) {
+    pub fn report_rolled_back(&mut self, now: Now, mut had: (u64, u64)) {
         // A report of an earlier attempt may still be queued behind a call that has panicked; the
         // new report replaces it.
         self.calls.retain(|call| {

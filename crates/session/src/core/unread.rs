@@ -9,7 +9,7 @@ use transfix_codec::{CheckSumPolicy, Garbled};
 
 use crate::core::Core;
 use crate::core::event::CoreEvent;
-use crate::core::judging::Judging;
+use crate::core::judging::LogonDecision;
 use crate::{Disconnect, GarbledPolicy, Now, TooLongPolicy, Verdict};
 
 /// Maximum length of a message that is skipped, in bytes. A longer message ends the session,
@@ -33,7 +33,7 @@ impl Core {
         // A Logon(A) that was accepted before this session was created is no longer valid if bytes
         // are skipped.
         if self.judging.has_begun() {
-            self.judging = Judging::default();
+            self.judging = LogonDecision::default();
             self.session.take_offer();
         }
         self.queue_event(now, CoreEvent::Skipped { reason, bytes });

@@ -174,7 +174,7 @@ impl Errors {
                 Some(at) => range.contains(&at),
                 None => (lines.line(range.start)..=lines.line(range.end)).contains(&error.line),
             };
-            let way = leave_out(&mut table, &is_here);
+            let way = remove_at(&mut table, &is_here);
             // An error about a table from which a key was removed is no error of the file.
             let is_told = |way: &Vec<String>| left_out.iter().any(|left| left.starts_with(way));
             if !way.as_ref().is_some_and(is_told) {
@@ -188,7 +188,7 @@ impl Errors {
 
 /// Removes the innermost key that contains the offset of an error. Returns the path of keys to the
 /// removed one.
-pub(super) fn leave_out(
+pub(super) fn remove_at(
     table: &mut DeTable<'_>,
     is_here: &dyn Fn(Range<usize>) -> bool,
 ) -> Option<Vec<String>> {
@@ -216,7 +216,7 @@ fn leave_out_below(
     is_here: &dyn Fn(Range<usize>) -> bool,
 ) -> Option<Vec<String>> {
     match value.get_mut() {
-        DeValue::Table(table) => leave_out(table, is_here),
+        DeValue::Table(table) => remove_at(table, is_here),
         DeValue::Array(all) => {
             let below = all.iter_mut().find_map(|one| leave_out_below(one, is_here));
             below.or_else(|| {

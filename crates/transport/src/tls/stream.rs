@@ -31,7 +31,7 @@ pub struct TlsStream {
     clock: Clock,
     /// Number of bytes that are encrypted but not yet reported as written, because the socket has
     /// not accepted all of them. The caller passes these bytes again.
-    owed: usize,
+    unreported_bytes: usize,
     /// The first byte received, which shows whether the peer speaks TLS.
     first: Option<u8>,
     /// True if the counterparty has ended its side and sends nothing more.
@@ -58,7 +58,7 @@ impl TlsStream {
             inner,
             tls,
             clock,
-            owed: 0,
+            unreported_bytes: 0,
             first: None,
             is_read_closed: false,
             has_more: false,
@@ -253,15 +253,15 @@ impl Stream for TlsStream {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         self.flush()?;
-        if self.owed == 0 {
+        if self.unreported_bytes == 0 {
             if self.tls.is_handshaking() {
                 return Err(io::ErrorKind::WouldBlock.into());
             }
-            self.owed = self.tls.writer().write(&bytes[..bytes.len().min(CHUNK)])?;
+            self.unreported_bytes = self.tls.writer().write(&bytes[..bytes.len().min(CHUNK)])?;
             self.flush()?;
         }
-        let written = self.owed.min(bytes.len());
-        self.owed -= written;
+        let written = self.unreported_bytes.min(bytes.len());
+        self.unreported_bytes -= written;
         Ok(written)
     }
 

@@ -58,14 +58,14 @@ impl Acceptor {
         let mut waiting = NewConnection::new(stream, address, group, until_ns);
         if is_proxy {
             waiting.header = Some(ProxyHeader::default());
-        } else if let Some(known) = self.let_in(waiting) {
+        } else if let Some(known) = self.admit_address(waiting) {
             waiting = known;
         } else {
             return;
         }
         let token = self.next_token;
         self.next_token += 1;
-        if self.listens_to(token, &mut waiting) {
+        if self.register(token, &mut waiting) {
             self.make_room_for(token, waiting);
             self.read(token);
         }
@@ -73,9 +73,9 @@ impl Acceptor {
 
     /// Checks the address of a connection, and notes whether its listener requires TLS. Returns
     /// `None` if the address is refused.
-    fn let_in(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
+    fn admit_address(&mut self, mut waiting: NewConnection) -> Option<NewConnection> {
         let (group, address) = (waiting.group, waiting.address);
-        if !self.may_come(group, address) {
+        if !self.is_allowed(group, address) {
             let peer = address.map(display);
             tell!(self.lines, self.at(address), Refused, warn, ClosedForStranger, peer = peer);
             return None;
@@ -107,7 +107,7 @@ impl Acceptor {
 
     /// Registers a connection with the poll, to be reported when bytes arrive. Returns true on
     /// success.
-    fn listens_to(&self, token: usize, waiting: &mut NewConnection) -> bool {
+    fn register(&self, token: usize, waiting: &mut NewConnection) -> bool {
         let registry = self.poll.registry();
         waiting.stream.register(registry, Token(token), Interest::READABLE).is_ok()
     }
@@ -120,7 +120,7 @@ impl Acceptor {
     }
 
     /// Returns true if `address` is allowed by any session or template of this listener group.
-    fn may_come(&mut self, group: usize, address: Option<IpAddr>) -> bool {
+    fn is_allowed(&mut self, group: usize, address: Option<IpAddr>) -> bool {
         let (sessions, templates) = (&self.sessions, &self.creator.templates);
         let allowed = self.allowed.entry(group).or_insert_with(|| {
             let known = sessions.iter().filter(|(key, _)| key.0 == group).flat_map(|(_, all)| all);
@@ -144,7 +144,7 @@ impl Acceptor {
     /// Reads from a waiting connection until its first message is complete.
     pub(super) fn read(&mut self, token: usize) {
         let Some(waiting) = self.room.take(token) else { return };
-        let Some(mut waiting) = self.hear_proxy(token, waiting) else { return };
+        let Some(mut waiting) = self.read_proxy_header(token, waiting) else { return };
         if !waiting.shakes_hands() {
             return self.read_logon(token, waiting);
         }
@@ -209,7 +209,11 @@ impl Acceptor {
 
     /// Reads the PROXY header of a connection, and continues with the client address in it. Returns
     /// `None` if the header is incomplete or invalid.
-    fn hear_proxy(&mut self, token: usize, mut waiting: NewConnection) -> Option<NewConnection> {
+    fn read_proxy_header(
+        &mut self,
+        token: usize,
+        mut waiting: NewConnection,
+    ) -> Option<NewConnection> {
         let Some(header) = &mut waiting.header else { return Some(waiting) };
         match header.advance(&mut *waiting.stream) {
             Ok(None) => {
@@ -232,8 +236,8 @@ impl Acceptor {
         }
         waiting.header = None;
         waiting.stream.deregister(self.poll.registry()).ok()?;
-        let mut waiting = self.let_in(waiting)?;
-        if !self.listens_to(token, &mut waiting) {
+        let mut waiting = self.admit_address(waiting)?;
+        if !self.register(token, &mut waiting) {
             return None;
         }
         self.make_room_for(token, waiting);

@@ -51,7 +51,7 @@ enum Found {
     Unproven(Guess),
     /// The connection must wait, because the password of another connection from the same source is
     /// being checked.
-    InLine,
+    WaitsForCheck,
     /// The counterparty fits a template, and is judged under this ticket, within this time in
     /// nanoseconds.
     Candidate(u64, u64),
@@ -103,7 +103,7 @@ impl Acceptor {
             (Found::Held(at_ns), _) => self.hold(token, waiting, at_ns, &asked),
             (Found::Renewed, _) => self.hold_for_reload(token, waiting),
             (Found::Unproven(guess), _) => self.prove(token, waiting, guess),
-            (Found::InLine, _) => {
+            (Found::WaitsForCheck, _) => {
                 waiting.in_line = true;
                 self.waits_for_check(token, waiting);
             }
@@ -225,7 +225,7 @@ impl Acceptor {
         }
         let (source, now_ns) = (who.source(), self.io.monotonic_ns());
         if hash.is_some() && self.proving.contains(&source) {
-            return Err(Found::InLine);
+            return Err(Found::WaitsForCheck);
         }
         let since_ns = who.held.map_or(now_ns, |(since_ns, _)| since_ns);
         self.failed.turn((now_ns, since_ns), source, asked).map_err(Found::Held)?;
@@ -265,7 +265,7 @@ impl Acceptor {
             | Found::Held(_)
             | Found::Renewed
             | Found::Unproven(_)
-            | Found::InLine
+            | Found::WaitsForCheck
             | Found::Reported
             | Found::Candidate(..) => {
                 tell!(self.lines, at, Refused, warn, ClosedForNobody, peer = peer, asked);
@@ -424,7 +424,7 @@ impl Acceptor {
 
     fn refuse(&mut self, judged: Judged, refusal: &Refusal) {
         let Judged { mut waiting, asked, .. } = judged;
-        say_last(&mut *waiting.stream, &refusal.answer);
+        write_and_close(&mut *waiting.stream, &refusal.answer);
         // The reason is shortened, because it may contain CompIDs and a text of the application.
         let reason = Shown::cut(refusal.why.as_bytes(), REASON_BYTES_MAX);
         tell!(
@@ -448,7 +448,7 @@ fn text_of(shown: Option<&PeerCertificate>) -> String {
 }
 
 /// Writes as much of the answer as the socket accepts without waiting, and closes the connection.
-fn say_last(stream: &mut dyn Stream, answer: &[u8]) {
+fn write_and_close(stream: &mut dyn Stream, answer: &[u8]) {
     // An error is ignored: a disconnected counterparty needs no answer.
     let _ = stream.write(answer);
     let _ = stream.shutdown();

@@ -39,15 +39,15 @@ impl Way {
         Ok(None)
     }
 
-    pub(crate) const fn connect(&self, _: Box<dyn Stream>) -> io::Result<Shaking> {
+    pub(crate) const fn connect(&self, _: Box<dyn Stream>) -> io::Result<Handshake> {
         match self.0 {}
     }
 }
 
 /// A TLS handshake in progress.
-pub(crate) struct Shaking(Infallible);
+pub(crate) struct Handshake(Infallible);
 
-impl Shaking {
+impl Handshake {
     pub(crate) const fn advance(&mut self) -> io::Result<bool> {
         match self.0 {}
     }

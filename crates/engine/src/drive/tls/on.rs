@@ -17,7 +17,7 @@ use transfix_transport::tls::{
 };
 use transfix_transport::{SocketOptions, Stream, TcpStream};
 
-use crate::drive::certificates::{OwnCertificates, Place, Shown, days_left, to_tell};
+use crate::drive::certificates::{OwnCertificates, Place, Shown, days_left, due_threshold};
 use crate::drive::tls::Doubt;
 use crate::error::EngineError;
 
@@ -178,9 +178,9 @@ impl Way {
         Ok(Some(Self { client, showing, own: Arc::clone(own) }))
     }
 
-    pub(crate) fn connect(&self, stream: Box<dyn Stream>) -> io::Result<Shaking> {
+    pub(crate) fn connect(&self, stream: Box<dyn Stream>) -> io::Result<Handshake> {
         self.showing.look(&self.own);
-        self.client.connect(stream).map(Shaking).map_err(io::Error::other)
+        self.client.connect(stream).map(Handshake).map_err(io::Error::other)
     }
 }
 
@@ -289,7 +289,7 @@ fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
         let what = "is not valid yet, or the clock of this machine is wrong";
         return Some(Doubt::Error(what.to_owned()));
     }
-    Some(match to_tell(certificate.not_after_s - now_s)? {
+    Some(match due_threshold(certificate.not_after_s - now_s)? {
         -1 => Doubt::Error("has expired".to_owned()),
         1 => Doubt::Warning("ends within a day".to_owned()),
         _ => {
@@ -300,9 +300,9 @@ fn time_of(certificate: &Certificate, now_s: i64) -> Option<Doubt> {
 }
 
 /// A TLS handshake in progress.
-pub(crate) struct Shaking(TlsStream);
+pub(crate) struct Handshake(TlsStream);
 
-impl Shaking {
+impl Handshake {
     /// Advances the handshake. Returns true when it is complete.
     pub(crate) fn advance(&mut self) -> io::Result<bool> {
         match self.0.shake_hands() {

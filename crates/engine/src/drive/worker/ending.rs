@@ -15,7 +15,7 @@ use crate::drive::session_waker::Release;
 use crate::link::Down;
 
 /// The maximum number of panics without progress while a session is being finished.
-const PANICS_BORNE_MAX: u32 = 8;
+const PANICS_TOLERATED_MAX: u32 = 8;
 
 /// The minimum time, in nanoseconds, for notifying applications how their stores ended.
 const TOLD_NS_MIN: u64 = 1_000_000_000;
@@ -89,7 +89,7 @@ impl Worker {
             finish(slot, if settled.last() == Some(&true) { longer } else { until_ns });
         }
         self.wait_until_told(&settled, until_ns);
-        self.let_go(u64::MAX);
+        self.complete_left(u64::MAX);
         let ended = self.slots.iter().zip(outcomes);
         ended.map(|((_, slot), outcome)| slot.with_numbers(outcome)).collect()
     }
@@ -167,17 +167,17 @@ impl Worker {
                 self.left.push(Left { session, outcome, until_ns, to });
             }
         }
-        self.let_go(self.io.monotonic_ns());
+        self.complete_left(self.io.monotonic_ns());
     }
 
     /// Returns true if no session is leaving.
-    pub(super) fn lets_none_go(&self) -> bool {
+    pub(super) fn has_no_leaving_sessions(&self) -> bool {
         self.leaving.is_empty() && self.left.is_empty()
     }
 
     /// Completes sessions that have left, after their applications were notified or their deadline
     /// has passed.
-    fn let_go(&mut self, now_ns: u64) {
+    fn complete_left(&mut self, now_ns: u64) {
         for n in (0..self.left.len()).rev() {
             let left = &mut self.left[n];
             if now_ns >= left.until_ns || is_settled(&mut left.session) {
@@ -235,15 +235,15 @@ fn finish(slot: &mut DrivenSession, until_ns: u64) {
     let mut left = slot.unsettled();
     // After a panic at `SessionNotice::Unsent`, one message less is left to report. Other panics
     // make no progress, so only a few are tolerated, to end the loop.
-    let mut borne = 0;
+    let mut tolerated = 0;
     let act = |slot: &mut DrivenSession| {
         slot.finish(until_ns);
         Ok(())
     };
     while guarded(slot, act).is_err() {
         let before = std::mem::replace(&mut left, slot.unsettled());
-        borne += u32::from(left >= before);
-        if borne > PANICS_BORNE_MAX {
+        tolerated += u32::from(left >= before);
+        if tolerated > PANICS_TOLERATED_MAX {
             return;
         }
     }

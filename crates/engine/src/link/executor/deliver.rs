@@ -85,11 +85,11 @@ impl Executor {
     }
 
     fn hear_all(&mut self, now: Now) -> Result<(), Down> {
-        self.hear_what_was_had(now)?;
+        self.process_ended(now)?;
         let stopped = self.application.deliveries().and_then(|deliveries| deliveries.stopped());
         if stopped.is_some() {
             // Processes the calls that ended before the panic, and the call that panicked.
-            self.hear_what_was_had(now)?;
+            self.process_ended(now)?;
         }
         match stopped {
             None => {}
@@ -99,19 +99,19 @@ impl Executor {
                     if let Some(deliveries) = self.application.deliveries() {
                         deliveries.pass_over(made);
                     }
-                    self.hear_what_was_had(now)?;
+                    self.process_ended(now)?;
                 }
             }
         }
         self.put_entries(now).map_err(Down::Store)
     }
 
-    fn hear_what_was_had(&mut self, now: Now) -> Result<(), Down> {
+    fn process_ended(&mut self, now: Now) -> Result<(), Down> {
         while let Some(had) =
-            self.application.deliveries().and_then(|deliveries| deliveries.take_had())
+            self.application.deliveries().and_then(|deliveries| deliveries.take_ended_call())
         {
             let Had { bytes, made } = had;
-            let put = match self.core.take_had(&made) {
+            let put = match self.core.take_ended_call(&made) {
                 Some(seq) => self.note_had(now, (seq, &bytes), &made),
                 None => Ok(()),
             };

@@ -4,7 +4,7 @@
 use std::sync::mpsc::TryRecvError;
 
 use transfix_codec::{Body, Message};
-use transfix_session::core::judging::{Judging, not_available};
+use transfix_session::core::judging::{LogonDecision, not_available};
 use transfix_session::{ApplVerId, Now, Role, Verdict};
 
 use super::Executor;
@@ -16,7 +16,7 @@ use crate::link::event::Event;
 impl Executor {
     /// Passes a message to the session. If it is a Logon(A) that the session layer accepts, the
     /// application judges it first. Returns [`Verdict::LogonOffered`] if the application answers
-    /// later; then call this method again after [`Executor::hears_answer`] returns true.
+    /// later; then call this method again after [`Executor::has_answer_now`] returns true.
     #[inline(always)]
     pub(crate) fn receive(&mut self, now: Now, message: &Message<'_>) -> Verdict {
         self.probe.found(now);
@@ -87,9 +87,9 @@ impl Executor {
 
     /// Returns true if the application has answered the Logon(A). During a refresh of the store,
     /// returns true if the refresh has ended.
-    pub(crate) fn hears_answer(&mut self) -> bool {
+    pub(crate) fn has_answer_now(&mut self) -> bool {
         match self.core.judging {
-            Judging::Refreshing(_) => self.journal.is_refreshed(),
+            LogonDecision::Refreshing(_) => self.journal.is_refreshed(),
             _ => self.hear_judgement(),
         }
     }

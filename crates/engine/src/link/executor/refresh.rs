@@ -3,7 +3,7 @@
 //!
 //! Invariant: no record is put between the begin and the end of a refresh.
 
-use transfix_session::core::judging::Judging;
+use transfix_session::core::judging::LogonDecision;
 use transfix_session::{Disconnect, Now, State, Verdict};
 use transfix_store::StoreError;
 
@@ -127,7 +127,7 @@ impl Executor {
             Ok(()) => None,
             Err(StoreError::NotYet) => {
                 let until_ns = until_ns.unwrap_or(now.monotonic_ns + self.core.answer_ns());
-                self.core.judging = Judging::Refreshing(until_ns);
+                self.core.judging = LogonDecision::Refreshing(until_ns);
                 Some(Verdict::LogonOffered)
             }
             Err(error) => {

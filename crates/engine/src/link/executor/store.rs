@@ -69,7 +69,7 @@ impl Executor {
         let numbers = self.core.kept_numbers();
         self.journal.put_next(now, numbers)?;
         // Commit this record together with the sent frames: no message is sent twice or lost.
-        if let Some(ticket) = self.core.outgoing.take_gone() {
+        if let Some(ticket) = self.core.outgoing.take_finished_ticket() {
             self.journal.put(now, Record::Unqueued(ticket))?;
         }
         self.note_state(now);
@@ -118,7 +118,7 @@ impl Executor {
             gone = gone.or(stored.take());
         });
         if let Some((first, last)) = gone {
-            core.queue_event(now, CoreEvent::StoredGone { first, last });
+            core.queue_event(now, CoreEvent::StoredMessagesLost { first, last });
         }
         put?;
         if core.has_late() { self.put_late(now) } else { Ok(()) }
@@ -235,7 +235,7 @@ impl Executor {
         self.tell(now, &Event::ReadyAgain);
         if has_panicked || (was_ahead && had != self.journal.put_numbers()) {
             self.publish(now);
-            self.core.tell_undone(now, had);
+            self.core.report_rolled_back(now, had);
         }
         self.core.tell_unsent(now, u64::MAX);
         self.return_late(now, queue);

@@ -264,7 +264,7 @@ impl Backlog {
 
     /// Returns the ticket up to which all messages were sent or returned, once for each such
     /// ticket. The store must then remove their records.
-    pub(super) const fn take_gone(&mut self) -> Option<u64> {
+    pub(super) const fn take_finished_ticket(&mut self) -> Option<u64> {
         self.gone.take()
     }
 
