@@ -151,7 +151,7 @@ Found by the session, not here: 9 (CompID problem), 10 (SendingTime accuracy) an
 (ApplVerID(1128) or CstmApplVerID(1129) of a version that the session does not have; switch
 `codes`). Never given: 3, as an undefined tag is answered with 0.
 
-## Names elsewhere
+## Names in other engines
 
 | switch | FIX Antenna | QuickFIX |
 |---|---|---|

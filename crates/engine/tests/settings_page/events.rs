@@ -240,7 +240,7 @@ fn the_book_lists_all_events_of_the_engine() {
     if std::env::var_os("TRANSFIX_WRITE_DOCS").is_some() {
         fs::write(&path, &wanted).unwrap();
     }
-    let (_, troubles) = before.split_once("## Usual troubles\n").unwrap();
+    let (_, troubles) = before.split_once("## Common problems\n").unwrap();
     for row in troubles.lines().filter(|line| line.starts_with("| ")).skip(1) {
         // The first column contains the text of the event, if it has one.
         let seen = row.split('|').nth(1).unwrap();
